@@ -215,6 +215,7 @@ def result_of(name: str | None, **fields: Any) -> dict[str, Any]:
     known = {
         "id": name,
         "status": "judged",
+        "faithfulness": 1.0,
         "threshold": 0.5,
         "windows": 1,
         "counts": dict.fromkeys(verdicts, 0),

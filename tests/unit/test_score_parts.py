@@ -9,22 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.cli.score.local import LocalScorer
-from plumbline.cli.score.output import Journal, RunOutput, RunState, load_state, read_written, result_files, save_state
+from plumbline.cli.score.local import score_in_order
+from plumbline.cli.score.output import Journal, RunOutput, RunState, load_state, outcome_of, result_files, save_state
 from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.cli.score.source import InputFile, identify_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowStatus, ScoredRow
+from tests.making.result_rows import error_line, scored_line
 
 INPUT = InputFile(10, 5, "abc")
-LINE = (
-    b'{"custom_id":"q%d","row":%d,"result":{"status":"judged","tier":"llm","faithfulness":0.5,"flags":["degraded"],'
-    b'"usage":{"calls":1,"unmetered_calls":0,"prompt_tokens":3,"completion_tokens":2,"cached_tokens":0,"cost":0.25}}}'
-)
+LINES = [scored_line(f"q{row}", 0.5, row=row, flags=["degraded"]) for row in range(8)]
 
 
 def records(count: int) -> Iterator[Record]:
@@ -59,7 +58,7 @@ async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> No
     done: list[int] = []
 
     async def take() -> None:
-        scored = LocalScorer(one.score, concurrency=3).scored(records(9), stop, Budget(None, stop))
+        scored = score_in_order(one.score, records(9), stop, Budget(None, stop), concurrency=3)
         async for each in scored:
             done.append(each.row)  # noqa: PERF401 - looked at before the end
 
@@ -79,7 +78,7 @@ async def test_a_halt_lets_what_is_under_way_finish_and_begins_nothing() -> None
     done: list[int] = []
 
     async def take() -> None:
-        scored = LocalScorer(one.score, concurrency=3).scored(records(9), stop, Budget(None, stop))
+        scored = score_in_order(one.score, records(9), stop, Budget(None, stop), concurrency=3)
         async for each in scored:
             done.append(each.row)  # noqa: PERF401 - looked at before the end
 
@@ -99,7 +98,7 @@ async def test_what_is_spent_ends_the_run_and_an_unknown_price_does_at_once(
     one, stop = GatedScorer(cost=cost), StopSignal()
     one.let(*range(9))
 
-    scored = LocalScorer(one.score, concurrency=1).scored(records(9), stop, Budget(1.0, stop))
+    scored = score_in_order(one.score, records(9), stop, Budget(1.0, stop), concurrency=1)
     done = [each.row async for each in scored]
 
     assert done == one.begun == begun
@@ -107,24 +106,23 @@ async def test_what_is_spent_ends_the_run_and_an_unknown_price_does_at_once(
 
 
 def test_a_line_is_read_back_as_what_was_counted_of_it() -> None:
-    row = read_written(LINE % (7, 7))
+    row, error = read_line(LINES[7]), read_line(error_line("q1", row=1))
 
-    assert row is not None
-    assert (row.row, row.custom_id, row.faithfulness) == (7, "q7", 0.5)
-    assert (row.scored.status, row.scored.tier, row.scored.is_degraded) == (RowStatus.JUDGED, "llm", True)
-    assert row.scored.usage == Usage(calls=1, prompt_tokens=3, completion_tokens=2, cost=0.25)
-    assert read_written(b'{"custom_id":null,"row":1,"line":2,"error":{"status":500}}') is not None
-    assert read_written(b'{"custom_id":null,"row":1}') is None
-    assert read_written(b"torn") is None
+    assert isinstance(row, ResultRow)
+    assert isinstance(error, ResultRow)
+    found = outcome_of(row)
+    assert (found.row, found.status, found.tier, found.is_degraded) == (7, RowStatus.JUDGED, "llm", True)
+    assert (found.usage.calls, found.usage.cost) == (1, 0.25)
+    assert outcome_of(error).status is RowStatus.INVALID
 
 
 def test_a_torn_line_is_dropped_and_whole_ones_stay(tmp_path: Path) -> None:
     path = tmp_path / "x.partial"
-    path.write_bytes(LINE % (0, 0) + b"\n" + (LINE % (1, 1))[:50])
+    path.write_bytes(LINES[0] + b"\n" + LINES[1][:50])
 
     with closing(Journal(path)) as journal:
         assert [row.row for row in journal.written()] == [0]
-        journal.write(LINE % (1, 1))
+        journal.write(LINES[1])
         assert [row.row for row in journal.written()] == [0, 1]
 
 
@@ -136,10 +134,10 @@ def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
     Journal(path).close()
 
 
-@pytest.mark.parametrize("line", [LINE % (3, 3), b'"text"', b"{}"])
+@pytest.mark.parametrize("line", [LINES[3], b'"text"', b"{}"])
 def test_a_journal_with_a_row_out_of_place_is_not_gone_on_with(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "x.partial"
-    path.write_bytes(LINE % (0, 0) + b"\n" + line + b"\n")
+    path.write_bytes(LINES[0] + b"\n" + line + b"\n")
 
     with closing(Journal(path)) as journal, pytest.raises(InvalidInput, match="line 2 is not the result of row 1"):
         list(journal.written())
@@ -192,7 +190,7 @@ def output_of(tmp_path: Path, *, restart: bool = False) -> RunOutput:
 def test_results_that_were_changed_by_hand_are_not_taken_for_the_runs(tmp_path: Path) -> None:
     with output_of(tmp_path) as output:
         assert output.journal is not None
-        output.journal.write(LINE % (0, 0))
+        output.journal.write(LINES[0])
         output.finish()
     with output_of(tmp_path) as output:
         assert output.state.is_complete
@@ -217,7 +215,7 @@ def test_results_that_were_taken_away_are_made_again(tmp_path: Path) -> None:
 def test_a_run_killed_between_its_last_line_and_the_name_of_the_results_is_finished(tmp_path: Path) -> None:
     with output_of(tmp_path) as output:
         assert output.journal is not None
-        output.journal.write(LINE % (0, 0))
+        output.journal.write(LINES[0])
         complete = replace(output.state, is_complete=True, result_bytes=output.journal.size())
         save_state(complete, output.files.state)
 
@@ -226,7 +224,7 @@ def test_a_run_killed_between_its_last_line_and_the_name_of_the_results_is_finis
         assert output.journal is not None
         assert [row.row for row in output.journal.written()] == [0]
         output.finish()
-    assert (tmp_path / "out.jsonl").read_bytes() == LINE % (0, 0) + b"\n"
+    assert (tmp_path / "out.jsonl").read_bytes() == LINES[0] + b"\n"
 
 
 def test_lines_that_nothing_is_known_of_are_left_alone(tmp_path: Path) -> None:
@@ -247,7 +245,7 @@ STATE_OF_0_1_0 = (
 
 def test_a_half_made_output_of_another_version_is_refused_in_one_line_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "out.jsonl.state").write_bytes(STATE_OF_0_1_0)
-    (tmp_path / "out.jsonl.partial").write_bytes(LINE % (0, 0) + b"\n")
+    (tmp_path / "out.jsonl.partial").write_bytes(LINES[0] + b"\n")
     files = result_files(tmp_path / "out.jsonl")
     data = data_in(tmp_path)
     now: Mapping[str, Choice] = {"tiers": ["lexical"], "plumbline": "9.9"}
@@ -258,7 +256,7 @@ def test_a_half_made_output_of_another_version_is_refused_in_one_line_that_says_
     assert str(refused.value) == (
         "out.jsonl: is half made from something else: plumbline was 0.1.0 and is 9.9; --restart begins anew"
     )
-    assert (tmp_path / "out.jsonl.partial").read_bytes() == LINE % (0, 0) + b"\n"
+    assert (tmp_path / "out.jsonl.partial").read_bytes() == LINES[0] + b"\n"
     with RunOutput(files, data, now, restart=True) as output:
         assert (output.state.choices, output.state.position) == (now, ReadPosition())
 

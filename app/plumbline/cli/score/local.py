@@ -2,8 +2,8 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import Final
 
@@ -32,54 +32,40 @@ _BESIDE_ENCODER: Final = 4
 _WINDOW: Final = 2
 
 
-class LocalScorer:
-    """`StreamScorer` in this process; `score` never raises for the content of a row."""
+async def score_in_order(
+    score: Callable[[Record | RecordProblem], Awaitable[ScoredRow]],
+    rows: Iterable[Record | RecordProblem],
+    stop: StopSignal,
+    budget: Budget,
+    *,
+    concurrency: int,
+) -> AsyncGenerator[ScoredRow, None]:
+    """Yield the scored rows in their order, with at most `concurrency` in flight; `score` never raises for a row."""
+    # A semaphore is fair: rows start in order, and those that never start stand behind all others
+    room = asyncio.Semaphore(concurrency)
 
-    def __init__(self, score: Callable[[Record | RecordProblem], Awaitable[ScoredRow]], *, concurrency: int) -> None:
-        self._score = score
-        self._concurrency = concurrency
-
-    async def scored(
-        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ScoredRow, None]:
-        work = self._serially if self._concurrency == 1 else self._concurrently
-        async with aclosing(work(rows, stop, budget)) as done:
-            async for scored in done:
-                yield scored
-
-    async def _serially(
-        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ScoredRow, None]:
-        """Score without tasks, which take a tenth of the time of a short row."""
-        for row in rows:
+    async def score_one(row: Record | RecordProblem) -> ScoredRow | None:
+        async with room:
             if stop.is_set:
-                return
-            scored = await self._score(row)
+                return None
+            scored = await score(row)
             budget.pay(scored.usage.cost)
-            yield scored
+            return scored
+
+    if concurrency == 1:
+        # Without tasks, which take a tenth of the time of a short row
+        for row in rows:
+            if (alone := await score_one(row)) is None:
+                return
+            yield alone
             # Signals and progress get their turn
             await asyncio.sleep(0)
-
-    async def _concurrently(
-        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ScoredRow, None]:
-        # A semaphore is fair: rows start in order, and those that never start stand behind all others
-        room = asyncio.Semaphore(self._concurrency)
-
-        async def score(row: Record | RecordProblem) -> ScoredRow | None:
-            async with room:
-                if stop.is_set:
-                    return None
-                scored = await self._score(row)
-                budget.pay(scored.usage.cost)
-                return scored
-
-        work = map_concurrently(score, rows, limit=_WINDOW * self._concurrency, in_order=True)
-        async with aclosing(work) as done:
-            async for scored in done:
-                if scored is None:
-                    return
-                yield scored
+        return
+    async with aclosing(map_concurrently(score_one, rows, limit=_WINDOW * concurrency, in_order=True)) as done:
+        async for scored in done:
+            if scored is None:
+                return
+            yield scored
 
 
 class LocalEngine:
@@ -138,9 +124,10 @@ class LocalEngine:
             ],
         )
 
-    @asynccontextmanager
-    async def scorer(self) -> AsyncIterator[LocalScorer]:
-        """Open the scorer; a model that rows will need is loaded by then."""
+    async def scored(
+        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
+    ) -> AsyncGenerator[ScoredRow, None]:
+        """Yield the scored rows; a model that they will need is loaded before the first is taken."""
         async with AsyncExitStack() as stack:
             encoder = encoder_of(self.settings)
             stack.callback(encoder.close)
@@ -155,12 +142,15 @@ class LocalEngine:
             # The deadline of a service's callers does not bound one's own
             deadline = self.options.deadline_seconds or self.settings.row_deadline_seconds
             settings = self.settings.model_copy(update={"deadline_seconds": deadline})
-            rows = RowScorer(service.scorer, settings, self.options, judge_names=self.plan.judge_names)
+            scorer = RowScorer(service.scorer, settings, self.options, judge_names=self.plan.judge_names)
             # Many rows that wait for an LLM, few that need this machine alone
             usual = _BESIDE_ENCODER if TierName.EMBEDDING in self.tiers else 1
             usual = self.settings.embedding_max_concurrency if self.vectors is not None else usual
             usual = self.settings.batch_concurrency if self.judges else usual
-            yield LocalScorer(rows.score, concurrency=self._concurrency or usual)
+            work = score_in_order(scorer.score, rows, stop, budget, concurrency=self._concurrency or usual)
+            async with aclosing(work) as done:
+                async for scored in done:
+                    yield scored
 
 
 def open_local_engine(options: EvaluationOptions, *, concurrency: int | None = None) -> LocalEngine:

@@ -16,15 +16,16 @@ from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.records.data_file import drop_torn_line, parse_row_format
 from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.records.result_table import open_result_table
+from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.run_identity import Choice, differences
-from plumbline.rows.scored_row import RowStatus, ScoredRow
+from plumbline.rows.scored_row import RowStatus, ScoredRow, failed_row
+from plumbline.schemas.problem import INTERNAL
 
 _RESTART: Final = "--restart begins anew"
 _VERSION: Final = 1
 _BEGINNING: Final = ReadPosition()
 _FILE_MODE: Final = 0o666
 _LOCK_TRIES: Final = 10
-_OUR_FAULT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,21 +217,6 @@ def _check_same(files: ResultFiles, before: RunState, fresh: RunState) -> None:
         raise InvalidInput(f"{what} from something else: {'; '.join(different)}; {_RESTART}", place=files.target.name)
 
 
-class WrittenRow(NamedTuple):
-    """Counted fields of a result line. `faithfulness` is None without a score, `custom_id` if it could not be read.
-
-    `is_unreachable`: the threshold is above the highest score of the tier.
-    """
-
-    row: int
-    custom_id: str | None
-    faithfulness: float | None
-    scored: ScoredRow
-    is_unreachable: bool = False
-    token_f1: float | None = None
-    exact_match: float | None = None
-
-
 class Journal:
     """Result lines of a run: line N is row N of its shard. Locked while it is open.
 
@@ -249,12 +235,12 @@ class Journal:
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
-    def written(self, shard: Shard = WHOLE) -> Iterator[WrittenRow]:
+    def written(self, shard: Shard = WHOLE) -> Iterator[ResultRow]:
         """Yield the rows so far, in order. Raises InvalidInput: a line is no result, or not that of its row."""
         with self.path.open("rb") as lines:
             for number, line in enumerate(lines):
-                found, row = read_written(line), shard.file_row(number)
-                if found is None or found.row != row:
+                found, row = read_line(line), shard.file_row(number)
+                if isinstance(found, str) or found.row != row:
                     detail = (
                         f"line {number + 1} is not the result of row {row}; was the file edited? --restart begins anew"
                     )
@@ -291,58 +277,15 @@ class Journal:
         self._file.close()
 
 
-class _Usage(msgspec.Struct):
-    calls: int
-    unmetered_calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
-    cost: float | None
-
-
-class _Result(msgspec.Struct):
-    status: RowStatus
-    tier: str | None
-    faithfulness: float | None
-    usage: _Usage
-    flags: list[str]
-    passed: bool | None = None
-    token_f1: float | None = None
-    exact_match: float | None = None
-
-
-class _Error(msgspec.Struct):
-    status: int
-
-
-class _Line(msgspec.Struct):
-    custom_id: str | None
-    row: int
-    result: _Result | None = None
-    error: _Error | None = None
-
-
-_DECODER: Final = msgspec.json.Decoder(_Line)
-
-
-def read_written(line: bytes) -> WrittenRow | None:
-    """Return the counted fields of a result line; None if it is none as in `schemas.rows`. `scored.line` is empty."""
-    try:
-        found = _DECODER.decode(line)
-    except (ValueError, RecursionError):
-        return None
-    result, error = found.result, found.error
-    if result is not None:
-        usage = Usage(**msgspec.structs.asdict(result.usage))
-        is_degraded, is_unreachable = "degraded" in result.flags, "threshold_unreachable" in result.flags
-        scored = ScoredRow(found.row, b"", result.status, result.tier, is_degraded, usage, passed=result.passed)
-        scores = (result.token_f1, result.exact_match)
-        return WrittenRow(found.row, found.custom_id, result.faithfulness, scored, is_unreachable, *scores)
-    if error is not None:
-        status = RowStatus.FAILED if error.status >= _OUR_FAULT else RowStatus.INVALID
-        scored = ScoredRow(found.row, b"", status, None, is_degraded=False, usage=Usage())
-        return WrittenRow(found.row, found.custom_id, None, scored)
-    return None
+def outcome_of(row: ResultRow) -> ScoredRow:
+    """Return the counted outcome of a row of results, with an empty `line`."""
+    result, error = row.result, row.error
+    if result is None:
+        is_ours = error is not None and error.status >= INTERNAL.status
+        return failed_row(row.row, b"", RowStatus.FAILED if is_ours else RowStatus.INVALID)
+    usage = Usage(**msgspec.structs.asdict(result.usage))
+    is_degraded = "degraded" in result.flags
+    return ScoredRow(row.row, b"", RowStatus(result.status), result.tier, is_degraded, usage, passed=result.passed)
 
 
 def _open_locked(path: Path) -> BinaryIO:

@@ -1,62 +1,23 @@
 """Rows scored by a running service."""
 
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import aclosing
 from typing import Final
 
-from plumbline.cli.score.output import read_written
+from plumbline.cli.score.output import outcome_of
 from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
 from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.report.result_lines import read_line
 from plumbline.rows.run_identity import Choice, option_identity
 from plumbline.rows.scored_row import ScoredRow, unreadable_row
 from plumbline.schemas.evaluation import EvaluationOptions
 
 # Temporary failures; anything else that a service answers is for the user to fix
 _TEMPORARY: Final = (AnswerCut, Busy, NotReached, ServiceFailed, TimedOut)
-
-
-class RemoteScorer:
-    """`StreamScorer` on a service. A failure of the service stops the run: it makes no row an error."""
-
-    def __init__(self, client: AsyncPlumbline, options: EvaluationOptions, *, concurrency: int) -> None:
-        self._client = client
-        self._options = options
-        self._concurrency = concurrency
-
-    async def scored(
-        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ScoredRow, None]:
-        """Yield the scored rows; raise ClientError if the service refuses the whole request."""
-        # Unreadable rows stay here until those before them have come back
-        unsent: deque[RecordProblem] = deque()
-        answers = self._client.evaluate_many(
-            _readable(rows, unsent),
-            options=self._options,
-            in_flight=self._concurrency,
-            batch_size=min(DEFAULT_BATCH_SIZE, self._concurrency),
-            in_order=True,
-        )
-        try:
-            async with aclosing(answers) as done:
-                async for row in done:
-                    while unsent and unsent[0].row < row.sample.row:
-                        yield unreadable_row(unsent.popleft())
-                    line = row.to_line(row=row.sample.row)
-                    written = read_written(line)
-                    if written is None:
-                        raise AnswerUnreadable("a row of the answer is not one of this service")
-                    scored = written.scored._replace(line=line)
-                    budget.pay(scored.usage.cost)
-                    yield scored
-        except _TEMPORARY as error:
-            stop.set(str(error))
-            return
-        for problem in unsent:
-            yield unreadable_row(problem)
 
 
 class RemoteEngine:
@@ -75,10 +36,40 @@ class RemoteEngine:
         own = {"threshold": options.threshold, "deadline": options.deadline_seconds, "service": self._url}
         return {**option_identity(options), **own}
 
-    @asynccontextmanager
-    async def scorer(self) -> AsyncIterator[RemoteScorer]:
+    async def scored(
+        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
+    ) -> AsyncGenerator[ScoredRow, None]:
+        """Yield the scored rows. A failure of the service stops the run: it makes no row an error.
+
+        Raises ClientError if the service refuses the whole request.
+        """
+        # Unreadable rows stay here until those before them have come back
+        unsent: deque[RecordProblem] = deque()
         async with AsyncPlumbline(self._url) as client:
-            yield RemoteScorer(client, self._options, concurrency=self._concurrency)
+            answers = client.evaluate_many(
+                _readable(rows, unsent),
+                options=self._options,
+                in_flight=self._concurrency,
+                batch_size=min(DEFAULT_BATCH_SIZE, self._concurrency),
+                in_order=True,
+            )
+            try:
+                async with aclosing(answers) as done:
+                    async for row in done:
+                        while unsent and unsent[0].row < row.sample.row:
+                            yield unreadable_row(unsent.popleft())
+                        line = row.to_line(row=row.sample.row)
+                        read = read_line(line)
+                        if isinstance(read, str):
+                            raise AnswerUnreadable("a row of the answer is not one of this service")
+                        scored = outcome_of(read)._replace(line=line)
+                        budget.pay(scored.usage.cost)
+                        yield scored
+            except _TEMPORARY as error:
+                stop.set(str(error))
+                return
+        for problem in unsent:
+            yield unreadable_row(problem)
 
 
 def _readable(rows: Iterable[Record | RecordProblem], unsent: deque[RecordProblem]) -> Iterator[Record]:

@@ -8,22 +8,23 @@ import threading
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
-from contextlib import AbstractAsyncContextManager, aclosing
-from dataclasses import dataclass
+from contextlib import aclosing
 from types import FrameType
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from plumbline.cli.progress import ScoreProgress, Standing
-from plumbline.cli.score.output import Journal, RunOutput, WrittenRow, read_written
+from plumbline.cli.score.output import Journal, RunOutput, outcome_of
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowTally, ScoredRow
 from plumbline.schemas.language import translate_json
 from plumbline.schemas.report import ReportLanguage
 
+K = TypeVar("K")
 _SAVE_SECONDS: Final = 2.0
 
 
@@ -66,8 +67,14 @@ class Budget:
             self._stop.set(f"{self._spent:.6g} is spent, of {self._max_cost:g}; raise --max-cost to resume")
 
 
-class StreamScorer(Protocol):
-    """Scorer of a stream of rows with bounded concurrency."""
+class Engine(Protocol):
+    """Place that scores rows: this process, or a service."""
+
+    def check(self, max_cost: float | None) -> str | None:
+        """Return a warning in one line, if any. Raises ConfigurationError: the cost cannot be bounded."""
+
+    def identity(self) -> dict[str, Choice]:
+        """Return the part of the run's identity that this place decides."""
 
     def scored(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
@@ -79,24 +86,10 @@ class StreamScorer(Protocol):
         """
 
 
-class Engine(Protocol):
-    """Place that scores rows: this process, or a service."""
-
-    def check(self, max_cost: float | None) -> str | None:
-        """Return a warning in one line, if any. Raises ConfigurationError: the cost cannot be bounded."""
-
-    def identity(self) -> dict[str, Choice]:
-        """Return the part of the run's identity that this place decides."""
-
-    def scorer(self) -> AbstractAsyncContextManager[StreamScorer]:
-        """Open the scorer."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunEnd:
+class RunEnd(NamedTuple):
     """End of a run: `left` is None if every row is written, else one line on why some are not.
 
-    `unreachable`: rows whose tier cannot reach their threshold.
+    `unreachable`: rows whose threshold is above the highest score of their tier.
     """
 
     left: str | None
@@ -108,10 +101,11 @@ class RunCounts:
 
     def __init__(self) -> None:
         self._tally = RowTally()
-        self._sums: dict[str | None, tuple[float, int]] = {}
+        # Sum and number, by tier and by score of a reference
+        self._faithfulness: dict[str | None, tuple[float, int]] = {}
         self._references: dict[str, tuple[float, int]] = {}
-        self._rows_now = self._unreachable = 0
-        self.rows_before = 0
+        self._unreachable = 0
+        self.rows_before = self.rows_now = 0
         # Of this part
         self.started = time.monotonic()
 
@@ -120,20 +114,20 @@ class RunCounts:
         """Return the cost of all rows; None if one is unknown."""
         return self._tally.summary().usage.cost
 
-    def add_earlier(self, row: WrittenRow) -> None:
-        self._add(row.scored, row)
-        self.rows_before += 1
-
-    def add(self, scored: ScoredRow) -> None:
-        self._add(scored, read_written(scored.line))
-        self._rows_now += 1
+    def add(self, row: ResultRow) -> None:
+        self._tally.add(outcome_of(row))
+        if (result := row.result) is None:
+            return
+        self._unreachable += "threshold_unreachable" in result.flags
+        _add_to_mean(self._faithfulness, result.tier, result.faithfulness)
+        _add_to_mean(self._references, "token_f1", result.token_f1)
+        _add_to_mean(self._references, "exact_match", result.exact_match)
 
     def standing(self, share: float | None, share_before: float) -> Standing:
         """Return the counts at this moment; `share` of the input that is done, and that was before this part."""
         # Rows that needed no tier count for the most frequent one, as in a report
-        sums = {tier: each for tier, each in self._sums.items() if tier is not None}
-        untiered = self._sums.get(None)
-        if untiered is not None:
+        sums = {tier: each for tier, each in self._faithfulness.items() if tier is not None}
+        if (untiered := self._faithfulness.get(None)) is not None:
             largest = max(sums, key=lambda tier: sums[tier][1], default="none")
             total, rows = sums.get(largest, (0.0, 0))
             sums[largest] = total + untiered[0], rows + untiered[1]
@@ -142,24 +136,17 @@ class RunCounts:
             means={tier: total / rows for tier, (total, rows) in sums.items()},
             reference_means={name: total / rows for name, (total, rows) in self._references.items()},
             unreachable=self._unreachable,
-            rows_now=self._rows_now,
+            rows_now=self.rows_now,
             seconds=time.monotonic() - self.started,
             share=share,
             share_before=share_before,
         )
 
-    def _add(self, scored: ScoredRow, written: WrittenRow | None) -> None:
-        self._tally.add(scored)
-        if written is None:
-            return
-        self._unreachable += written.is_unreachable
-        if written.faithfulness is not None:
-            total, rows = self._sums.get(scored.tier, (0.0, 0))
-            self._sums[scored.tier] = total + written.faithfulness, rows + 1
-        for name, value in (("token_f1", written.token_f1), ("exact_match", written.exact_match)):
-            if value is not None:
-                total, rows = self._references.get(name, (0.0, 0))
-                self._references[name] = total + value, rows + 1
+
+def _add_to_mean(sums: dict[K, tuple[float, int]], key: K, value: float | None) -> None:
+    if value is not None:
+        total, rows = sums.get(key, (0.0, 0))
+        sums[key] = total + value, rows + 1
 
 
 class Run:
@@ -191,7 +178,10 @@ class Run:
         self._damage: str | None = None
 
     def score_until_signal(
-        self, open_scorer: Callable[[], AbstractAsyncContextManager[StreamScorer]], *, max_cost: float | None = None
+        self,
+        scored: Callable[[Iterable[Record | RecordProblem], StopSignal, Budget], AsyncGenerator[ScoredRow, None]],
+        *,
+        max_cost: float | None = None,
     ) -> RunEnd:
         """Write the lines of all pending rows, until a signal or `max_cost` ends it; a second signal ends it at once.
 
@@ -199,10 +189,14 @@ class Run:
             InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
         """
         stop = StopSignal()
+        budget = Budget(max_cost, stop)
 
         async def work() -> None:
-            async with open_scorer() as scorer:
-                await self._score(scorer, stop, Budget(max_cost, stop))
+            with self._reader() as reader:
+                if self._counts.rows_before:
+                    budget.pay(self._counts.cost)
+                async with self._reported():
+                    await self._write(scored(self._rows(reader, stop), stop, budget))
 
         if not _run_interruptibly(work, stop):
             return RunEnd("stopped at once")
@@ -213,13 +207,6 @@ class Run:
         more = None if left is None else f"{standing.counts.rows} rows written, more remain: {left}"
         return RunEnd(more, standing.unreachable)
 
-    async def _score(self, scorer: StreamScorer, stop: StopSignal, budget: Budget) -> None:
-        with self._reader() as reader:
-            if self._counts.rows_before:
-                budget.pay(self._counts.cost)
-            async with self._reported():
-                await self._write(scorer.scored(self._rows(reader, stop), stop, budget))
-
     async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None]) -> None:
         saved_at = time.monotonic()
         try:
@@ -229,7 +216,10 @@ class Run:
                     self._journal.write(line)
                     if self._echo is not None:
                         self._echo(line)
-                    self._counts.add(scored)
+                    read = read_line(scored.line)
+                    if isinstance(read, ResultRow):
+                        self._counts.add(read)
+                    self._counts.rows_now += 1
                     self._written_to = self._positions.popleft()
                     if time.monotonic() - saved_at > _SAVE_SECONDS:
                         self._output.save_position(self._written_to)
@@ -259,13 +249,15 @@ class Run:
         self._share_before = self._share_of(reader.position) or 0.0
         return reader
 
-    def _counted(self, rows: Iterator[WrittenRow]) -> Iterator[WrittenRow]:
+    def _counted(self, rows: Iterator[ResultRow]) -> Iterator[ResultRow]:
         for row in rows:
-            self._counts.add_earlier(row)
+            self._counts.add(row)
+            self._counts.rows_before += 1
             yield row
 
     def _rows(self, reader: RecordReader, stop: StopSignal) -> Iterator[Record | RecordProblem]:
         """Yield the pending rows; damage in the file ends them, since those before it have results all the same."""
+        self._counts.started = time.monotonic()
         while not stop.is_set:
             if self._source.limit is not None and reader.position.row >= self._source.limit:
                 self._is_exhausted = True
@@ -284,7 +276,6 @@ class Run:
 
     @contextlib.asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:
-        self._counts.started = time.monotonic()
         reporting = None if self._progress is None else asyncio.create_task(self._report(self._progress))
         try:
             yield

@@ -49,7 +49,7 @@ def score_file(options: ScoreOptions) -> int:
                 echo=_echo_line if is_streamed else None,
                 language=options.language,
             )
-            end = run.score_until_signal(engine.scorer, max_cost=options.max_cost)
+            end = run.score_until_signal(engine.scored, max_cost=options.max_cost)
             if end.left is not None:
                 how = "" if "-" in (options.output, options.input.name) else "; run the same command again to resume"
                 sys.stderr.write(f"plumbline: {end.left}{how}\n")
