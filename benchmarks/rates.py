@@ -20,7 +20,7 @@ from plumbline.extras.calibration.labels import parse_labels
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.judging.tiers.tier import TierName
-from plumbline.rows.jobs.label_draws import chances, draw_low
+from plumbline.rows.jobs.labels import chances, draw_low
 from plumbline.rows.report.rates import choose_threshold, estimate_rate
 
 _ROWS, _FEWEST, _GOOD = 2_000, 30, 0.85

@@ -24,7 +24,7 @@ from plumbline.service.access.access import build_access
 from plumbline.service.access.keys import Scope
 from plumbline.service.api import jobs, operations, rates, retrieval
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
-from plumbline.service.api.compat import compat_keys, compat_routes
+from plumbline.service.api.compat import compat_keys, compat_routes, tool_document_routes
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
 from plumbline.service.api.job_answers import JobReports
@@ -34,11 +34,9 @@ from plumbline.service.api.job_upload import JobUploads
 from plumbline.service.api.language import InCallersLanguage, document_language
 from plumbline.service.api.openapi import add_schemas, message_schemas
 from plumbline.service.api.problems import install_problem_handlers
-from plumbline.service.api.tool_document import tool_document_routes
 from plumbline.service.tracing import Tracing
 from plumbline.service.web.label_pages import label_routes
-from plumbline.service.web.page_access import cookie_keys, needs_caller
-from plumbline.service.web.pages import prepare_pages
+from plumbline.service.web.pages import cookie_keys, needs_caller, prepare_pages
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
 from plumbline.service.web.run_pages import run_routes

@@ -12,7 +12,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
-from plumbline.service.api.call_memory import CallMemory
+from plumbline.service.api.compat import CallMemory
 from tests.running.service import plain_settings, running
 
 CONTEXT = "The Marlow lighthouse was built in 1887. It is 41 metres high."

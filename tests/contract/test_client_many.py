@@ -22,7 +22,7 @@ from plumbline.client import (
     Retries,
     Row,
 )
-from plumbline.client.loop_thread import LoopThread
+from plumbline.client.sync_client import LoopThread
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record

@@ -127,7 +127,7 @@ async def test_a_label_outlives_a_killed_process(tmp_path: Path) -> None:
     job = await submitted(store, rows_of(1))
     script = (
         "import asyncio, os, pathlib, signal, sys\n"
-        "from plumbline.rows.jobs.label_table import Label\n"
+        "from plumbline.rows.jobs.labels import Label\n"
         "from plumbline.rows.jobs.sqlite_store import SqliteJobStore\n"
         "async def put():\n"
         "    store = SqliteJobStore(pathlib.Path(sys.argv[1]))\n"

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
 from plumbline.rows.jobs.job import Action, Held, JobState, Lease, NewJob, RowFilter
-from plumbline.rows.jobs.label_table import Label
+from plumbline.rows.jobs.labels import Label
 from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem

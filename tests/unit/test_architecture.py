@@ -82,8 +82,7 @@ FENCES: dict[str, set[str] | None] = {
         "judging/tiers/verdict_cache.py",
         "models/chat/completions_client.py",
     },
-    "jinja2": {"rows/report/page.py", "rows/report/standalone_html.py", "extras/lab/report/page.py"}
-    | {"service/web/pages.py"},
+    "jinja2": {"rows/report/page.py", "extras/lab/report/page.py"} | {"service/web/pages.py"},
     "markupsafe": {
         "rows/report/page.py",
         "extras/calibration/comparison_page.py",

@@ -6,10 +6,9 @@ import pytest
 
 from plumbline.extras.calibration.labels import parse_labels
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.jobs.label_draws import chances, draw_low, draw_rows, drawn_labels, majority, stratify
-from plumbline.rows.jobs.label_table import Label
+from plumbline.rows.jobs.labels import Label, chances, draw_low, draw_rows, drawn_labels, majority, stratify
 from plumbline.rows.report.labelled_rates import cohen_kappa
-from plumbline.service.web.labelling import agreements, labelled_line
+from plumbline.service.web.label_pages import agreements, labelled_line
 
 
 def test_everybody_draws_the_same_rows_of_a_run_and_others_of_another() -> None:

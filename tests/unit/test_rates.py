@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.cli.main import main
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.jobs.label_draws import chances, draw_low
+from plumbline.rows.jobs.labels import chances, draw_low
 from plumbline.rows.report.labelled_rates import RateOptions, RateTally, RowLabel
 from plumbline.rows.report.rates import choose_threshold, estimate_rate, true_rate
 

@@ -128,7 +128,7 @@ def _tell_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> int
 
 def _drawn(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
     """Yield lines to fill in, each tier's rows in the order in which they were drawn."""
-    from plumbline.rows.jobs.label_draws import chances, draw_low  # noqa: PLC0415 - as above
+    from plumbline.rows.jobs.labels import chances, draw_low  # noqa: PLC0415 - as above
 
     by_tier: dict[str, dict[str, float]] = {}
     for scored in (row.scored for row in rows if row.scored is not None and row.scored.tier != "none"):

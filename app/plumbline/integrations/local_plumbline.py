@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar, Unpack
 import structlog
 
 from plumbline.assembly import Plan, Service, build, make_plan
-from plumbline.client.loop_thread import LoopThread
 from plumbline.client.row import Row, parse_line
 from plumbline.client.samples import AnyOptions, AnySample, OptionFields, check_options, sample_fields, validate
+from plumbline.client.sync_client import LoopThread
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings

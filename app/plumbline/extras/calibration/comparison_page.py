@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from plumbline.extras.calibration.calibrating import TierComparison
 from plumbline.ground.version import VERSION
-from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
+from plumbline.rows.report.page import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.texts import load_words, visible
 from plumbline.schemas.report import ReportLanguage
 

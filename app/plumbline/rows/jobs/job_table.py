@@ -19,7 +19,7 @@ from plumbline.rows.jobs.job import (
     Select,
     StateChange,
 )
-from plumbline.rows.jobs.label_table import LABEL_TABLE
+from plumbline.rows.jobs.labels import LABEL_TABLE
 from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 

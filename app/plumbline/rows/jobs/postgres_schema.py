@@ -7,7 +7,7 @@ from psycopg.sql import SQL, Identifier
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.rows.jobs.job_table import ADDED_COLUMNS, make_tables
-from plumbline.rows.jobs.label_table import LABEL_TABLE
+from plumbline.rows.jobs.labels import LABEL_TABLE
 
 _VERSION: Final = "1"
 # "PLJB"

@@ -14,7 +14,7 @@ from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.sqlite import SqliteFormat, open_database, transaction
 from plumbline.rows.jobs.job_table import ADDED_COLUMNS, make_tables
-from plumbline.rows.jobs.label_table import LABEL_TABLE
+from plumbline.rows.jobs.labels import LABEL_TABLE
 from plumbline.rows.jobs.sql import Sql
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from plumbline.rows.jobs.job import (
     StateChange,
 )
 from plumbline.rows.jobs.job_table import JobTable, count_jobs
-from plumbline.rows.jobs.label_table import Label, LabelTable
+from plumbline.rows.jobs.labels import Label, LabelTable
 from plumbline.rows.jobs.row_file import decode_rows
 from plumbline.rows.jobs.sql import Database, Sql
 from plumbline.rows.records.record import Record, RecordProblem

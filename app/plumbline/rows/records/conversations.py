@@ -17,8 +17,7 @@ from plumbline.judging.text.sample import (
     Sample,
     build_conversation,
 )
-from plumbline.rows.records.passages import parse_passage
-from plumbline.rows.records.record import BadRow, checked_text, describe_type, shown
+from plumbline.rows.records.record import BadRow, checked_text, describe_type, parse_passage, shown
 
 _ROLE_BY_NAME: Final = {
     **dict.fromkeys(("user", "human", "HumanMessage"), "user"),

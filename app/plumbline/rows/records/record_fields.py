@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from plumbline.judging.text.sample import NO_LABELS, Passage, Sample, join_labels
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.conversations import parse_conversation
-from plumbline.rows.records.passages import parse_passage
-from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, context_field, shown
+from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, context_field, parse_passage, shown
 
 _MAX_ID_CHARACTERS: Final = 200
 # The endpoint of an OpenAI batch's lines

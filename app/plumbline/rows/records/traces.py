@@ -16,8 +16,7 @@ from plumbline.judging.text.sample import Message
 from plumbline.rows.records.conversations import parse_messages
 from plumbline.rows.records.data_file import ByteStream
 from plumbline.rows.records.json_rows import decode_row
-from plumbline.rows.records.passages import parse_passage
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field, parse_passage
 
 _BLOCK_BYTES: Final = 1 << 20
 _DEEPEST: Final = 4

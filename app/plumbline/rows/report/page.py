@@ -1,13 +1,15 @@
-"""The report as one standalone HTML page."""
+"""The report as one standalone HTML page, and what every such page needs: style and script inline, nothing loaded."""
 
+import base64
 import functools
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from jinja2 import Environment
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from plumbline.ground.version import VERSION
@@ -15,13 +17,55 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
-from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
 from plumbline.rows.report.texts import load_words, metric_words, one_line, say, visible
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
+# Shared parts: `lone_head.html` (needs `title`, `html_lang`, `policy`, `style`, `version`) and `lone_mark.html`.
 _PARTS: Final = Path(__file__).parent / "page_parts"
+# Colours, letters, cards and tables of every page.
+BASE_STYLE: Final = _PARTS / "base.css"
+
+
+def build_environment(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
+    """Build the template environment of a page: its own parts and the shared ones. Slow (0.1 s): keep it."""
+    environment = Environment(
+        loader=FileSystemLoader([folder, _PARTS]),
+        # Foreign text is escaped, whatever the file name
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(filters)
+    return environment
+
+
+def read_part(path: Path) -> str:
+    """Return a style or script with LF line ends, which the browser hashes."""
+    return path.read_text(encoding="utf-8")
+
+
+def content_security_policy(
+    style: str, script: str | None = None, *, form_action: str = "'none'", more: str = ""
+) -> str:
+    """Return a Content-Security-Policy that allows only this style and script, by hash, and loads nothing.
+
+    Args:
+        more: further directives.
+    """
+    scripts = "'none'" if script is None else _hash_source(script)
+    return (
+        f"default-src 'none'; style-src {_hash_source(style)}; script-src {scripts}; base-uri 'none'; "
+        f"form-action {form_action}; require-trusted-types-for 'script'" + (more and f"; {more}")
+    )
+
+
+def _hash_source(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
 HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 _STATUSES: Final[tuple[ReportRowStatus, ...]] = ("judged", "abstained", "empty_answer", "not_judged", "error")
 _LONGEST_TITLE: Final = 200

@@ -1,10 +1,13 @@
 """Contracts of other evaluators and guardrails under /v1/compat/, by the one scoring path; off by default.
 
-What no tier judged is an error (503) in all of them, and an answer without a score (422) where a number is due.
+What no tier judged is an error (503) in all of them, and an answer without a score (422) where a number is due. The
+contract `tool` comes with a small OpenAPI document, for platforms that import tools: Dify, Coze, FastGPT.
 """
 
 import base64
 import re
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
@@ -17,18 +20,19 @@ from starlette.responses import JSONResponse
 
 from plumbline.ground.errors import InvalidInput, TooBusy
 from plumbline.ground.settings import Settings
+from plumbline.ground.version import VERSION
 from plumbline.rows.evaluation_wire import request_limits
 from plumbline.schemas.evaluation import ClaimItem, EvaluationResult, bounded_request
 from plumbline.schemas.explanation import explain, summarize, unjudged_reason, unsupported_claims
 from plumbline.service.api.auth import budget_check_of
-from plumbline.service.api.call_memory import CallMemory
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
-from plumbline.service.api.tool_document import TOOL_PATH
 
 Body = Mapping[str, Any]
 COMPAT_PATH: Final = "/v1/compat/"
+TOOL_PATH: Final = "/tool/check_answer"
+TOOL_DOCUMENT_PATH: Final = "/openapi-tool.json"
 _AWS_KEY: Final = re.compile(r"AWS4-HMAC-SHA256 .*?Credential=([^/,\s]+)/")
 # What a guardrail calls an intervention, where no message of one's own can be set
 _BLOCKED: Final = "The answer is not supported by the retrieved passages."
@@ -289,3 +293,109 @@ def _listed(value: Any) -> list[Any]:
 
 def _lengths(text: str) -> dict[str, int]:
     return {"utf8": len(text.encode()), "utf16": len(text.encode("utf-16-le")) // 2, "codePoint": len(text)}
+
+
+_MOST_CALLS: Final = 256
+_MOST_CHARACTERS: Final = 64_000_000
+_CALL_SECONDS: Final = 600.0
+
+
+class _Call(NamedTuple):
+    until: float
+    contexts: list[str]
+    question: str
+
+    @property
+    def characters(self) -> int:
+        return sum(map(len, self.contexts)) + len(self.question)
+
+
+class CallMemory:
+    """The newest calls, for ten minutes, up to 64 million characters."""
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[tuple[str, str], _Call] = OrderedDict()
+        self._characters = 0
+
+    def recall(self, tenant: str, call_id: str, fields: dict[str, Any], *, is_request: bool) -> dict[str, Any]:
+        """Keep the contexts of a request; return a response's fields with those of its request.
+
+        Raises:
+            InvalidInput: the request of a response is not known here.
+        """
+        key, now = (tenant, call_id), time.monotonic()
+        if is_request or fields["contexts"]:
+            self._forget(key)
+            self._calls[key] = call = _Call(now + _CALL_SECONDS, fields["contexts"], fields["question"])
+            self._characters += call.characters
+        while self._calls and (
+            len(self._calls) > _MOST_CALLS
+            or self._characters > _MOST_CHARACTERS
+            or next(iter(self._calls.values())).until < now
+        ):
+            self._forget(next(iter(self._calls)))
+        if key not in self._calls:
+            raise InvalidInput("the request of this call was not seen: let the guardrail run pre_call too, one worker")
+        return {**fields, "contexts": self._calls[key].contexts, "question": self._calls[key].question}
+
+    def _forget(self, key: tuple[str, str]) -> None:
+        if key in self._calls:
+            self._characters -= self._calls.pop(key).characters
+
+
+def tool_document_routes(settings: Settings) -> APIRouter:
+    """Return the route of the document, if the settings name the contract `tool`.
+
+    Its server is the public URL of the settings, else the address of the request.
+    """
+    router = APIRouter(include_in_schema=False)
+    if "tool" not in settings.compat:
+        return router
+
+    @router.get(TOOL_DOCUMENT_PATH)
+    async def tool_document(request: Request) -> dict[str, Any]:
+        return _document((settings.public_url or str(request.base_url)).rstrip("/"))
+
+    return router
+
+
+def _document(url: str) -> dict[str, Any]:
+    """Return OpenAPI 3.0 with `servers`; those platforms take no references, no unions and no nested answers."""
+    asked = {
+        "answer": _text("The answer to check."),
+        "contexts": {"type": "array", "items": {"type": "string"}, "description": "The passages that it rests on."},
+        "question": _text("The question that was asked."),
+    }
+    told = {
+        "passed": {"type": "boolean", "description": "False: something is not supported. Null: it was not judged."},
+        "status": _text("judged, abstained, empty_answer or not_judged."),
+        "faithfulness": {"type": "number", "description": "Share of the claims that the passages support, 0 to 1."},
+        "tier": _text("The tier that judged."),
+        "unsupported": {"type": "array", "items": {"type": "object"}, "description": "Claims at fault: text, verdict."},
+        "explanation": _text("The verdict in words, with each claim at fault and the nearest passage."),
+    }
+    operation = {
+        "operationId": "check_answer",
+        "summary": "Check an answer against its passages",
+        "description": "Checks each sentence of an answer against the passages that it rests on.",
+        "requestBody": {"required": True, "content": _json(asked, required=["answer", "contexts"])},
+        "responses": {"200": {"description": "The verdict.", "content": _json(told)}},
+    }
+    key = {"type": "apiKey", "in": "header", "name": "X-API-Key"}
+    return {
+        "openapi": "3.0.3",
+        "info": {"title": "Plumbline", "version": VERSION, "description": "Checks answers against their passages."},
+        "servers": [{"url": url}],
+        "paths": {f"/v1/compat{TOOL_PATH}": {"post": operation}},
+        "components": {"securitySchemes": {"api_key": key}},
+        "security": [{"api_key": []}],
+    }
+
+
+def _text(description: str) -> dict[str, str]:
+    return {"type": "string", "description": description}
+
+
+def _json(properties: dict[str, Any], *, required: list[str] | None = None) -> dict[str, Any]:
+    needed = {"required": required} if required else {}
+    return {"application/json": {"schema": {"type": "object", "properties": properties, **needed}}}

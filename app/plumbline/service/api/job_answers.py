@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from plumbline.ground.errors import NotAcceptable
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.job import Job, JobState, ResultLine
-from plumbline.rows.jobs.label_draws import draw_rows, drawn_labels
+from plumbline.rows.jobs.labels import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, table_line
 from plumbline.rows.report.baseline import Baseline

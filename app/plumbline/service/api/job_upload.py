@@ -22,10 +22,15 @@ from plumbline.rows.jobs.store import JobStore, Upload
 from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices, JobRequest
-from plumbline.schemas.problem import FieldProblem
-from plumbline.service.api.json_body import check_charset, check_media_type, check_values, read_json, row_texts
+from plumbline.service.api.json_body import (
+    body_with,
+    check_charset,
+    check_media_type,
+    check_values,
+    read_json,
+    row_texts,
+)
 from plumbline.service.api.message_body import printable
-from plumbline.service.api.problems import field_problems, validation_detail
 
 M = TypeVar("M", bound=BaseModel)
 # Source of the choices: the JSON body, a part of a form, a query parameter.
@@ -34,15 +39,11 @@ Place = Literal["body", "part", "query"]
 MAX_CHOICES_BYTES: Final = 100_000
 # A valid row has two.
 _MAX_CONTAINERS: Final = 400_000
-_PATH: Final[Mapping[Place, tuple[str, ...]]] = {"body": (), "part": ("choices",), "query": ()}
-
-
-class ChoicesRefused(Exception):
-    """Fields of the choices are wrong; `problems` names them, `str()` says how many there are."""
-
-    def __init__(self, detail: str, problems: list[FieldProblem]) -> None:
-        super().__init__(detail)
-        self.problems = problems
+_PATH: Final[Mapping[Place, tuple[str, ...]]] = {
+    "body": ("body",),
+    "part": ("body", "choices"),
+    "query": ("query", "choices"),
+}
 
 
 def read_job_request(body: bytes, judge_names: Collection[str]) -> JobChoices:
@@ -50,7 +51,7 @@ def read_job_request(body: bytes, judge_names: Collection[str]) -> JobChoices:
 
     Raises:
         MalformedBody: as `read_json`.
-        ChoicesRefused: no object, an unknown or wrong field, or no rows.
+        RequestValidationError: no object, an unknown or wrong field, or no rows.
         InvalidInput: options name a judge that is not in `judge_names`.
     """
     value = read_json(body, max_containers=_MAX_CONTAINERS)
@@ -66,7 +67,7 @@ def read_choices(text: bytes, place: Place, judge_names: Collection[str]) -> Job
 
     Raises:
         InvalidInput: no JSON, too long, or options name a judge that is not in `judge_names`.
-        ChoicesRefused: no object, or an unknown or wrong field.
+        RequestValidationError: no object, or an unknown or wrong field.
     """
     if not text:
         return JobChoices()
@@ -87,37 +88,23 @@ def _check_names(choices: JobChoices, place: Place, judge_names: Collection[str]
         close = get_close_matches(columns, PRESETS, n=1)
         meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
         flaw = f"unknown form of rows '{printable(columns)}'{meant}"
-        raise _refused([{"type": "columns", "loc": ("columns",), "msg": flaw}], {"columns": columns}, place)
-    where = "/".join(("choices" if place == "query" else "", *_PATH[place], "options"))
+        at = (*_PATH[place], "columns")
+        error = {"type": "columns", "loc": at, "msg": flaw}
+        raise RequestValidationError([error], body=body_with(columns, at[1:]))
+    where = "/".join((*(("choices",) if place == "query" else ("", *_PATH[place][1:])), "options"))
     check_judge_names(choices.options, judge_names, place=where)
 
 
 def _validated(model: type[M], value: object, place: Place, *, checked: object) -> M:
+    at = _PATH[place]
     try:
         check_values(checked)
         return model.model_validate(value)
     except RequestValidationError as error:
-        errors = [{**each, "loc": each["loc"][1:]} for each in error.errors()]
+        errors = [{**each, "loc": (*at, *each["loc"][1:])} for each in error.errors()]
     except ValidationError as error:
-        errors = [dict(each) for each in error.errors(include_url=False, include_context=True)]
-    raise _refused(errors, checked, place, model)
-
-
-def _refused(
-    errors: list[dict[str, Any]], value: object, place: Place, annotation: object = JobChoices
-) -> ChoicesRefused:
-    located = [{**each, "loc": ("body", *each["loc"])} for each in errors]
-    error = RequestValidationError(located, body=value)
-    problems = [_placed(each, place) for each in field_problems(error, annotation)]
-    return ChoicesRefused(validation_detail(error, "request"), problems)
-
-
-def _placed(problem: FieldProblem, place: Place) -> FieldProblem:
-    if place == "query":
-        where = f" at {problem.pointer}" if problem.pointer else ""
-        return FieldProblem(pointer="", detail=f"query parameter 'choices'{where}: {problem.detail}")
-    path = "".join(f"/{part}" for part in _PATH[place])
-    return FieldProblem(pointer=path + problem.pointer, detail=problem.detail)
+        errors = [{**each, "loc": (*at, *each["loc"])} for each in error.errors(include_url=False)]
+    raise RequestValidationError(errors, body=body_with(checked, at[1:]))
 
 
 FORM: Final = "multipart/form-data"
@@ -129,6 +116,15 @@ _ROWS_AT_A_TIME: Final = 1_000
 _MOST_BYTES: Final = {"choices": MAX_CHOICES_BYTES, "format": 32}
 _FILE: Final = "file"
 _PARTS: Final = (_FILE, *_MOST_BYTES)
+
+
+class JobForm(BaseModel):
+    """The choices as a form and a query have them."""
+
+    choices: JobChoices
+
+
+JobBody: Final = JobRequest | JobForm
 
 
 class SentRows(NamedTuple):
@@ -154,7 +150,7 @@ class JobUploads:
 
         Raises:
             BadRequest: a subclass: the body is in none of the three forms, cut off, too large, or invalid.
-            ChoicesRefused: fields of the choices are wrong.
+            RequestValidationError: fields of the choices are wrong; `JobBody` has their names.
             StoreUnavailable: the rows cannot be stored.
             ClientDisconnect: the client disconnected before the end.
         """

@@ -5,6 +5,7 @@ import re
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
@@ -12,7 +13,6 @@ from plumbline.ground.errors import BadRequest, InvalidInput, JobUnknown
 from plumbline.rows.jobs.job import Action, Job, NewJob
 from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.jobs import JOBS_PATH, JobInfo, JobList, ResultsFormat, RetryRequest, job_path
-from plumbline.schemas.problem import VALIDATION
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import EventStreamsDep, JobReportsDep, JobStoreDep, TenantDep
@@ -27,10 +27,10 @@ from plumbline.service.api.job_answers import (
 )
 from plumbline.service.api.job_documents import EVENTS, RESULTS, SUBMIT_BODY, SUBMITTED
 from plumbline.service.api.job_events import EVENT_ID_PATTERN, EventStream, JobEvents, event_id
-from plumbline.service.api.job_upload import ChoicesRefused, JobUploads
+from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.language import LANGUAGE, choose_language
-from plumbline.service.api.problems import PROBLEM_RESPONSES, problem_response, problem_responses
+from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
 from plumbline.service.api.responses import JSON
 
 _MAX_LISTED: Final = 100
@@ -123,8 +123,8 @@ def submission_routes(uploads: JobUploads) -> APIRouter:
         """
         try:
             sent = await uploads.receive(request, store)
-        except ChoicesRefused as refused:
-            return problem_response(request.scope, VALIDATION, detail=str(refused), errors=refused.problems)
+        except RequestValidationError as error:
+            return invalid_response(request.scope, error, JobBody)
         new = NewJob(
             tenant=tenant,
             options=sent.choices.options.model_dump_json().encode(),

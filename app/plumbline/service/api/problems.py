@@ -300,13 +300,14 @@ def json_pointer(path: Sequence[str | int]) -> str:
 
 def _field_problem(item: Mapping[str, Any], body: object, body_annotation: object) -> FieldProblem:
     place, *rest = item["loc"] or ("body",)
-    if place != "body":
-        detail = f"{place} parameter '{printable(rest[0] if rest else '')}': {_message(item)}"
-        return FieldProblem(pointer="", detail=_cut(detail, _MAX_FIELD_DETAIL_CHARACTERS))
     path = list(_path_in_body(rest, body, is_missing=item["type"] == "missing"))
     is_unknown = item["type"] == "extra_forbidden" and path
-    detail = _unknown_field(path, body_annotation) if is_unknown else _message(item)
-    return FieldProblem(pointer=json_pointer(path), detail=_cut(detail, _MAX_FIELD_DETAIL_CHARACTERS))
+    detail, pointer = _unknown_field(path, body_annotation) if is_unknown else _message(item), json_pointer(path)
+    if place != "body":
+        # A parameter may hold JSON, of which the body says the form
+        within = f" at {json_pointer(path[1:])}" if path[1:] else ""
+        detail, pointer = f"{place} parameter '{printable(rest[0] if rest else '')}'{within}: {detail}", ""
+    return FieldProblem(pointer=pointer, detail=_cut(detail, _MAX_FIELD_DETAIL_CHARACTERS))
 
 
 def _path_in_body(location: Sequence[str | int], body: object, *, is_missing: bool) -> Iterator[str | int]:

@@ -1,7 +1,10 @@
-"""The pages of labels at `/label`: rows of a run without their scores, for people to mark."""
+"""The pages of labels at `/label`: rows of a run without their scores, for people to mark; agreement and export."""
 
-from collections.abc import AsyncGenerator
-from typing import Annotated, Any, Final, get_args
+import json
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from itertools import combinations
+from typing import Annotated, Any, Final, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,19 +12,18 @@ from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import Job
-from plumbline.rows.jobs.label_draws import MOST_STRATIFIED, DrawOrder, draw_low, draw_rows, majority, stratify
-from plumbline.rows.jobs.label_table import Label
+from plumbline.rows.jobs.labels import MOST_STRATIFIED, DrawOrder, Label, draw_low, draw_rows, majority, stratify
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
+from plumbline.rows.report.labelled_rates import cohen_kappa
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
 from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.responses import NDJSON, BackpressureResponse
-from plumbline.service.web.labelling import agreements, labelled_line
-from plumbline.service.web.page_access import refuse_other_origins
-from plumbline.service.web.pages import link, render_page
+from plumbline.service.web.pages import link, refuse_other_origins, render_page
 from plumbline.service.web.run_comparison import read_head
 from plumbline.service.web.run_pages import run_of
 
@@ -178,3 +180,50 @@ async def _by_score(store: JobStore, job: Job, rows: list[int], order: DrawOrder
     heads: list[Any] = [read_head(each.line) for each in await store.read_rows(job.tenant, job.id, rows)]
     scores = {head.row: score for head in heads if head.result and (score := head.result.faithfulness) is not None}
     return [row for row, _ in draw_low(scores, seed=job.id)] if order == "low" else stratify(rows, scores)
+
+
+class PairAgreement(NamedTuple):
+    """Agreement of two people on the rows that both labelled; `kappa` is None where chance explains everything."""
+
+    people: tuple[str, str]
+    rows: int
+    share: float
+    kappa: float | None
+
+
+def agreements(labels: Iterable[Label]) -> list[PairAgreement]:
+    """Return the agreement of each two people that labelled a row in common; skipped rows do not count."""
+    by_person: defaultdict[str, dict[int, int]] = defaultdict(dict)
+    for each in labels:
+        if each.label is not None:
+            by_person[each.person][each.row] = each.label
+    found = []
+    for first, second in combinations(sorted(by_person), 2):
+        common = by_person[first].keys() & by_person[second].keys()
+        pairs = [(by_person[first][row], by_person[second][row]) for row in sorted(common)]
+        if pairs:
+            share = sum(a == b for a, b in pairs) / len(pairs)
+            found.append(PairAgreement((first, second), len(pairs), share, cohen_kappa(pairs)))
+    return found
+
+
+def labelled_line(
+    sample: Sample, label: int, given: Sequence[Label], *, custom_id: str, dataset: str, weight: float | None = None
+) -> bytes:
+    """Return a row as `plumbline calibrate` reads it; what each person gave stands beside the label.
+
+    Args:
+        weight: 1 / the probability that the row was drawn, for `plumbline rate`; None: all were drawn alike.
+    """
+    row = {
+        "custom_id": custom_id,
+        "dataset": dataset,
+        "question": sample.question,
+        "contexts": list(sample.contexts),
+        "answer": sample.answer,
+        "label": label,
+        **({} if weight is None else {"weight": weight}),
+        "labels": {each.person: each.label for each in given if each.label is not None},
+        "sentences_at_fault": {each.person: each.sentences for each in given if each.sentences},
+    }
+    return json.dumps(row, ensure_ascii=False).encode() + b"\n"

@@ -1,5 +1,7 @@
-"""Pages rendered from templates: language, links, style and a strict Content-Security-Policy."""
+"""Pages from templates, with a strict CSP; the key in a cookie, and posts from the service's own pages alone."""
 
+import base64
+import binascii
 import functools
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,18 +10,80 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment
 from markupsafe import Markup
-from starlette.requests import Request
-from starlette.responses import HTMLResponse
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import HTMLResponse, Response
+from starlette.types import Scope
 
+from plumbline.ground.errors import BadRequest
 from plumbline.ground.version import VERSION
-from plumbline.rows.report.page import HTML_LANG, PAGE_FILTERS, page_style
+from plumbline.rows.report.page import (
+    HTML_LANG,
+    PAGE_FILTERS,
+    build_environment,
+    content_security_policy,
+    page_style,
+    read_part,
+)
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST
-from plumbline.rows.report.standalone_html import build_environment, content_security_policy, read_part
 from plumbline.rows.report.texts import load_words, say
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage
+from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.language import choose_language
-from plumbline.service.web.page_access import path_of
+
+KEY_PATH: Final = "/key"
+_COOKIE: Final = "plumbline_key"
+_PAGES: Final = ("runs", "label")
+# Browsers send it where a page's origin is trustworthy; no script can change it.
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+
+
+def needs_caller(scope: Scope) -> bool:
+    """Return True for the pages that show or spend something of a caller."""
+    first = path_of(scope).split("/")[1:2]
+    return first == [""] or first[0] in _PAGES
+
+
+def is_page(scope: Scope) -> bool:
+    """Return True for every page, that of the key included."""
+    return needs_caller(scope) or path_of(scope) == KEY_PATH
+
+
+def cookie_keys(connection: HTTPConnection) -> list[bytes]:
+    """Return the key in the cookie of a page's request; none for any other path, so that no form reaches the API."""
+    cookie = connection.cookies.get(_COOKIE) if is_page(connection.scope) else None
+    try:
+        return [base64.urlsafe_b64decode(cookie + "==")] if cookie else []
+    except (ValueError, binascii.Error):
+        return []
+
+
+def set_key_cookie(request: Request, response: Response, key: str, *, is_secure: bool) -> None:
+    """Keep a key until the browser closes; an empty one forgets it. `is_secure`: the service is reached by HTTPS."""
+    response.set_cookie(
+        _COOKIE,
+        # Without padding, which would be quoted.
+        base64.urlsafe_b64encode(key.encode()).decode("ascii").rstrip("="),
+        max_age=None if key else 0,
+        path=request.scope.get("root_path") or "/",
+        secure=is_secure or request.url.scheme == "https",
+        httponly=True,
+        samesite="strict",
+    )
+
+
+async def refuse_other_origins(request: Request) -> None:
+    """Raise BadRequest unless a browser says that the form was sent by a page of this service (CSRF)."""
+    site = request.headers.get("sec-fetch-site")
+    is_known = site is not None or "origin" in request.headers
+    if not is_known or is_from_another_origin(request) or (site or "none") not in _OWN_SITES:
+        raise BadRequest("forms are read from this service's own pages alone; programs use the API under /v1")
+
+
+def path_of(scope: Scope) -> str:
+    """Return the path below the root of the service."""
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
+
 
 PARTS: Final = Path(__file__).parent / "page_parts"
 # Forms go to this service and events come from it; the icon stands in the page.

@@ -35,8 +35,7 @@ from plumbline.service.api.evaluations import URL_PATH, evaluate_request
 from plumbline.service.api.json_body import is_text
 from plumbline.service.api.language import choose_language
 from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer, sentence_verdicts
-from plumbline.service.web.page_access import refuse_other_origins
-from plumbline.service.web.pages import PARTS, render_page
+from plumbline.service.web.pages import PARTS, refuse_other_origins, render_page
 
 _INVALID: Final = 422
 # Of a form besides its contexts.

@@ -12,8 +12,15 @@ from plumbline.ground.errors import BadRequest
 from plumbline.ground.settings import Settings
 from plumbline.service.access.access import Access
 from plumbline.service.api.problems import PROBLEM_MEDIA_TYPE
-from plumbline.service.web.page_access import KEY_PATH, is_page, path_of, refuse_other_origins, set_key_cookie
-from plumbline.service.web.pages import link, render_page
+from plumbline.service.web.pages import (
+    KEY_PATH,
+    is_page,
+    link,
+    path_of,
+    refuse_other_origins,
+    render_page,
+    set_key_cookie,
+)
 
 _UNAUTHORIZED: Final = 401
 # The cookie of the key goes with links within a site alone; those from elsewhere arrive without it.

@@ -28,8 +28,7 @@ from plumbline.service.api.job_events import EventStream, JobEvents
 from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.language import choose_language
 from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer
-from plumbline.service.web.page_access import refuse_other_origins
-from plumbline.service.web.pages import link, render_page
+from plumbline.service.web.pages import link, refuse_other_origins, render_page
 from plumbline.service.web.run_comparison import compare_runs, read_head
 
 # The picture of a trend, in SVG units.

@@ -30,7 +30,7 @@ from plumbline.extras.lab.results import ExperimentResults, System
 from plumbline.ground.version import VERSION
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Cell, Marked
-from plumbline.rows.report.standalone_html import BASE_STYLE, build_environment, content_security_policy, read_part
+from plumbline.rows.report.page import BASE_STYLE, build_environment, content_security_policy, read_part
 from plumbline.rows.report.texts import load_words, visible
 
 _HTML_LANG: Final[Mapping[PageLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
