@@ -35,7 +35,6 @@ class RunGates:
 
     Args:
         max_drop: None if the baseline is no gate.
-        junit_rows: rows are tests, too.
     """
 
     gates: Sequence[CiGate]
@@ -44,7 +43,6 @@ class RunGates:
     baseline: Baseline | None
     max_drop: float | None
     junit: Path | None
-    junit_rows: bool
     markdown: Path | None
     language: ReportLanguage
     max_risk: float | None = None
@@ -72,7 +70,7 @@ class RunGates:
         """
         outcomes = self.outcomes(report.summary)
         if self.junit is not None:
-            _write_report(self.junit, junit_xml(report, outcomes, with_rows=self.junit_rows))
+            _write_report(self.junit, junit_xml(report, outcomes))
         if self.markdown is not None:
             _write_report(self.markdown, markdown_summary(report, outcomes, language=self.language).encode())
         for outcome in outcomes:
@@ -114,7 +112,6 @@ def parse_gates(given: argparse.Namespace, *, usual_drop: float | None = 0.0) ->
         baseline=None if given.baseline is None else read_baseline(given.baseline),
         max_drop=usual_drop if given.max_drop is None else given.max_drop,
         junit=given.junit,
-        junit_rows=given.junit_rows,
         markdown=given.markdown,
         language=given.lang,
         max_risk=getattr(given, "max_risk", None),
