@@ -47,6 +47,7 @@ _DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _TORN = re.compile(r"(?<=\d)([.,]) (?=\d)")
 _AFTER_DIGIT = re.compile(r"\d[ -]?\Z")
 _RATIO = re.compile(r"(?<![\d/])(\d{1,3}) ?[/⁄] ?(\d{1,3})(?![\d/])")
+_HAN = re.compile("[〇\u3400-\u9fff\uf900-\ufaff]")
 _HAN_SHARE = re.compile(
     f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二两兩三四五六七八九\\d])成(?![立为功])"
 )
@@ -271,6 +272,8 @@ def _implied(text: str) -> Iterator[Quantity]:
 
 
 def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
+    if not _HAN.search(text):
+        return
     for match in _HAN_SHARE.finditer(text):
         number = match["number"] or match["tenths"]
         value = float(number) if number[0].isdigit() else han_value(number)

@@ -75,6 +75,7 @@ _SIGNS = {language: frozenset(words.get("signs", "").split()) for language, word
 _UNSIGNED = [language for language, signs in _SIGNS.items() if not signs]
 _IN_ANY = {word: value for values in _VALUES.values() for word, value in values.items() if word not in _AMBIGUOUS}
 _EVERY = frozenset().union(*_VALUES.values())
+_OF_PASSAGES = {word: value for values in _VALUES.values() for word, value in values.items() if word in _IN_ANY_PASSAGE}
 
 
 def names_other_numeral(text: str) -> bool:
@@ -102,9 +103,11 @@ def find_stated(text: str) -> Iterator[Numeral]:
 
 def find_possible(text: str) -> Iterator[float]:
     """Yield each value that a passage may mean, those of the parts of a numeral as well."""
+    # Most passages have none, and cost no more than this.
+    if not names_other_numeral(text):
+        return
     words = frozenset(_WORD.findall(text))
-    values = _values_in(_languages(words))
-    values |= {word: value for each in _VALUES.values() for word, value in each.items() if word in _IN_ANY_PASSAGE}
+    values = _values_in(_languages(words)) | _OF_PASSAGES
     parts = {part for word in words for part in (word, *word.split("-"), word.removeprefix("و"))}
     yield from (float(values[word]) for word in parts & values.keys())
     yield from (each.value for each in (*_read(text, values), *_korean(text)))
@@ -122,7 +125,7 @@ def _languages(words: Collection[str]) -> list[str]:
 def _values_in(languages: Collection[str]) -> dict[str, int]:
     """Return the values of the numerals of the languages; of all, if that is not known."""
     if not languages:
-        return dict(_IN_ANY)
+        return _IN_ANY
     return {word: value for language in languages for word, value in _VALUES[language].items()}
 
 
@@ -164,6 +167,6 @@ def _joined(current: int, value: int) -> int | None:
 
 
 def _korean(text: str) -> Iterator[Numeral]:
-    for match in _KOREAN.finditer(text):
+    for match in () if text.isascii() else _KOREAN.finditer(text):
         han = _KOREAN_PART.sub(lambda part: _HAN_BY_KOREAN[part.group()], match.group())
         yield Numeral(han_value(han), match.start(), match.end())
