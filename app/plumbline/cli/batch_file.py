@@ -3,15 +3,13 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+from plumbline.cli import Commands
 
 _INCOMPLETE = 3
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add `batch-file` and its steps to the parser."""
     command = commands.add_parser(
         "batch-file", help="judge a file of rows through a provider's Batch API: prepare, submit, status, collect"
@@ -27,7 +25,7 @@ def add_command(commands: "Commands") -> None:
         step.set_defaults(run=_run, step=name)
 
 
-def _add_prepare(steps: "Commands") -> None:
+def _add_prepare(steps: Commands) -> None:
     step = steps.add_parser("prepare", help="write the requests of all rows and a manifest")
     step.add_argument("data", type=Path, metavar="DATA", help="rows: JSONL, JSON, CSV, TSV or Parquet, also .gz")
     step.add_argument("-o", "--output", type=Path, required=True, metavar="REQUESTS.jsonl")
@@ -51,7 +49,7 @@ def _add_prepare(steps: "Commands") -> None:
     _add_price(step)
 
 
-def _add_collect(steps: "Commands") -> None:
+def _add_collect(steps: Commands) -> None:
     step = steps.add_parser("collect", help="fetch the replies and write the results, one row a line, in input order")
     _add_files(step)
     step.add_argument("-o", "--output", type=Path, required=True, metavar="RESULTS.jsonl")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
@@ -21,14 +22,13 @@ if TYPE_CHECKING:
     from plumbline.extras.calibration.labels import LabelledRow
     from plumbline.judging.tiers.calibration import Calibration, CalibrationTable
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _TIERS = ("lexical", "embedding")
 _OVER_DATASETS = ("auroc", "balanced_accuracy")
 _FIGURES = ("auroc", "balanced_accuracy", "kappa", "brier", "ece")
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add `calibrate` to the parser."""
     command = commands.add_parser(
         "calibrate", help="fit the embedding and lexical tiers on labelled answers and measure the agreement"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from plumbline.cli import Commands
 from plumbline.cli.calibrate import read_labelled
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.files import replace_file
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
     from plumbline.models.detectors.detector import LocalDetector
     from plumbline.models.detectors.remote_detector import RemoteDetector
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 # Words of less support are shown.
 _MARKED_BELOW = 0.5
 _PAGE_MODE = 0o644
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add `detectors` to the parser."""
     command = commands.add_parser("detectors", help="list detectors, try one on a claim, compare some on labels")
     actions = command.add_subparsers(required=True, metavar="ACTION")

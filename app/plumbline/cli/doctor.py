@@ -6,16 +6,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from plumbline.cli import Commands
 from plumbline.cli.judge import check_endpoint, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.ports.observation import Readiness, State
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _FAILED: Final = 1
 _NO_JUDGE: Final = (
@@ -41,7 +39,7 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     doctor = commands.add_parser(
         "doctor",
         help="try the settings, the judges, the embedding model and the database, and say what to do",

@@ -10,13 +10,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.files import replace_file
 
 if TYPE_CHECKING:
     from plumbline.service.web.run_comparison import RowHead, RunComparison, TierDifference
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 # Tests of a tier: of its scores, and of its decisions.
 _TESTS: Final = 2
@@ -41,7 +41,7 @@ class TierDrift(NamedTuple):
     is_drift: bool
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add `drift` to the parser."""
     command = commands.add_parser(
         "drift", help="compare the same rows judged before and now: exit code 1 if the judge has changed beyond chance"

@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from plumbline.models.chat.completions_client import Exchange
     from plumbline.models.chat.endpoints import Endpoint
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _FAILED: Final = 1
 _SHOWN_CHARACTERS: Final = 600
@@ -70,7 +70,7 @@ _ADVICE: Final[Mapping[FailureReason, str]] = MappingProxyType(
 _TOO_WEAK: Final = "the model is too weak a judge: take a stronger one"
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     judge = commands.add_parser("judge", help="check the configured judges with a sample of ours")
     steps = judge.add_subparsers(required=True, metavar="STEP")
     check = steps.add_parser(

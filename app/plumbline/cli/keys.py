@@ -8,8 +8,8 @@ import sqlite3
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from plumbline.cli import Commands
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.models.chat.shared_database import SharedDatabase
@@ -26,11 +26,8 @@ from plumbline.service.access.keys import (
 )
 from plumbline.service.access.spending import Spent, exchange_shared, read_day
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     keys = commands.add_parser(
         "keys",
         help="create, list, rotate and revoke API keys",
@@ -57,7 +54,7 @@ def add_command(commands: "Commands") -> None:
     adopt.set_defaults(run=_adopt)
 
 
-def _add_create(actions: "Commands") -> None:
+def _add_create(actions: Commands) -> None:
     create = actions.add_parser("create", help="create a key and print it, once")
     create.add_argument("name", metavar="NAME", help="up to 64 letters, digits and ._-")
     create.add_argument(

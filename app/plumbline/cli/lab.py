@@ -5,8 +5,8 @@ import sys
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from plumbline.cli import Commands
 from plumbline.cli.progress import LabProgress
 from plumbline.cli.retrieval import add_conventions, given_conventions
 from plumbline.extras.lab.experiment import Experiment
@@ -29,14 +29,11 @@ from plumbline.ground.files import read_file, replace_file
 from plumbline.retrieval.tables import TABLE_WRITERS
 from plumbline.rows.report.texts import load_words
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
 _SYSTEM_FAILED = 1
 _INTERRUPTED = 130
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add `lab` to the parser."""
     lab = commands.add_parser("lab", help="build, time and compare retrievers as an experiment file says")
     actions = lab.add_subparsers(required=True, metavar="ACTION")

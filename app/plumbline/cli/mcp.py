@@ -1,15 +1,13 @@
 """`plumbline mcp`: tools for agents over the Model Context Protocol, on standard input and output or over HTTP."""
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from plumbline.cli import Commands
 from plumbline.integrations.checker import URL_VARIABLE, Checker
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
-
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     mcp = commands.add_parser(
         "mcp",
         help="tools for agents over MCP, on standard input and output or over HTTP",

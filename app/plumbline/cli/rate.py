@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from plumbline.cli import Commands
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
     from plumbline.rows.report.result_lines import ResultRow
     from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 # Of width, risk and confidence; 1 minus it is their most.
 _LEAST = 0.0001
@@ -23,7 +23,7 @@ _SEED = "plumbline"
 _MOST_NAMED = 10
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add `rate` and `choose-threshold` to the parser."""
     rate = commands.add_parser(
         "rate", help="estimate the share of unfaithful answers from labels of some rows; draw the rows to label"

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plumbline.cli import Commands
 from plumbline.cli.score.command import add_column_options, add_gate_options
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     from plumbline.rows.report.building import Report
     from plumbline.schemas.report import BadLine
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _MOST_WORST = 10_000
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add `report` to the parser."""
     command = commands.add_parser(
         "report", help="turn results files into one HTML page: scores with intervals and the worst rows; check gates"

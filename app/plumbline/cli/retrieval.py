@@ -5,10 +5,11 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from plumbline.cli import Commands
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.api import name_files
 from plumbline.retrieval.combination import NORMS, TIE_ORDERS
@@ -19,9 +20,6 @@ from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
 from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
-
 _SHORT = {"rel_level": "-l", "judged_only": "-J"}
 _MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
 _RESAMPLES = 1_000
@@ -29,7 +27,7 @@ _PERMUTATIONS = 10_000
 _TABLES: Mapping[str, Any] = {"means": comparison_table, "pairs": pair_table}
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     """Add the retrieval commands to the parser."""
     evaluate = commands.add_parser(
         "evaluate", help="compute measures of runs against judgments", epilog=f"Measures: {_known_measures()}."

@@ -10,11 +10,12 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 import uvicorn
 
+from plumbline.cli import Commands
 from plumbline.cli.connections import ConnectionTimeouts, close_stale, timeout_protocol
 from plumbline.cli.workers import BACKLOG, ParentLink, SharedListener, Supervisor, WorkerOrder, worker_folder
 from plumbline.ground.errors import ConfigurationError, PlumblineError
@@ -22,9 +23,6 @@ from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
 from plumbline.service.access.access import build_access, is_loopback
 from plumbline.service.worker_share import WorkerShare
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _AUTO, _EVERY_ADDRESS = "auto", "0.0.0.0"  # noqa: S104
 # For files, and connections to judges and databases.
@@ -40,7 +38,7 @@ _USAGE_ERROR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     serve = commands.add_parser("serve", help="serve the HTTP API; settings come from PLUMBLINE_* variables")
     serve.add_argument(
         "--host",

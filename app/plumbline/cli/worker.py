@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.postgres import connection_string, probe
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
@@ -18,12 +19,11 @@ from plumbline.ground.telemetry import configure_logging
 if TYPE_CHECKING:
     from plumbline.service.metrics.observer import Metrics
 
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     worker = commands.add_parser(
         "worker",
         help="process jobs kept in PostgreSQL, with any number of other workers",

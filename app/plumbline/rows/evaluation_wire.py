@@ -9,7 +9,6 @@ from typing import Literal
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.judging.citations import Citation
-from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join_labels
 from plumbline.judging.text.scores import claim_weights, count_verdicts
@@ -19,6 +18,7 @@ from plumbline.judging.tiers.probes import PASSAGES
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow
+from plumbline.rows.scored_row import usage_item
 from plumbline.schemas.conversation import ConversationTexts
 from plumbline.schemas.evaluation import (
     AttemptItem,
@@ -32,7 +32,6 @@ from plumbline.schemas.evaluation import (
     SampleTexts,
     SentenceItem,
     Tokens,
-    UsageItem,
     VerdictCounts,
 )
 from plumbline.schemas.metric import EvidenceItem, MetricItem, MetricVerdictItem
@@ -42,7 +41,6 @@ OffsetMap = Callable[[int], int]
 
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 _RATES = tuple(each.name for each in fields(Scores) if each.name != "unsupported_claims")
-_USAGE_FIELDS = tuple(each.name for each in fields(Usage))
 # Further digits are floating-point noise.
 _DECIMALS = 6
 
@@ -245,7 +243,7 @@ def to_wire(
             controls=account.controls,
             controls_right=account.controls_right,
         ),
-        usage=UsageItem(**{name: getattr(result.usage, name) for name in _USAGE_FIELDS}),
+        usage=usage_item(result.usage),
         windows=result.windows,
         flags=list(result.flags),
         warnings=list(result.warnings),

@@ -14,6 +14,7 @@ from plumbline.schemas.evaluation import EvaluationResult, UsageItem
 from plumbline.schemas.problem import ProblemKind, RowProblem
 from plumbline.schemas.wire import json_line
 
+_USAGE_FIELDS = tuple(each.name for each in fields(Usage))
 _UNREADABLE = ProblemKind(422, "invalid-row", "The row cannot be read")
 
 
@@ -60,6 +61,11 @@ ROW_LINES = RowLines(
         RowError(custom_id=custom_id, row=row, line=line, error=problem)
     ),
 )
+
+
+def usage_item(usage: Usage) -> UsageItem:
+    """Return a usage as it is sent."""
+    return UsageItem(**{name: getattr(usage, name) for name in _USAGE_FIELDS})
 
 
 def failed_row(row: int, line: bytes, status: RowStatus) -> ScoredRow:
@@ -114,6 +120,6 @@ class RowTally:
             passed=self._passed,
             tiers=TierCounts(**self._tiers),
             degraded=self._degraded,
-            usage=UsageItem(**{each.name: getattr(self._usage, each.name) for each in fields(Usage)}),
+            usage=usage_item(self._usage),
             seconds=round(time.monotonic() - self._started, 3),
         )

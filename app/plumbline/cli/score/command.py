@@ -3,10 +3,8 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
+from plumbline.cli import Commands
 
 _FORMS = ("jsonl", "json", "csv", "tsv", "parquet", "xlsx")
 _OUT_FORMS = ("jsonl", "csv", "tsv", "parquet")
@@ -18,7 +16,7 @@ _EPILOG = (
 )
 
 
-def add_command(commands: "Commands") -> None:
+def add_command(commands: Commands) -> None:
     score = commands.add_parser("score", help="score a file of rows, resumable", epilog=_EPILOG)
     score.add_argument(
         "data", metavar="DATA", help="JSONL, JSON, CSV, TSV, Parquet or xlsx, text also as .gz; - for stdin"

@@ -221,23 +221,6 @@ def _media_type(accept: list[str], form: Format | None) -> str:
     return _MEDIA_TYPES[form]
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The bytes around the rows and the summary."""
-
-    begin: bytes
-    before_next: bytes
-    after_each: bytes
-    before_summary: bytes
-    end: bytes
-
-
-_LAYOUTS = {
-    NDJSON: _Layout(b"", b"", b"\n", b'{"summary":', b"}\n"),
-    JSON: _Layout(b'{"results":[', b",", b"", b'],"summary":', b"}\n"),
-}
-
-
 _BATCH_LINES = RowLines(
     result=lambda custom_id, row, result: json_line(BatchResult(custom_id=custom_id, index=row, result=result)),
     error=lambda custom_id, row, _, problem: json_line(BatchError(custom_id=custom_id, index=row, error=problem)),
@@ -346,21 +329,20 @@ class _Batch:
 
     async def pieces(self, media_type: str) -> AsyncGenerator[bytes, None]:
         """Yield the answer row by row; at most `limit` rows are judged ahead of the reader."""
-        layout, tally, is_complete = _LAYOUTS[media_type], RowTally(), False
-        rows = map_concurrently(
-            self._score, self.reader.rows(self.samples), limit=self.limit, in_order=media_type == JSON
-        )
+        is_array, tally, is_complete = media_type == JSON, RowTally(), False
+        rows = map_concurrently(self._score, self.reader.rows(self.samples), limit=self.limit, in_order=is_array)
+        before, after = (b'{"results":[', b"") if is_array else (b"", b"\n")
         try:
-            if layout.begin:
-                yield layout.begin
+            if before:
+                yield before
             separator = b""
             async with aclosing(rows) as scored:
                 async for row in scored:
                     tally.add(row)
-                    yield separator + row.line + layout.after_each
-                    separator = layout.before_next
+                    yield separator + row.line + after
+                    separator = b"," if is_array else b""
             summary = tally.summary().model_dump_json().encode()
-            yield layout.before_summary + summary + layout.end
+            yield (b'],"summary":' if is_array else b'{"summary":') + summary + b"}\n"
             is_complete = True
         finally:
             counts = tally.summary()

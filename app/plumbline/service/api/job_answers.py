@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -13,7 +13,6 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from plumbline.ground.errors import NotAcceptable
-from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.job import Job, JobState, ResultLine
 from plumbline.rows.jobs.labels import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
@@ -23,9 +22,9 @@ from plumbline.rows.report.building import DEFAULT_WORST, ReportBuilder
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.result_lines import ResultRow, read_line
-from plumbline.rows.scored_row import RowStatus
+from plumbline.rows.scored_row import RowStatus, usage_item
 from plumbline.schemas.batch import TierCounts
-from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
+from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.jobs import JobInfo, JobLinks, JobOutcomes, RequestCounts, ResultsFormat, job_path
 from plumbline.schemas.language import translate_json
 from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary, TierRate
@@ -99,7 +98,7 @@ def job_info(job: Job, *, now: float | None = None) -> JobInfo:
             not_passed=counts.not_passed,
             tiers=TierCounts(**counts.by_tier),
         ),
-        usage=UsageItem(**{each.name: getattr(counts.usage, each.name) for each in fields(Usage)}),
+        usage=usage_item(counts.usage),
         max_cost=job.max_cost,
         rows_per_second=None if rate is None else round(rate, _DECIMALS),
         eta_seconds=eta_seconds,
