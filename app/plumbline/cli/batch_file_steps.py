@@ -20,7 +20,6 @@ from plumbline.extras.provider_batches.batch_assembly import (
     prompt_digests,
     row_limits,
     row_scorer,
-    with_next_round,
 )
 from plumbline.extras.provider_batches.batch_assembly import collect as collect_rows
 from plumbline.extras.provider_batches.batch_assembly import prepare as prepare_rows
@@ -40,7 +39,6 @@ from plumbline.extras.provider_batches.manifest import (
 from plumbline.extras.provider_batches.reply_index import AskedFile, ReplyIndex
 from plumbline.extras.provider_batches.submission import (
     BatchStates,
-    Submission,
     alone,
     describe_state,
     fetch,
@@ -96,11 +94,10 @@ def submit(options: argparse.Namespace) -> int:
     manifest = at.load()
     chosen = {path.name for path in options.files}
     files = [file for file in manifest.files if at.path.name in chosen or file.name in chosen]
-    how = Submission(endpoint=manifest.url, window=options.window)
 
     async def work(states: BatchStates) -> None:
         async with batch_api(settings, manifest) as api:
-            await submit_files(at, files, states, api, how=how, say=out)
+            await submit_files(at, files, states, api, endpoint=manifest.url, window=options.window, say=out)
 
     with alone(at.state_path):
         asyncio.run(work(BatchStates(at.state_path)))
@@ -247,7 +244,8 @@ async def _collect(
                 tell=tally.add,
             )
     if options.next_round:
-        at.save(with_next_round(manifest, files, further))
+        # a new last round, in place of one that was never submitted
+        at.save(replace(manifest, files=(*files, *further)))
     _print_troubles(files, states, index)
     out(f"written: {options.output}; {_format_summary(tally.summary())}")
     if letters.refused:

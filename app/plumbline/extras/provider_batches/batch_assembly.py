@@ -1,10 +1,10 @@
 """Assembly of batch-file scoring: the usual scoring path, with files in place of a chat model."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 from plumbline.assembly import build, make_plan
 from plumbline.extras.provider_batches.batch_client import BatchClient
@@ -14,12 +14,12 @@ from plumbline.extras.provider_batches.reply_index import AskedFile
 from plumbline.extras.provider_batches.submission import BatchStates, reply_paths
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.ground.files import atomic_write
 from plumbline.ground.judge_settings import DEFAULT_JUDGE, ModelPrice
 from plumbline.ground.settings import Settings
 from plumbline.ground.version import VERSION
 from plumbline.judging.tiers.llm import PromptSet
 from plumbline.judging.tiers.questions import keyed_mark
-from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.models.chat.completions import RequestForm
 from plumbline.models.chat.endpoints import Endpoint, Structure, resolve_judges
 from plumbline.models.chat.resilient_endpoint import Tariff
@@ -133,8 +133,6 @@ async def row_scorer(
     manifest: Manifest,
     files: Correspondence,
     choices: Choices,
-    *,
-    encoder: SentenceEncoder | None = None,
 ) -> AsyncIterator[RowScorer]:
     """Open a row scorer like the service's, whose judge reads batch files.
 
@@ -142,7 +140,7 @@ async def row_scorer(
         ConfigurationError: prompts or judge are not those of the manifest.
     """
     offline = _offline(settings, manifest)
-    plan = make_plan(offline, encoder=encoder)
+    plan = make_plan(offline)
     if _digests(plan.prompts) != dict(manifest.prompts):
         raise ConfigurationError(
             f"PLUMBLINE_PROMPTS_DIR: the prompts are not those of the batch files, which plumbline "
@@ -324,30 +322,15 @@ async def collect(
         InvalidInput: the rows cannot be read to their end, or a file cannot be written.
     """
     estimate = Estimate()
-    with _written(output) as file:
-        async with aclosing(score_rows(rows, score, correspondence)) as asked:
-            async for row in asked:
-                file.write(row.scored.line + b"\n")
-                estimate.add(row)
-                tell(row.scored)
-                if next_round is not None:
-                    for question in row.open:
-                        next_round.add(question.line)
-    return estimate, () if next_round is None else next_round.finish()
-
-
-def with_next_round(manifest: Manifest, sent: list[RequestFile], files: tuple[RequestFile, ...]) -> Manifest:
-    """Return the manifest with a new last round in place of one that was never submitted."""
-    return replace(manifest, files=(*sent, *files))
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes its name when it is complete."""
-    partial = path.with_name(f"{path.name}.partial")
     try:
-        with partial.open("wb") as file:
-            yield file
-        partial.replace(path)
+        with atomic_write(output) as file:
+            async with aclosing(score_rows(rows, score, correspondence)) as asked:
+                async for row in asked:
+                    file.write(row.scored.line + b"\n")
+                    estimate.add(row)
+                    tell(row.scored)
+                    for question in row.open if next_round is not None else ():
+                        next_round.add(question.line)
     except OSError as error:
-        raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
+        raise InvalidInput(f"cannot be written ({error.strerror})", place=output.name) from error
+    return estimate, () if next_round is None else next_round.finish()

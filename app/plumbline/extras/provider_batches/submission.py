@@ -1,7 +1,7 @@
 """Submission of batch files: upload, batch, download; each step is recorded before and after it is made."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -87,24 +87,23 @@ def _load(path: Path) -> list[FileState]:
 
 
 _ATTEMPTS: Final = 5
+# Before the first retry of a refused batch, doubling.
+_PAUSE_SECONDS: Final = 2.0
 _DIGEST_DIGITS: Final = 32
 
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Submission:
-    """Options of every batch. `pause_seconds`: wait before the first retry of a refused one, doubling."""
-
-    endpoint: str
-    window: str = "24h"
-    pause_seconds: float = 2.0
-
-
 async def submit(
-    at: ManifestFile, files: Sequence[RequestFile], states: BatchStates, api: BatchClient, *, how: Submission, say: Say
+    at: ManifestFile,
+    files: Sequence[RequestFile],
+    states: BatchStates,
+    api: BatchClient,
+    *,
+    say: Say,
+    **created: str,
 ) -> None:
-    """Upload each file and create its batch, unless that is done.
+    """Upload each file and create its batch with the options of `BatchClient.create`, unless that is done.
 
     Raises:
         InvalidInput: a file is gone or was changed.
@@ -113,7 +112,7 @@ async def submit(
     for file in files:
         state = states.of(file.name)
         if state.batch is None:
-            state = await _batched(await _uploaded(at, file, states, api), file, states, api, how)
+            state = await _batched(await _uploaded(at, file, states, api), file, states, api, created)
             say(f"{file.name}: {file.requests} requests, batch {describe_state(state)}")
         else:
             say(f"{file.name}: submitted before, batch {describe_state(state)}")
@@ -189,7 +188,7 @@ async def _uploaded(at: ManifestFile, file: RequestFile, states: BatchStates, ap
 
 
 async def _batched(
-    state: FileState, file: RequestFile, states: BatchStates, api: BatchClient, how: Submission
+    state: FileState, file: RequestFile, states: BatchStates, api: BatchClient, created: Mapping[str, str]
 ) -> FileState:
     assert state.file_id is not None  # noqa: S101 - uploaded before
     tag = f"{file.sha256[:_DIGEST_DIGITS]}-{file.round}"
@@ -199,13 +198,13 @@ async def _batched(
             break
         states.put(replace(state, is_batch_begun=True))
         try:
-            batch = await api.create(state.file_id, endpoint=how.endpoint, window=how.window, tag=tag)
+            batch = await api.create(state.file_id, tag=tag, **created)
         except BatchApiError as error:
             if not error.is_unsure:
                 states.put(state)
             if not error.is_retryable or attempt == _ATTEMPTS - 1:
                 raise
-            await asyncio.sleep(how.pause_seconds * 2**attempt if error.wait_seconds is None else error.wait_seconds)
+            await asyncio.sleep(_PAUSE_SECONDS * 2**attempt if error.wait_seconds is None else error.wait_seconds)
             batch = await _found(replace(state, is_batch_begun=error.is_unsure), tag, api)
     state = replace(state, is_batch_begun=True, batch=batch)
     states.put(state)
