@@ -72,6 +72,7 @@ def texts_in(path: Path) -> Iterator[str]:
 def test_every_translation_is_of_a_text_that_the_code_says_with_the_same_places() -> None:
     folder = Path(plumbline.__file__).parent
     files = [path for area in ("retrieval", "extras/lab", "client") for path in sorted((folder / area).rglob("*.py"))]
+    files.append(folder / "cli/lab.py")
     source = "\n".join(text for path in files for text in texts_in(path))
 
     for english, chinese in MESSAGES.items():

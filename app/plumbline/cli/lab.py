@@ -118,7 +118,8 @@ def _run(options: argparse.Namespace) -> int:
             progress=progress,
         )
     except KeyboardInterrupt:
-        sys.stderr.write("plumbline: stopped; finished systems are kept. Run the same command to resume.\n")
+        stopped = "stopped; finished systems are kept. Run the same command to resume."
+        sys.stderr.write(f"plumbline: {say(stopped)}\n")
         return _INTERRUPTED
     finally:
         progress.close()
