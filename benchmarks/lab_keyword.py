@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.cranfield import read_cranfield
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retrievers.keyword import KeywordSettings
-from plumbline.extras.lab.retrievers.keyword_index import build_tokenizer
+from plumbline.extras.lab.retrievers.keyword import KeywordSettings, build_tokenizer
 from plumbline.retrieval.compare import report_runs
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.measure import parse_measures

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from plumbline.extras.lab.retrievers.keyword_index import LONGEST_WORD, Language, build_tokenizer
+from plumbline.extras.lab.retrievers.keyword import LONGEST_WORD, Language, build_tokenizer
 from plumbline.ground.errors import InvalidInput
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.extras.provider_batches.reply_index import AskedFile, BatchReply, ReplyIndex
+from plumbline.extras.provider_batches.batch_file_chat import AskedFile, BatchReply, ReplyIndex
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 
 

@@ -23,7 +23,7 @@ from plumbline.extras.provider_batches.batch_assembly import (
 )
 from plumbline.extras.provider_batches.batch_assembly import collect as collect_rows
 from plumbline.extras.provider_batches.batch_assembly import prepare as prepare_rows
-from plumbline.extras.provider_batches.batch_file_chat import Correspondence
+from plumbline.extras.provider_batches.batch_file_chat import AskedFile, Correspondence, ReplyIndex
 from plumbline.extras.provider_batches.manifest import (
     MANIFEST_VERSION,
     TEST_MODEL,
@@ -36,7 +36,6 @@ from plumbline.extras.provider_batches.manifest import (
     find_manifest,
     manifest_beside,
 )
-from plumbline.extras.provider_batches.reply_index import AskedFile, ReplyIndex
 from plumbline.extras.provider_batches.submission import (
     BatchStates,
     alone,

@@ -19,6 +19,7 @@ from plumbline.retrieval.fuse import METHODS, MISSING, fuse
 from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
 from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
+from plumbline.retrieval.trec import format_run
 
 _SHORT = {"rel_level": "-l", "judged_only": "-J"}
 _MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
@@ -220,12 +221,7 @@ def _fuse(options: argparse.Namespace) -> int:
             f"{tuning.equal_score:.4f} with equal weights\n"
         )
     fusion = fuse(runs, **recipe)
-    for query, scores in fusion.run.results.items():
-        ranked = scores.items() if isinstance(scores, Mapping) else ()
-        sys.stdout.writelines(
-            f"{query} Q0 {doc_id} {rank} {score!r} {fusion.run.name}\n"
-            for rank, (doc_id, score) in enumerate(ranked, start=1)
-        )
+    sys.stdout.writelines(format_run(fusion.run))
     sys.stderr.writelines(f"{line}\n" for line in fusion.warnings)
     return 0
 

@@ -77,6 +77,13 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
     return Run(name, results if results is not None else read_run_lines(data, name=name, limits=limits))
 
 
+def format_run(run: Run) -> Iterator[str]:
+    """Yield the lines of a run with scores, as its mappings are ordered; a query without documents has none."""
+    for query_id, results in run.results.items():
+        for rank, (doc_id, score) in enumerate(results.items() if isinstance(results, Mapping) else (), start=1):
+            yield f"{query_id} Q0 {doc_id} {rank} {score!r} {run.name}\n"
+
+
 def read_run_lines(data: bytes, *, name: str, limits: ReadLimits) -> dict[str, Results]:
     """Read a run from checked UTF-8 bytes line by line; otherwise as `read_run`."""
     rows = _rows(data, name, limits)

@@ -18,6 +18,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import PARTIAL_SUFFIX, locked, read_file, replace_file, sha256_of
 from plumbline.retrieval.inputs import read_run
 from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.trec import format_run
 
 T = TypeVar("T")
 _VERSION: Final = 1
@@ -175,13 +176,7 @@ def write_run(path: Path, run: Run) -> None:
     Raises:
         InvalidInput: it cannot be written.
     """
-    lines = (
-        f"{query} Q0 {document} {rank} {score!r} {run.name}\n"
-        for query, results in run.results.items()
-        if isinstance(results, Mapping)
-        for rank, (document, score) in enumerate(results.items(), 1)
-    )
-    replace_file(path, "".join(lines).encode(), mode=0o666)
+    replace_file(path, "".join(format_run(run)).encode(), mode=0o666)
 
 
 def load_run(path: Path, *, name: str) -> Run:

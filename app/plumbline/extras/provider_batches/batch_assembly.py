@@ -8,9 +8,13 @@ from typing import Final, NamedTuple, cast
 
 from plumbline.assembly import build, make_plan
 from plumbline.extras.provider_batches.batch_client import BatchClient
-from plumbline.extras.provider_batches.batch_file_chat import BatchFileChatModel, Correspondence, OpenQuestion
+from plumbline.extras.provider_batches.batch_file_chat import (
+    AskedFile,
+    BatchFileChatModel,
+    Correspondence,
+    OpenQuestion,
+)
 from plumbline.extras.provider_batches.manifest import JudgeSpec, Manifest, ManifestFile, RequestFile, RequestFiles
-from plumbline.extras.provider_batches.reply_index import AskedFile
 from plumbline.extras.provider_batches.submission import BatchStates, reply_paths
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import ConfigurationError, InvalidInput
@@ -329,8 +333,9 @@ async def collect(
                     file.write(row.scored.line + b"\n")
                     estimate.add(row)
                     tell(row.scored)
-                    for question in row.open if next_round is not None else ():
-                        next_round.add(question.line)
+                    if next_round is not None:
+                        for question in row.open:
+                            next_round.add(question.line)
     except OSError as error:
         raise InvalidInput(f"cannot be written ({error.strerror})", place=output.name) from error
     return estimate, () if next_round is None else next_round.finish()

@@ -7,9 +7,9 @@ from typing import Final, Literal
 
 from pydantic import Field
 
+from plumbline.extras.lab.chunkings import first_heading
 from plumbline.extras.lab.corpora.rows import AskedCorpus, PlacedDocument
 from plumbline.extras.lab.corpus import BODY, Corpus, Document
-from plumbline.extras.lab.outline import first_heading
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.inputs import read_qrels, read_text
 
