@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import re
 import tracemalloc
 
 import pytest
@@ -228,3 +229,20 @@ def test_an_id_of_kilobytes_is_left_to_the_line_reader(line: bytes) -> None:
     assert text is not None
     assert read_run_columns(text) is None
     assert "x" * 2_000 in str(read_run(data, name="f", limits=LIMITS).results)
+
+
+@pytest.mark.parametrize(
+    "score", ["-0.500", "-.500", "0.500", "12.500", "+1.500", "007.500", "1-2.500", "--1.500", "1.5.000", "5"]
+)
+def test_scores_with_as_many_decimals_are_read_as_the_line_reader_reads_them(score: str) -> None:
+    lines = "".join(f"q1 Q0 d{place} {place} {place / 7 - 3:.3f} t\n" for place in range(50))
+    data = f"{lines}q1 Q0 last 51 {score} t\n".encode()
+
+    try:
+        expected = read_run_lines(data, name="r", limits=LIMITS)
+    except InvalidInput as error:
+        with pytest.raises(InvalidInput, match=re.escape(str(error))):
+            read_run(data, name="r", limits=LIMITS)
+    else:
+        found = read_run(data, name="r", limits=LIMITS).results
+        assert {query: dict(scores) for query, scores in found.items()} == expected

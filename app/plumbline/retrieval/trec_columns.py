@@ -70,6 +70,8 @@ _WIDE_BYTES: Final = 2**31 - 4096
 _NEWLINE: Final = ord("\n")
 # A longer number is left to the line reader.
 _MAX_NUMBER_BYTES: Final = 31
+_MAX_FIXED_BYTES: Final = 16
+_ZERO, _NINE, _POINT, _MINUS = np.uint8(ord("0")), 9, ord("."), ord("-")
 _SPACES: Final = np.uint64(int.from_bytes(b" " * WORD_BYTES, "little"))
 _COMMA_LAST: Final = np.uint64((ord(",") ^ ord(" ")) << (8 * (WORD_BYTES - 1)))
 
@@ -108,7 +110,34 @@ def _parse_block(
         )
         for index in (0, 2, 4)
     )
-    return query_ids, documents, _decode_numbers(numbers)
+    scores = _decode_fixed(numbers)
+    return query_ids, documents, _decode_numbers(numbers) if scores is None else scores
+
+
+def _decode_fixed(numbers: TextColumn) -> npt.NDArray[np.float64] | None:
+    """Decode numbers that all have as many decimals, as `%.6f` writes them; None for others.
+
+    Up to 15 digits are an exact integer, and its quotient by a power of ten is rounded once, as `float` does.
+    """
+    width = int(numbers.lengths.max())
+    ends = numbers.starts + numbers.lengths
+    if width > _MAX_FIXED_BYTES or int(ends.min()) < width:
+        return None
+    cells = np.lib.stride_tricks.sliding_window_view(numbers.buffer, width)[ends - width]
+    point = int(np.argmax(cells[0] == _POINT))
+    decimals = width - 1 - point
+    if decimals < 1 or (cells[:, point] != _POINT).any():
+        return None
+    first = width - numbers.lengths
+    digits = np.where(np.arange(width) >= first[:, None], cells - _ZERO, 0)
+    digits[:, point] = 0
+    is_negative = numbers.buffer[numbers.starts] == _MINUS
+    digits[is_negative, first[is_negative]] = 0
+    if digits.max() > _NINE:
+        return None
+    exponents = np.arange(width - 1, -1, -1) - (np.arange(width) < point)
+    values = digits @ 10.0**exponents / 10.0**decimals
+    return np.where(is_negative, -values, values)
 
 
 def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
