@@ -4,9 +4,12 @@ import argparse
 import sys
 from pathlib import Path
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, number_type
 
 _INCOMPLETE = 3
+_positive = number_type(int, lambda number: number >= 1, "1 or more")
+_share = number_type(float, lambda number: 0 <= number <= 1, "a number from 0 to 1")
+_factor = number_type(float, lambda number: number >= 0, "0 or more")
 
 
 def add_command(commands: Commands) -> None:
@@ -98,24 +101,3 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; run the same command again to resume\n")
         return _INCOMPLETE
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("expected 1 or more")
-    return number
-
-
-def _share(text: str) -> float:
-    number = float(text)
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError("expected a number from 0 to 1")
-    return number
-
-
-def _factor(text: str) -> float:
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise argparse.ArgumentTypeError("expected 0 or more")
-    return number

@@ -3,13 +3,12 @@
 import argparse
 import asyncio
 import json
-import math
 import sqlite3
 import sys
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, number_type
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.models.chat.shared_database import SharedDatabase
@@ -178,21 +177,8 @@ def _scopes(text: str) -> frozenset[Scope]:
 
 
 def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
-    return _number(kind, lambda value: value > 0, "above 0")
+    return number_type(kind, lambda value: value > 0, "a number above 0")
 
 
 def _limit(kind: Callable[[str], float]) -> Callable[[str], float]:
-    return _number(kind, lambda value: value >= 0, "0 or more")
-
-
-def _number(kind: Callable[[str], float], is_right: Callable[[float], bool], wanted: str) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = math.nan
-        if not (math.isfinite(value) and is_right(value)):
-            raise argparse.ArgumentTypeError(f"expected a number {wanted}")
-        return value
-
-    return read
+    return number_type(kind, lambda value: value >= 0, "a number 0 or more")
