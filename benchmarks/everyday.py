@@ -27,6 +27,7 @@ DATA = Path(__file__).parents[1] / "tests" / "data"
 NEW, REARRANGED = ("number", "unit", "name", "date", "invented"), ("swapped", "negation")
 # Tiers 2 and 3: one that cannot read a row's language hands it to the next.
 CHAINS: Mapping[str, tuple[str, ...]] = {"embedding": ("embedding", "lexical"), "lexical": ("lexical",)}
+_DEADLINE_SECONDS = 300.0
 
 Row = dict[str, Any]
 
@@ -50,7 +51,8 @@ def read_rows(path: Path) -> list[Row]:
 
 async def decide(rows: Sequence[Row], tiers: Sequence[str], settings: Settings | None = None) -> list[Decision]:
     """A decision for each row, in order, from these tiers."""
-    settings = settings or Settings(warm_up=False)
+    # On a busy machine the model may take longer to load than one answer may.
+    settings = settings or Settings(warm_up=False, deadline_seconds=_DEADLINE_SECONDS)
     options = build_options(EvaluationOptions.model_validate({"tiers": list(tiers)}), settings, judge_names=())
     async with AsyncExitStack() as stack:
         service = build(make_plan(settings), stack, executor=InlineExecutor())
