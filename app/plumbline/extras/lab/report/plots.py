@@ -47,17 +47,6 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Plot:
-    """One plot, in units of its drawing. `frontier`: points of the line through the systems that none beats in both."""
-
-    measure: str
-    marks: tuple[Mark, ...]
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    frontier: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Curve:
     """Interpolated precision of one system at each recall: points, the middle of its label, and what is said of it."""
 
@@ -68,15 +57,21 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
-class CurvePlot:
-    """Precision-recall curves; both axes go from 0 to 1."""
+class Plot:
+    """One plot, in units of its drawing: marks of a measure, or curves of precision by recall.
 
-    curves: tuple[Curve, ...]
+    frontier: points of the line through the systems that none beats in both.
+    """
+
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
+    measure: str = ""
+    marks: tuple[Mark, ...] = ()
+    frontier: tuple[tuple[float, float], ...] = ()
+    curves: tuple[Curve, ...] = ()
 
 
-def plot_curves(systems: Sequence[System], highlighted: Collection[str]) -> CurvePlot | None:
+def plot_curves(systems: Sequence[System], highlighted: Collection[str]) -> Plot | None:
     """Plot the precision-recall curves; None when no system has one. `highlighted`: systems by name, drawn last."""
     x, y = _Scale(0.0, 1.0, _LEFT, WIDTH - _RIGHT), _Scale(0.0, 1.0, HEIGHT - _BOTTOM, _TOP)
     curves = [
@@ -89,16 +84,10 @@ def plot_curves(systems: Sequence[System], highlighted: Collection[str]) -> Curv
         for place, system in enumerate(systems)
         if system.precision_at_recall
     ]
-    ticks = [step / 5 for step in range(6)]
-    return (
-        CurvePlot(
-            tuple(sorted(curves, key=lambda curve: curve.is_best)),
-            tuple(Tick(x.at(value), f"{value:g}") for value in ticks),
-            tuple(Tick(y.at(value), f"{value:g}") for value in ticks),
-        )
-        if curves
-        else None
-    )
+    if not curves:
+        return None
+    x_ticks, y_ticks = (tuple(Tick(scale.at(step / 5), f"{step / 5:g}") for step in range(6)) for scale in (x, y))
+    return Plot(x_ticks, y_ticks, curves=tuple(sorted(curves, key=lambda curve: curve.is_best)))
 
 
 def plot(systems: Sequence[System], measure: str) -> Plot | None:
@@ -124,7 +113,7 @@ def plot(systems: Sequence[System], measure: str) -> Plot | None:
             seen, points, _label_places(points), strict=True
         )
     )
-    return Plot(measure, marks, _latency_ticks(x), _value_ticks(y), _frontier(marks))
+    return Plot(_latency_ticks(x), _value_ticks(y), measure, marks, _frontier(marks))
 
 
 def _label_places(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
