@@ -11,7 +11,7 @@ FALSE = "It is 65 metres high."
 def service_result(answer: str, name: str | None = None) -> dict[str, Any]:
     """A judge's result: an answer with the false sentence does not pass."""
     if answer == "I do not know.":
-        return result_of(name, status="abstained")
+        return result_of(name, status="abstained", faithfulness=None)
     is_false = FALSE in answer
     sentence = {"index": 0, "text": answer, "start": 0, "end": len(answer), "kind": "prose"}
     claim = {
