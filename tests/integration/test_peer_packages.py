@@ -111,6 +111,132 @@ EXAMPLES = {
         declined = evaluate({"question": "How old?"}, {"answer": ANSWERS[2], "contexts": CONTEXTS})
         assert (declined["score"], declined["value"]) == (None, "abstained")
     """,
+    "opentelemetry-sdk": """
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+        from plumbline import Plumbline
+        from plumbline.integrations.span_events import add_evaluation_event
+
+        exporter, provider = InMemorySpanExporter(), TracerProvider()
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        with provider.get_tracer("app").start_as_current_span("chat"), Plumbline(URL, api_key=KEY) as client:
+            for answer in ANSWERS:
+                add_evaluation_event(client.evaluate(contexts=CONTEXTS, answer=answer))
+        found = [dict(each.attributes) for each in exporter.get_finished_spans()[0].events]
+        assert [each["gen_ai.evaluation.score.label"] for each in found] == ["pass", "fail", "abstained"]
+        assert ["gen_ai.evaluation.score.value" in each for each in found] == [True, True, False]
+    """,
+    "langfuse": """
+        import http.server, json, threading
+        from langfuse.api import CreateScoreRequest
+        from langfuse.api.core.pydantic_utilities import parse_obj_as
+        from plumbline import Plumbline
+        from plumbline.integrations.trace_scores import write_to_langfuse
+
+        taken = {}
+
+        class Langfuse(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                score = parse_obj_as(CreateScoreRequest, body)
+                taken[score.id] = (score.trace_id, score.value)
+                self.send_response(200)
+                self.send_header("content-type", "application/json")
+                self.end_headers()
+                self.wfile.write(json.dumps({"id": score.id}).encode())
+
+        server = http.server.HTTPServer(("127.0.0.1", 0), Langfuse)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        with Plumbline(URL, api_key=KEY) as client:
+            results = {str(n): client.evaluate(contexts=CONTEXTS, answer=each) for n, each in enumerate(ANSWERS)}
+        for _ in range(2):
+            write_to_langfuse(results, f"http://127.0.0.1:{server.server_port}", public_key="pk", secret_key="sk")
+        right, wrong, declined = taken.values()
+        assert right[1] > 0.9 > 0.5 > wrong[1] and declined == ("2", "abstained")
+    """,
+    "arize-phoenix": """
+        import json, os, subprocess, sys, time, urllib.request
+        from pathlib import Path
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+        from plumbline import Plumbline
+        from plumbline.integrations.trace_scores import write_to_phoenix
+
+        def free_port():
+            import socket
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                return str(free.getsockname()[1])
+
+        port = free_port()
+        home = {"PHOENIX_WORKING_DIR": os.getcwd(), "PHOENIX_HOST": "127.0.0.1", "PHOENIX_PORT": port}
+        home |= {"PHOENIX_GRPC_PORT": free_port(), "PHOENIX_TELEMETRY_ENABLED": "false"}
+        phoenix, place = str(Path(sys.executable).with_name("phoenix")), f"http://127.0.0.1:{port}"
+        with open("phoenix.log", "w") as log:
+            served = subprocess.Popen([phoenix, "serve"], env=os.environ | home, stdout=log, stderr=log)
+
+        def ask(path):
+            with urllib.request.urlopen(place + path) as response:
+                return json.load(response)
+
+        def wait_for(ready):
+            for _ in range(900):
+                assert served.poll() is None, Path("phoenix.log").read_text()[-2000:]
+                try:
+                    if found := ready():
+                        return found
+                except OSError:
+                    pass
+                time.sleep(0.2)
+            raise AssertionError(Path("phoenix.log").read_text()[-2000:])
+
+        try:
+            wait_for(lambda: ask("/v1/projects"))
+            provider, spans = TracerProvider(), []
+            provider.add_span_processor(SimpleSpanProcessor(OTLPSpanExporter(f"{place}/v1/traces")))
+            for _ in ANSWERS:
+                with provider.get_tracer("app").start_as_current_span("chat") as span:
+                    spans.append(format(span.get_span_context().span_id, "016x"))
+            wait_for(lambda: len(ask("/v1/projects/default/spans")["data"]) == 3)
+            with Plumbline(URL, api_key=KEY) as client:
+                results = dict(zip(spans, (client.evaluate(contexts=CONTEXTS, answer=each) for each in ANSWERS)))
+            wanted = "/v1/projects/default/span_annotations?" + "&".join(f"span_ids={each}" for each in spans)
+            write_to_phoenix(results, place)
+            wait_for(lambda: len(ask(wanted)["data"]) == 3)
+            write_to_phoenix(results, place)
+            time.sleep(2)
+            found = {each["span_id"]: each["result"] for each in ask(wanted)["data"]}
+            assert len(ask(wanted)["data"]) == 3
+            assert [found[each]["label"] for each in spans] == ["faithful", "unfaithful", "abstained"]
+            assert found[spans[2]]["score"] is None and WRONG in found[spans[1]]["explanation"]
+        finally:
+            served.terminate()
+            served.wait()
+    """,
+    "pytest-xdist": """
+        import subprocess, sys
+        from pathlib import Path
+
+        lines = [
+            "import pytest",
+            f"CONTEXTS, ANSWERS = {CONTEXTS!r}, {ANSWERS[:2]!r}",
+            "@pytest.mark.parametrize('answer', ANSWERS)",
+            "def test_alone(plumbline, answer):",
+            "    plumbline.assert_faithful(answer, CONTEXTS, question='How old?')",
+            "@pytest.mark.plumbline_batch",
+            "@pytest.mark.parametrize('answer', ANSWERS)",
+            "def test_together(plumbline, answer):",
+            "    plumbline.assert_faithful(answer, CONTEXTS)",
+        ]
+        Path("test_answers.py").write_text("\\n".join(lines))
+        command = [sys.executable, "-m", "pytest", "-n", "2", "-q", "--plumbline-gate", "passed_share=0.4"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 1, done.stdout + done.stderr
+        assert "1 failed, 3 passed" in done.stdout and WRONG in done.stdout, done.stdout
+        assert "gate passed_share: passed: wanted at least 0.4, got 0.5" in done.stdout, done.stdout
+    """,
     "mcp": """
         import asyncio, os, socket, subprocess, sys, time
         from pathlib import Path

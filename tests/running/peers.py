@@ -12,6 +12,7 @@ from tests.running.real_servers import free_port, server
 
 # The documents name them (tests/unit/test_documented_names.py).
 VERSIONS = {
+    "arize-phoenix": "20.26.1",
     "boto3": "1.44.5",
     "dspy": "3.4.1",
     "google-cloud-aiplatform": "2.7.0",
@@ -19,13 +20,16 @@ VERSIONS = {
     "haystack-ai": "3.4.0",
     "langchain": "1.4.7",
     "langchain-azure-ai": "1.2.12",
+    "langfuse": "5.0.4",
     "langsmith": "0.15.0",
     "litellm": "1.106.2",
     "llama-index-core": "0.14.25",
     "mcp": "2.3.0",
     "mlflow": "3.17.2",
     "nemoguardrails": "0.24.1",
+    "opentelemetry-sdk": "1.45.2",
     "promptfoo": "0.121.20",
+    "pytest-xdist": "3.8.0",
 }
 _EXAMPLE_SECONDS = 300
 KEY = "key-of-the-client-0001"
