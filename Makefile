@@ -127,6 +127,8 @@ $(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
 $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
 	@echo 'plumbline: installing the service and the tools of the tests, about 1.5 GB; some minutes once'
 	@$(PIP) --editable '.[offline,openvino,dev]' | $(PROGRESS)
+	@# For the accessibility of the pages; without npm or its registry that test is skipped
+	@! command -v npm > /dev/null || npm install --silent --no-audit --no-fund --fetch-retries 0 --prefix $(TOOLS) axe-core@4 || true
 	@touch $@ $(VENV)/serve.stamp
 
 $(TOOLS)/stamp: Makefile

@@ -20,7 +20,7 @@ from tests.running.service import plain_settings, served
 
 T = TypeVar("T")
 
-# `make nightly` puts it there; a developer's tool, no part of the package.
+# `make test` puts it there where there is npm; a developer's tool, no part of the package.
 AXE = Path(__file__).parents[2] / ".tools" / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -97,7 +97,7 @@ def opened(browser: Any, url: str, **options: Any) -> Iterator[Any]:
 def serious_faults(browser: Any, html: str, **options: Any) -> list[str]:
     """Serious and critical faults that axe-core finds in a page; its policy would refuse the tool itself."""
     if not AXE.exists():
-        pytest.skip("axe-core is not installed: make nightly, or npm install --prefix .tools axe-core@4")
+        pytest.skip("axe-core is not installed: npm install --prefix .tools axe-core@4")
     context = browser.new_context(**options)
     page = context.new_page()
     page.set_content(html)
