@@ -19,6 +19,7 @@ WHOLE = {
     "; ": "in no context: Ada; names in each other's place",
     "in no context: ⟨1⟩⟨2⟩": "in no context: Ada, Bob and 3 more",
     "⟨0⟩ is ⟨2⟩": "api.example is not asked for 30 seconds: no connection to api.example (ConnectError)",
+    "the detector's reply ⟨1⟩": "the detector's reply has no logprobs",
     "the model's reply is empty⟨1⟩": "the model's reply is empty: it was cut before it began",
     "no connection to ⟨1⟩⟨2⟩ in time": "no connection to api.example through the proxy proxy.example:3128 in time",
     "no connection to ⟨1⟩⟨2⟩ (⟨4⟩)": "no connection to api.example through the proxy proxy.example:3128 (ConnectError)",
