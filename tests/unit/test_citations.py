@@ -30,6 +30,8 @@ from tests.doubles.fakes import ScriptedChat
 CASES = [json.loads(line) for line in Path("tests/data/citations.jsonl").read_text(encoding="utf-8").splitlines()]
 CALIBRATIONS = load_calibrations(None)
 SOUND = ("supported", "partial")
+# The tag that Claude writes around a statement
+CLAUDE = "cite index"
 MUSEUM = ("The museum opened in 1931.", "The harbour was dredged in 1950.", "Admission costs 12 euros.")
 
 
@@ -150,6 +152,32 @@ def test_without_a_judge_cited_and_supporting_passages_are_told_apart(language: 
         ("It opened in 1931. Source: [2]", ["2"]),
         ("It opened in 1931 [1].\n\n[1] The guide, 2019\n[2] The port's report", ["1"]),
         ("[1] It opened in 1931.\n\n[2] It was dredged in 1950.", ["1", "2"]),
+        (
+            f"It opened <{CLAUDE}='1-2'>in 1931</cite>. It was dredged <{CLAUDE}='2-1,3-4:6'>in 1950</cite>.",
+            ["1", "2", "3"],
+        ),
+        ("<co: 0>It opened in 1931</co: 0>, and <co: 1,2>it was dredged</co: 1,2>.", ["0", "1", "2"]),
+        ("It opened in 1931 (1). It was dredged in 1950 (2, 3).", ["1", "2", "3"]),
+        ("它于1931年开放（1）。港口于1950年疏浚(2)。", ["1", "2"]),
+        ("Two steps: (1) open the lid; (2) add water.", []),
+        ("It follows from equation (1).", []),
+        ("The committee has three (3) members (1).", []),
+        ("See ls(1).", []),
+        ("John was born in Leeds (24).", []),
+        ("It opened in 1931 [1] in one hall (2).", ["1"]),
+        ("步骤如下：\n①\n打开盖子。\n②\n加水。", []),
+        ("它于1931年开放。\n①\n港口于1950年疏浚。\n②", ["1", "2"]),
+        ("It opened in 1931 ¹. It was dredged in 1950².", ["1", "2"]),
+        ("[cite_start]It opened in 1931[cite: 1].", ["1"]),
+        ("It opened in 1931. [web:1][web:2]", ["1", "2"]),
+        ("It opened in 1931 [Source: Document 1].", ["1"]),
+        ("它于1931年开放（文献2）。", ["2"]),
+        ("资料2指出，港口于1950年疏浚。", ["2"]),
+        ("Document 2 states that the harbour was dredged.", ["2"]),
+        ("As stated in document 2, the harbour was dredged.", ["2"]),
+        ('It opened in 1931 <ref name="1"/>.', ["1"]),
+        ("It opened in 1931 :contentReference[oaicite:1]{index=1}.", ["oaicite:1"]),
+        ("It opened in 1931 \ue200filecite\ue202turn0file1\ue202L3-L5\ue201.", ["turn0file1"]),
         ("The flat has 80 m² and a garden.", []),
         ("The value lies in [0, 1] for all inputs.", []),
         ("It opened then [1931].", []),
@@ -181,6 +209,51 @@ def test_a_label_names_a_context_by_id_title_source_or_position(label: str, cont
     assert [mark.context for each in found.values() for mark in each] == [context]
 
 
+def test_a_tag_is_for_every_sentence_that_it_goes_around() -> None:
+    answer = (
+        f'The hall is old. <{CLAUDE}="2-1">It was dredged in 1950. The quay is deep enough.</cite> '
+        f'<{CLAUDE}="1-1">It opened.</cite>'
+    )
+    found = find_marks(Sample("", MUSEUM, answer), split_sentences(answer)).by_sentence
+
+    assert {position: [mark.context for mark in marks] for position, marks in found.items()} == {1: [1], 2: [1], 3: [0]}
+
+
+STATEMENT = "The museum on the north bank was opened in 1931"
+BANK = ("The museum on the north bank opened in 1931 with a hall.", *MUSEUM[1:])
+MARKS = [
+    *(
+        " [1]",
+        " (1)",
+        " ①",
+        " [cite: 1]",
+        " [1, p. 4]",
+        " (doc 1, doc 2)",
+        " [Source 1, Source 3]",
+        " [ref_1]",
+        " [web:1]",
+    ),
+    *(" ¹", "【4:0†source】", "【1†L3-L7】", "\ue200cite\ue202turn0search0\ue201", " citeturn0search0"),
+    *(" :contentReference[oaicite:0]{index=0}", " [guide-2024]", " ([x.org](https://x.org/a?utm_source=chatgpt.com))"),
+]
+LABELS = (ContextLabels("guide-2024", source="https://x.org/a"), ContextLabels(), ContextLabels())
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_takes_nothing_from_the_statement_that_it_stands_behind(mark: str) -> None:
+    marked = Sample("", BANK, f"{STATEMENT}{mark}.", None, LABELS)
+    chat = QuotingChat({"claims": [{"sentence": 0, "quotes": ["opened in 1931 with a hall"], "verdict": "supported"}]})
+
+    plain, by_words = scored(Sample("", BANK, f"{STATEMENT}.", None, LABELS)), scored(marked)
+    judged = scored(marked, LlmTier({"default": chat}, _prompts(), InlineExecutor()))
+
+    assert [claim.support for claim in by_words.claims] == [claim.support for claim in plain.claims]
+    # A number in a mark is no amount of the claim's: no doubt, and no second call for it.
+    assert [(claim.verdict.value, claim.flags) for claim in judged.claims] == [("supported", ())]
+    assert len(chat.requests) == 1
+    assert verdicts(by_words)[0] == verdicts(judged)[0] == "supported"
+
+
 def test_passages_that_begin_with_their_numbers_are_cited_by_them() -> None:
     sample = Sample("", ("[4] Admission costs 12 euros.", "[2] The museum opened in 1931."), "It opened in 1931 [2].")
 
@@ -196,6 +269,14 @@ def test_marks_can_count_from_zero() -> None:
 
 def test_marks_that_a_context_has_were_copied_with_it() -> None:
     assert verdicts(scored(Sample("", ("The museum opened in 1931 [7].",), "The museum opened in 1931 [7]."))) == []
+
+
+def test_numbers_of_notes_within_contexts_are_no_marks_of_the_answer_and_do_not_hide_them() -> None:
+    contexts = ("The museum opened in 1931.[2] It has a hall.[1]", "Admission costs 12 euros.[1]")
+
+    result = scored(Sample("", contexts, "The museum opened in 1931 [1]. Admission costs 12 euros [2]."))
+
+    assert verdicts(result) == ["supported", "supported"]
 
 
 def test_a_list_of_sources_cites_nothing_and_asserts_nothing() -> None:

@@ -125,6 +125,33 @@ def test_the_marks_of_a_block_quote_stay_in_the_sentence() -> None:
     assert _texts("> The dam\n> is safe. It holds.") == ["> The dam\n> is safe.", "It holds."]
 
 
+@pytest.mark.parametrize(
+    "mark",
+    [
+        *(
+            "[cite: 2, 3]",
+            "[web:1][web:2]",
+            "(source 1)",
+            "（来源1）",
+            "[Source 2, Source 3]",
+            "[1, p. 4]",
+            "[doc-7]",
+            "[kb_2]",
+        ),
+        *("([example.org](https://example.org/a))", "\ue200cite\ue202turn0search1\ue201", "citeturn0search1turn1view0"),
+        *(":contentReference[oaicite:0]{index=0}", "</cite>", "</co: 0>"),
+    ],
+)
+def test_a_citation_behind_a_stop_stays_with_its_sentence(mark: str) -> None:
+    assert _texts(f"The dam is safe. {mark} The lake is full.") == [f"The dam is safe. {mark}", "The lake is full."]
+
+
+def test_a_tag_in_front_of_a_sentence_stays_with_it() -> None:
+    answer = "<co: 0>The dam is safe.</co: 0> <co: 1>The lake is full.</co: 1>"
+
+    assert _texts(answer) == ["<co: 0>The dam is safe.</co: 0>", "<co: 1>The lake is full.</co: 1>"]
+
+
 def test_a_number_in_front_of_each_passage_is_no_citation_of_the_one_before() -> None:
     assert _texts("[1] The dam is safe. [2] The lake is full.") == ["[1] The dam is safe.", "[2] The lake is full."]
 

@@ -88,7 +88,7 @@ def judge_citations(
     `base`: number of the first context in marks; None as for `find_marks`. Raises TooManyCitations for so many marks,
     or so long contexts, that the work would not be linear.
     """
-    found = find_marks(case.source, case.sentences, base=base)
+    found = case.marks if base is None else find_marks(case.source, case.sentences, base=base)
     marks_by_sentence = found.by_sentence
     if not marks_by_sentence:
         return None

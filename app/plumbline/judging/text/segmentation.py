@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import LIST_MARKER, BlockKind, TextBlock, has_word, split_blocks
 from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence, starts_sentence
+from plumbline.judging.text.words import SOURCE_WORDS
 
 # Beyond this distance a bracket or quote is taken for a forgotten one.
 _BRACKET_REACH_CHARS = 300
@@ -37,19 +38,29 @@ _DETACHED_CLOSER = re.compile(r"\s(?:[\"'”’)\]]|'')(?=\s|\Z)")
 _TITLE_MARKS = frozenset("《〈")
 _QUOTES = frozenset('"“「『')
 _INTRODUCES_QUOTE = frozenset("）)：:，,。！？!?—…；")
-_TO_NEXT_WORD = re.compile(r"\s*+[\"'“‘«(（\[{「『《【*_`>#~]{0,8}+\s?")
+_TO_NEXT_WORD = re.compile(r"\s*+[\"'“‘«(（\[{「『《【*_`>#~]{0,8}+(?:<c(?:ite|o)\b[^<>\n]{0,80}>)?\s?")
 _SPACE = re.compile(r"\s*+")
 _FRONT = re.compile(rf"{LIST_MARKER.pattern}|[A-Za-z]\.(?=\s)")
 _YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
 _CITATION = re.compile(
-    r"\[{1,2}(?:\^?\d{1,4}\^?(?:\s?[-–,;、]\s?\^?\d{1,4}\^?){0,12}|[a-z]"
-    r"|(?i:note|ref|source|doc|document|passage|citation needed|来源|文档|资料|注)[ :]{0,2}\d{0,4})\]{1,2}"
+    r"\[{1,2}(?:\^?\d{1,4}\^?(?:\s?[-–,;、]\s?\^?\d{1,4}\^?){0,12}"
+    r"(?:[,，] ?(?:pp?\. ?|第)\d{1,4}(?:[–-]\d{1,4})?页?)?|[a-z]"
+    r"|(?i:note|ref|source|doc|document|passage|citation needed|来源|文档|资料|注)[ :]{0,2}\d{0,4}"
+    # The id of a passage
+    r"|(?=[^\]\n]{0,60}[\d_.#])[A-Za-z\u4e00-\u9fff][\w.:/#-]{1,60})\]{1,2}"
     r"(?:\([^()\s]{1,300}\))?"
     r"|【\d{1,4}(?:[†:,、][^】\n]{0,40})?】|[¹²³⁰⁴-⁹]{1,6}"
     rf"|\((?:[Ss]ee |cf\. |e\.g\.,? )?[A-Z][^()\n]{{0,100}}?(?:,|al\.?) ?{_YEAR}(?:[,:;] ?[^()\n]{{0,60}})?\)"
     rf"|（[^（）\n]{{1,30}}[，,] ?{_YEAR}年?）"
+    rf"|[\[【(（](?i:{SOURCE_WORDS}|web|post|file|page|memory)[ .:：#_]{{0,2}}\d{{1,3}}"
+    rf"(?:\s?[,，、;–-]\s?(?:(?i:{SOURCE_WORDS})[ .:：#_]{{0,2}})?\d{{1,3}}){{0,12}}[\])）】]"
+    # Of ChatGPT's search, and the ends of tags around a statement.
+    r"|\(\[[^\[\]\n]{1,200}\]\([^()\s]{1,400}\)\)"
+    r"|\ue200?(?:file)?cite(?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9}(?:\ue202?L[\dL-]{1,12})?\ue201?"
+    r"|:contentReference\[oaicite:\d{1,3}\](?:\{index=\d{1,3}\})?|</c(?:ite|o)\b[^<>\n]{0,60}>"
 )
-_MAY_CITE = re.compile(r"[ \t\xa0]{0,2}[\[【¹²³⁰⁴-⁹(（]")
+_PLAIN_CITATION = "citeturn"
+_MAY_CITE = re.compile(rf"[ \t\xa0]{{0,2}}(?:[\[【¹²³⁰⁴-⁹(（\ue200:<]|{_PLAIN_CITATION})")
 _SPACED_CITATION = re.compile(rf"[ \t\xa0]{{1,2}}(?={_CITATION.pattern})")
 
 
@@ -177,7 +188,8 @@ class _Splitter:
         run_end = closed_end = end = at + len(run)
         next_word = run_end + 1
         # Mostly a blank and a word follow; the rest is asked for only where it may be.
-        if not (next_word < limit and text[run_end] == " " and text[next_word].isalpha()):
+        is_plain = next_word < limit and text[run_end] == " " and text[next_word].isalpha()
+        if not is_plain or text.startswith(_PLAIN_CITATION, next_word):
             closed_end = self._skip_closers(run_end)
             if text[at - 1].isspace():
                 closed_end = self._skip_detached_closer(closed_end, at)

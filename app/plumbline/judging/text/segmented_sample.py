@@ -13,6 +13,7 @@ from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
 from plumbline.judging.text.boilerplate import LABELS, STEM_CHARACTERS, strip_boilerplate
 from plumbline.judging.text.checkable import abstains, checkable_positions, may_abstain
+from plumbline.judging.text.citation_marks import FoundMarks, find_marks, strip_marks
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.short_answers import question_assertions, says_yes_or_no
@@ -312,6 +313,15 @@ class SegmentedSample:
     stems: frozenset[str] = field(default=frozenset(), repr=False)
 
     @cached_property
+    def marks(self) -> FoundMarks:
+        """Return the citation marks of the answer, their base left to find."""
+        return find_marks(self.source, self.sentences)
+
+    def without_marks(self, text: str) -> str:
+        """Return words of the answer without its citation marks, whose numbers and names nobody claims."""
+        return strip_marks(text, self.marks.texts) if self.marks.texts else text
+
+    @cached_property
     def assertions(self) -> tuple[str, ...]:
         """Return what each checkable sentence asserts: tiers without a judge compare that, a judge reads sentences.
 
@@ -320,12 +330,13 @@ class SegmentedSample:
         a common one or stands in the question. A table row is read with its header, "Yes." and "No." with the question.
         A sentence of which nothing would be left is returned whole.
         """
+        sentences = [each._replace(text=self.without_marks(each.text)) for each in self.sentences]
         name_of = partial(_field, index=self.index, stems=self.stems)
-        rows = read_rows(self.sentences, header_positions(self.sentences), name_of)
+        rows = read_rows(sentences, header_positions(sentences), name_of)
         asked: dict[bool, str] | None = None
         found = []
         for position in within_deadline(self.checkable):
-            sentence = self.sentences[position]
+            sentence = sentences[position]
             source = _FENCE_LINE.sub("", sentence.text) if sentence.kind == "code" else sentence.text
             if members := read_members(source, name_of):
                 found.append(members)

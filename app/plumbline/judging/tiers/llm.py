@@ -277,6 +277,7 @@ class LlmTier:
             sentences=sample.context_sentences,
             index=sample.index,
             question=sample.source.question,
+            without_marks=sample.without_marks,
         )
         controls = numbered_controls(sample, windows[0], self._mark) if self._has_controls else {}
         is_small = offload.is_small(sample.source)

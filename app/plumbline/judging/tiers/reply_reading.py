@@ -312,6 +312,7 @@ def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> boo
     """Return True if claims and question have the sentence's amounts, names, and half of its words."""
     if sentence in claims:
         return True
+    sentence = search.without_marks(sentence)
     said = "\n".join((*claims, search.question))
     wanted = word_stems(sentence)
     if len(wanted) > _SHORT_SENTENCE_WORDS and len(wanted & word_stems(said)) < _LEAST_COVERED * len(wanted):
@@ -334,9 +335,10 @@ def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
     cited = [number - 1 for number in said.context_ids]
     evidence = tuple(dict.fromkeys(each for quote in said.quotes for each in _located(quote, cited, search)))
     moved = bool(cited) and any(each.verified and each.context not in cited for each in evidence)
-    return apply_evidence(
+    settled = apply_evidence(
         replace(
             claim,
+            text=search.without_marks(claim.text),
             verdict=said.verdict,
             support=SUPPORT_BY_VERDICT.get(said.verdict),
             reason=said.reason or None,
@@ -346,6 +348,7 @@ def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
         search,
         is_derived=said.derived,
     )
+    return replace(settled, text=claim.text)
 
 
 def _located(quote: str, cited: Sequence[int], search: EvidenceSearch) -> list[Evidence]:

@@ -1,7 +1,7 @@
 """Search for a judge's quotes in the contexts."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -127,6 +127,7 @@ class EvidenceSearch:
             elsewhere. Those of one context do not overlap.
         sentences, index: of each context, and their words, where they are known.
         question: its names and amounts are not made up.
+        without_marks: returns words of the answer without its citation marks.
     """
 
     def __init__(
@@ -137,9 +138,11 @@ class EvidenceSearch:
         sentences: Sequence[Sequence[Sentence]] | None = None,
         index: ContextIndex | None = None,
         question: str = "",
+        without_marks: Callable[[str], str] = str,
     ) -> None:
         self.texts = tuple(contexts)
         self.question = question
+        self.without_marks = without_marks
         suspects_by_context: dict[int, list[_Place]] = {}
         for context, start, end in suspects:
             suspects_by_context.setdefault(context, []).append((start, end))

@@ -1,0 +1,209 @@
+"""Labels in citation marks of all usual forms, and the contexts that they name."""
+
+import re
+import unicodedata
+
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.words import SOURCE_WORDS
+
+# The group that has matched decides who reads the label.
+MARK = re.compile(
+    # ChatGPT's ([example.org](https://example.org/a)).
+    r"\(\[[^\[\]\n]{1,120}\]\((?P<link>https?://[^()\s]{1,400})\)\)"
+    # [1], [2, 3], [^1^], 【1】, 【4:0†source】, (source 1), [doc-7]: what stands in the brackets decides.
+    r"|(?::contentReference)?(?P<bracket>[\[【(（［〔])(?P<inside>[^\[\]【】()（）［］〔〕\n]{1,120})[\]】)）］〕]"
+    r"(?:\{index=\d{1,3}\})?"
+    r"|<(?:sup|ref|source|cite)>\s{0,3}(?P<tagged>[0-9][0-9 ,;–-]{0,20})\s{0,3}</(?:sup|ref|source|cite)>"
+    r"|<(?:ref|source|cite|doc)\s[a-z]{1,8}=[\"']?(?P<alone>\d{1,3})[\"']?\s?/>"
+    # Claude's tag around a statement, index="1-2,3-1" for passage and sentence; Cohere's <co: 0>, from 0.
+    r"|<c(?:ite index=[\"']?|o: ?)(?P<opened>\d[\d,:\- ]{0,60})[\"']?>|(?P<closed></c(?:ite|o)\b[^<>]{0,60}>)"
+    # m² and x³ are no marks.
+    r"|(?:(?<=[.。,，;；:：!?！？”\"’'」』）)\]])|(?<=[a-zA-Z]{3})|(?<=[\u4e00-\u9fff])|(?<=[12]\d\d\d)"
+    r"|(?<=\w\w\w )|(?<=[.。!?！？”\"] ))(?P<raised>[¹²³⁰⁴-⁹]{1,6}(?:[ ,，、][¹²³⁰⁴-⁹]{1,3}){0,6})"
+    # ① behind a statement; before one it counts the items of a list.
+    r"|(?<![①-⑳图表式第])(?P<circled>[①-⑳]{1,6})(?=\s{0,3}(?:[.。,，;；:：!?！？)）」』”\"'’]|\Z|\n))"
+    # ChatGPT's search: the turn, the kind and the passage, which counts from 0.
+    r"|\ue200?(?:file)?cite(?P<turned>(?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9})(?:\ue202?L[\dL-]{1,12})?\ue201?"
+    r"|(?i:\baccording to |\bas (?:stated|described|mentioned|noted) in |根据|依据|按照)"
+    rf"(?P<worded>(?i:{SOURCE_WORDS}) ?\d{{1,3}})(?![\w年])"
+    rf"|(?<![\w-])(?P<said>(?i:{SOURCE_WORDS}) ?\d{{1,3}})"
+    r"(?= (?:says|states|notes|mentions|explains|describes|reports|shows)\b|指出|显示|提到|提及|说明|表明|记载|介绍)"
+)
+MAY_MARK = re.compile(
+    rf"[\[【(（［〔¹²³⁰⁴-⁹①-⑳]|<(?:sup|ref|source|cite|doc|co)\b|citeturn|\ue202turn|(?i:{SOURCE_WORDS} ?\d)"
+)
+# "[3] text": the number that a passage, or a line of sources, begins with.
+OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
+_NUMBER = r"[\^#]?\d{1,3}\^?"
+_NUMBERS = re.compile(rf"{_NUMBER}(?:\s?(?:[,，;、–—~-]|至|and|&|和)\s?{_NUMBER}){{0,12}}", re.IGNORECASE)
+_WORDED_NUMBERS = re.compile(
+    r"(?:(?:see|cf\.?|from|via|sources?:)\s|(?:参见|引用自|引自|出自|见|来源:)\s?)?"
+    rf"{SOURCE_WORDS}[ .:#_]{{0,2}}{_NUMBERS.pattern}"
+    rf"(?:\s?[,;、]\s?{SOURCE_WORDS}[ .:#_]{{0,2}}{_NUMBERS.pattern}){{0,6}}"
+    # Perplexity's and Grok's
+    rf"|(?:web|post|file|page|memory):{_NUMBERS.pattern}",
+    re.IGNORECASE,
+)
+# OpenAI's file search (the message, and the passage in it) and ChatGPT's copies: passages count from 0.
+_FROM_ZERO = re.compile(r"(?:\d{1,3}:(\d{1,3})†.*|oaicite:(\d{1,3}))", re.DOTALL)
+_NUMBER_AND_LINES = re.compile(r"(\d{1,3})†.*", re.DOTALL)
+_RANGE = re.compile(r"(\d{1,3})\^?(?:\s?(?:[–—~-]|至)\s?\^?(\d{1,3}))?")
+_LONGEST_RANGE = 20
+_BETWEEN_BOUNDS = re.compile(r"\s?[-–—~至]\s?")
+_TURN_PASSAGE = re.compile(r"turn\d+[a-z]+(\d+)")
+_OPENED_PASSAGE = re.compile(r"(?<![\d:-])\d{1,3}")
+_ZERO = re.compile(r"[\[【](?:\^|web:)?0\^?[\]】]|<cite index=[\"']?0\b")
+# "[1, p. 4]", "[2，第5页]": where in the passage.
+_PAGE = re.compile(r"\s?[,;:]\s?(?:pp?\.? ?|pages? |第 ?)\d{1,4}(?:\s?[–—~-]\s?\d{1,4})?(?: ?页)?\Z", re.IGNORECASE)
+_SEPARATOR = re.compile(r"\s?[,;、]\s?")
+_SHAPE = re.compile(r"(\d+)|([^\W\d_]+)")
+_TRACKING = re.compile(r"[?&]utm_\w{1,20}=[\w.-]{1,60}|#:~:text=.*")
+_ROUND = re.compile(rf"[(（]({_NUMBERS.pattern})[)）](?=\s{{0,3}}([.。;；!?！？]|\Z|\n)?)", re.IGNORECASE)
+_SQUARE = re.compile(r"[\[【［〔]\^?\d")
+# Behind these a number in round brackets is theirs, or says theirs once more.
+_NUMBERED = re.compile(
+    r"(?:[a-zA-Z0-9_]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eq(?:uation)?s?\.?|fig(?:ure)?s?\.?|tables?"
+    r"|steps?|sections?|articles?|items?|cases?|parts?|types?|class|phase|group)\s|[式图表步条款项第])\Z",
+    re.IGNORECASE,
+)
+_NUMBERED_REACH = 12
+_CIRCLED_LINE = re.compile(r"^[ \t]{0,8}[①-⑳][ \t]{0,8}$(\n[ \t]{0,8}\S)?", re.MULTILINE)
+_INDENT = 9
+
+# A label, and its context; None if there is no such passage.
+Named = tuple[str, int | None]
+
+
+class LabelResolver:
+    """Finds the contexts that a mark names: by id, title or source; by the number they begin with; by position.
+
+    `base`: number of the first position; None: 0 if the answer cites [0], else 1.
+    """
+
+    def __init__(self, sample: Sample, base: int | None) -> None:
+        self._count = len(sample.contexts)
+        self._base = (0 if _ZERO.search(sample.answer) else 1) if base is None else base
+        self._by_name: dict[str, int] = {}
+        for index, labels in enumerate(sample.context_labels):
+            for name in labels.names:
+                self._by_name.setdefault(_folded(name), index)
+        self._has_links = any(name.startswith("http") for name in self._by_name)
+        ids = (labels.id for labels in sample.context_labels if labels.id and not labels.id.isdigit())
+        self._shapes = {_shape(each) for each in ids}
+        own = [match[1] for context in sample.contexts if (match := OWN_LABEL.match(context))]
+        # Passages that all carry numbers of their own are cited by them.
+        is_numbered = bool(own) and len(set(own)) == self._count
+        self._by_number = {int(number): index for index, number in enumerate(own)} if is_numbered else None
+        self._has_round_marks = self._are_round_marks(sample.answer)
+        # A digit alone on the line above an item counts it; behind the last statement it cites.
+        self._has_circled_items = any(_CIRCLED_LINE.findall(sample.answer)[-1:])
+
+    def read(self, match: re.Match[str], before: re.Match[str] | None = None) -> list[Named]:
+        """Return what a match of `MARK` names, with what lies between it and the one `before`; nothing for no mark."""
+        kind = match.lastgroup or ""
+        reader = {
+            "link": self._link,
+            "opened": self._opened,
+            "closed": lambda _: [],
+            "raised": self._raised,
+            "circled": self._circled,
+            "turned": self._turned,
+        }.get(kind, self._bracketed)
+        named = reader(match)
+        # "[1]-[3]" names what is between them, too.
+        if before and named and _BETWEEN_BOUNDS.fullmatch(match.string, before.end(), match.start()):
+            bounds = f"{before['inside']}-{match['inside']}"
+            return (_NUMBERS.fullmatch(bounds) and self._numbered(_listed(bounds)[1:])) or named
+        return named
+
+    def _bracketed(self, match: re.Match[str]) -> list[Named]:
+        content = unicodedata.normalize("NFKC", match[match.lastgroup or 0]).strip().rstrip("\\")
+        if passage := _FROM_ZERO.fullmatch(content):
+            return [(content.partition("†")[0], self._positioned(int(passage[1] or passage[2]), 0))]
+        if lines := _NUMBER_AND_LINES.fullmatch(content):
+            return [(lines[1], self._find(int(lines[1])))]
+        if (context := self._by_name.get(_folded(content))) is not None:
+            return [(content, context)]
+        content = _PAGE.sub("", content)
+        is_round = match["bracket"] in ("(", "（")
+        has_numbers = (not is_round or self._has_round_marks) and _NUMBERS.fullmatch(content)
+        if has_numbers or _WORDED_NUMBERS.fullmatch(content):
+            return self._numbered(_listed(content))
+        named = [(part, self._by_name.get(_folded(part))) for part in _SEPARATOR.split(content)]
+        is_likely = all(found is not None or (not is_round and _shape(part) in self._shapes) for part, found in named)
+        return named if is_likely else []
+
+    def _link(self, match: re.Match[str]) -> list[Named]:
+        context = self._by_name.get(_folded(match["link"]))
+        return [(match["link"], context)] if self._has_links or context is not None else []
+
+    def _opened(self, match: re.Match[str]) -> list[Named]:
+        numbers = dict.fromkeys(map(int, _OPENED_PASSAGE.findall(match["opened"])))
+        is_from_zero = match.group().startswith("<co:")
+        return [(str(each), self._positioned(each, 0) if is_from_zero else self._find(each)) for each in numbers]
+
+    def _turned(self, match: re.Match[str]) -> list[Named]:
+        labels = _TURN_PASSAGE.finditer(match["turned"])
+        return [(each[0], self._by_name.get(each[0], self._positioned(int(each[1]), 0))) for each in labels]
+
+    def _circled(self, match: re.Match[str]) -> list[Named]:
+        before = match.string[max(0, match.start() - _INDENT) : match.start()].rstrip(" \t")
+        if self._has_circled_items and before[-1:] in ("", "\n"):
+            return []
+        return self._numbered([int(unicodedata.normalize("NFKC", digit)) for digit in match["circled"]])
+
+    def _raised(self, match: re.Match[str]) -> list[Named]:
+        """Return what superscripts name: numbers, or the digits of one that is no number of a passage."""
+        given = [int(each) for each in re.split("[ ,、]", unicodedata.normalize("NFKC", match["raised"]))]
+        digits = [int(digit) for number in given for digit in str(number)]
+        has_all = all(self._find(each) is not None for each in given)
+        is_run = not has_all and all(self._find(each) is not None for each in digits)
+        return self._numbered(digits if is_run else given)
+
+    def _numbered(self, numbers: list[int]) -> list[Named]:
+        """Return the contexts of numbers; nothing if one is rather a year, a size or the bound of an interval."""
+        found = [(str(number), self._find(number)) for number in numbers]
+        highest = max(99, self._count)
+        is_mark = all(
+            context is not None or self._base <= number <= highest
+            for number, (_, context) in zip(numbers, found, strict=True)
+        )
+        return found if is_mark else []
+
+    def _find(self, number: int) -> int | None:
+        if (named := self._by_name.get(str(number))) is not None:
+            return named
+        return self._positioned(number, self._base) if self._by_number is None else self._by_number.get(number)
+
+    def _positioned(self, number: int, base: int) -> int | None:
+        return number - base if 0 <= number - base < self._count else None
+
+    def _are_round_marks(self, answer: str) -> bool:
+        """Return True if the numbers in round brackets cite: each stands behind a statement, most are of passages.
+
+        Before others they count the items of a list; where "[1]" cites they are something else.
+        """
+        found = list(_ROUND.finditer(answer))
+        for match in found:
+            if match[2] is None or _NUMBERED.search(answer, max(0, match.start() - _NUMBERED_REACH), match.start()):
+                return False
+        numbers = [number for match in found for number in _listed(match[1])]
+        are_passages = 2 * sum(self._find(number) is not None for number in numbers) > len(numbers)
+        return are_passages and not _SQUARE.search(answer)
+
+
+def _listed(content: str) -> list[int]:
+    numbers: list[int] = []
+    for first, last in _RANGE.findall(content):
+        start, end = int(first), int(last or first)
+        numbers += range(start, end + 1) if start <= end < start + _LONGEST_RANGE else (start, end)
+    return list(dict.fromkeys(numbers))
+
+
+def _folded(name: str) -> str:
+    folded = unicodedata.normalize("NFKC", name).casefold().strip()
+    return _TRACKING.sub("", folded).rstrip("/") if folded.startswith("http") else folded
+
+
+def _shape(label: str) -> str:
+    return _SHAPE.sub(lambda match: "0" if match[1] else "a", _folded(label))
