@@ -1,4 +1,6 @@
-"""Calls and tokens in of a sample with five metrics, against faithfulness alone: python benchmarks/metric_costs.py [ROWS]
+"""Calls and tokens in of a sample with five metrics, against faithfulness alone.
+
+    python benchmarks/metric_costs.py [ROWS]
 
 The rows are `tests/data/everyday.jsonl`, the judge is scripted and right on them: in a faithful answer each sentence is
 supported by the context sentence that covers it best, in another the sentence covered least is contradicted. What it
@@ -26,8 +28,8 @@ from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.metrics.metric import find_metrics
-from plumbline.judging.tiers.prompts import PromptLibrary
+from plumbline.judging.tiers.metrics import find_metrics
+from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
@@ -84,7 +86,8 @@ class RightJudge:
                 {"part": data["question"], "answered_by": numbers[:1], "answered": "fully" if numbers else "no"}
             ],
             "passages": lambda: [
-                {"context": at, "quote": " ".join(text.split()[:10])[:60], "relevance": "relevant"} for at, text in contexts
+                {"context": at, "quote": " ".join(text.split()[:10])[:60], "relevance": "relevant"}
+                for at, text in contexts
             ],
             "reference_in_answer": lambda: [
                 {"reference": at, "fact": text, "stated_by": [], "in_answer": "missing"} for at, text in reference
@@ -125,10 +128,10 @@ def main() -> None:
                 statuses.update(each.status.value for each in result.metrics)
                 calls += judge.calls
                 tokens += judge.tokens
-            total = sum(tokens.values())
+            total, rows_asked = sum(tokens.values()), len(chosen)
             alone.setdefault(language, total)
             print(
-                f"{language} {name}: {sum(calls.values()) / len(chosen):.3f} calls, {total / len(chosen):.0f} tokens in,"
+                f"{language} {name}: {sum(calls.values()) / rows_asked:.3f} calls, {total / rows_asked:.0f} tokens,"
                 f" {total / alone[language]:.2f}x; {dict(calls)} {dict(tokens)} {dict(statuses)}"
             )
 

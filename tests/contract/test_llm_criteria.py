@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_llm_metrics import PARTS, SAMPLE, values_of, whole
+from tests.contract.test_llm_metrics import PARTS, PASSAGES, SAMPLE, values_of, whole
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import Scripted, completion
 from tests.running.service import evaluate, judge_settings, plain_settings, running
@@ -42,6 +42,26 @@ async def test_criteria_and_metrics_take_one_call(judge: ScriptedJudge) -> None:
     told = judge.requests[0].prompt
     assert json.dumps(TONE["question"]) in told
     assert '"labels": ["yes", "partly", "no"]' in told
+
+
+async def test_a_reply_to_three_of_five_questions_costs_one_short_call_for_the_other_two(judge: ScriptedJudge) -> None:
+    lists = {"formal": said("formal", "yes"), "names_year": said("names_year", "yes", quote="opened in 1931")}
+    backed = said("backed", "yes", quote="opened in 1931")
+
+    result = await judged(
+        judge,
+        [TONE, NAMED, BACKED],
+        completion(whole(PARTS, PASSAGES, backed)),
+        completion(json.dumps({**lists["formal"], **lists["names_year"]})),
+        metrics=["answer_relevance", "context_relevance"],
+    )
+
+    assert {metric["status"] for metric in result["metrics"].values()} == {"judged"}
+    first, second = judge.requests
+    asked = ["question_parts", "passages", *map("criterion_{}".format, (*lists, "backed"))]
+    assert [name for name in asked if f'"{name}"' in first.prompt] == asked
+    assert [name for name in asked if f'"{name}"' in second.prompt] == ["criterion_formal", "criterion_names_year"]
+    assert len(second.body) < len(first.body) / 2
 
 
 async def test_without_a_quote_that_is_found_the_lowest_label_counts_after_one_more_ask(judge: ScriptedJudge) -> None:

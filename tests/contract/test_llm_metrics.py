@@ -60,7 +60,7 @@ async def test_five_metrics_take_one_call(judge: ScriptedJudge) -> None:
     assert values_of(result) == VALUES
     assert {metric["status"] for metric in result["metrics"].values()} == {"judged"}
     assert judge.calls == 1
-    assert "ask_metrics/v1.en" in result["judge"]["prompt"]
+    assert "ask_metrics/v2.en" in result["judge"]["prompt"]
 
 
 async def test_each_verdict_shows_its_evidence(judge: ScriptedJudge) -> None:
@@ -171,6 +171,19 @@ async def test_no_fault_of_the_judge_is_one_of_the_answer(judge: ScriptedJudge, 
         assert (metric["reason"] is None) == has_value
 
 
+@pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
+async def test_no_fault_costs_more_than_the_metrics_that_compare(judge: ScriptedJudge, step: Step) -> None:
+    names = ["faithfulness", "answer_relevance", "context_recall", "correctness", "noise_sensitivity"]
+
+    result = await judged(judge, completion(whole(PARTS)), step, reference=REFERENCE, metrics=names)
+
+    assert (result["tier"], result["faithfulness"], set(result["metrics"])) == ("llm", 0.75, set(names))
+    assert result["metrics"]["answer_relevance"]["value"] == 0.5
+    for metric in result["metrics"].values():
+        assert (metric["value"] is None, metric["status"]) in ((False, "judged"), (True, "not_judged"))
+        assert (metric["reason"] is None) == (metric["status"] == "judged")
+
+
 @pytest.mark.parametrize("step", [*list(STATUSES.values())[3:9:3], (hang(),), *list(BODIES.values())[:3]])
 async def test_a_second_call_that_fails_costs_its_metrics_alone(
     judge: ScriptedJudge, step: tuple[Scripted, Any]
@@ -255,6 +268,24 @@ async def test_a_reference_takes_one_more_call_for_all_that_compare(judge: Scrip
     assert result["metrics"]["correctness"]["parts"] == {"recall": 1.0, "precision": 0.5, "contradicted": 0.0}
     assert judge.calls == 2
     assert [each["id"] for each in data_of(judge.requests[1])["claims"]] == ["0.0", "1.0"]
+
+
+async def test_the_second_call_shows_no_text_twice_and_no_passage_without_a_word_of_the_reference(
+    judge: ScriptedJudge,
+) -> None:
+    names = ["context_recall", "correctness"]
+    contexts = [*CONTEXTS, "Zebras graze at dusk.", "一座桥。"]
+
+    result = await judged(
+        judge, completion(GOOD), completion(json.dumps(COMPARED)), reference=REFERENCE, metrics=names, contexts=contexts
+    )
+
+    assert values_of(result) == {"context_recall": 1.0, "correctness": 0.666667}
+    shown = data_of(judge.requests[1])
+    # The ferry was retired, the bridge opened: one shares no word with the reference, one is in another language.
+    assert [each["id"] for each in shown["contexts"]] == [1, 4]
+    assert shown["claims"] == [{"id": "0.0", "sentence": 1}, {"id": "1.0", "sentence": 2}]
+    assert all("reference" not in data_of(request) for request in judge.requests[:1])
 
 
 async def test_another_reference_is_judged_anew(judge: ScriptedJudge) -> None:

@@ -40,6 +40,8 @@ def test_no_prompt_that_was_given_out_is_changed() -> None:
     assert digests == {
         "ask_metrics/v1.en": "11a46b587f18",
         "ask_metrics/v1.zh": "ab1e553d8914",
+        "ask_metrics/v2.en": "f943cc2f665c",
+        "ask_metrics/v2.zh": "8e3680d05fdb",
         "check_claims/v1.en": "f4b0318538b1",
         "check_claims/v1.zh": "a425d52187a5",
         "check_claims/v3.en": "48199f399b07",

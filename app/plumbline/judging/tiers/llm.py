@@ -50,7 +50,7 @@ _SAMPLING_TEMPERATURE: Final = 0.7
 SHARE_OF_FIRST: Final = 0.6
 
 
-METRICS_VERSION: Final = "v1"
+METRICS_VERSION: Final = "v2"
 
 
 @dataclass(frozen=True, slots=True)

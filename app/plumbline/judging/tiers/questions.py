@@ -21,8 +21,9 @@ from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
-from plumbline.judging.text.words import Language
+from plumbline.judging.text.words import Language, detect_language
 from plumbline.judging.tiers.context_windows import Piece, Window
+from plumbline.judging.tiers.evidence.verdict_rules import word_stems
 from plumbline.judging.tiers.probes import AskedProbes, compared_claims, reference_sentences
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
@@ -201,11 +202,19 @@ def probes_question(
         if each.kind != "markup"
     ]
     reference = reference_sentences(sample.source.reference).items()
+    if all(probe.needs_reference for probe, _ in probes):
+        pieces = [piece for piece in pieces if _may_state(piece.text, sample.source.reference or "")]
     data = {
         **_surroundings(sample, pieces),
         "reference": [{"id": int(number), "text": remove_hidden(text)} for number, text in reference],
         "answer": answer,
-        "claims": [{"id": each.id, "text": remove_hidden(each.text)} for each in compared_claims(claims)],
+        "claims": [
+            # Of most sentences, which need not be shown twice.
+            {"id": each.id, "sentence": number_by_position[each.sentence]}
+            if "answer" in shown and each.text == sample.sentences[each.sentence].text
+            else {"id": each.id, "text": remove_hidden(each.text)}
+            for each in compared_claims(claims)
+        ],
     }
     return _question(
         replace(prompt, system="\n".join((prompt.system, *(probe.instructions(prompt.parts) for probe, _ in probes)))),
@@ -216,6 +225,12 @@ def probes_question(
         ids={"id": range(_count(probes)), **_probe_ids(probes)},
         mark=mark,
     )
+
+
+def _may_state(passage: str, reference: str) -> bool:
+    """Return False for a passage that has no content word of a reference in its language."""
+    is_comparable = detect_language(passage) == detect_language(reference)
+    return not is_comparable or not word_stems(passage).isdisjoint(word_stems(reference))
 
 
 def _probe_lists(probes: AskedProbes) -> dict[str, Any]:
