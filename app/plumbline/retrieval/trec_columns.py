@@ -136,8 +136,9 @@ def _decode_fixed(numbers: TextColumn) -> npt.NDArray[np.float64] | None:
     if digits.max() > _NINE:
         return None
     exponents = np.arange(width - 1, -1, -1) - (np.arange(width) < point)
-    values = digits @ 10.0**exponents / 10.0**decimals
-    return np.where(is_negative, -values, values)
+    values: npt.NDArray[np.float64] = digits @ 10.0**exponents / 10.0**decimals
+    values[is_negative] *= -1.0
+    return values
 
 
 def _decode_numbers(numbers: TextColumn) -> npt.NDArray[np.float64]:
