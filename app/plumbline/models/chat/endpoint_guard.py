@@ -1,8 +1,8 @@
 """Circuit breakers of an endpoint, and the pauses that its provider asks for."""
 
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 
 import structlog
@@ -153,8 +153,8 @@ class EndpointGuard:
         """Remaining seconds of the pause that the provider asked for."""
         return max(0.0, self._paused_until - time.monotonic())
 
-    @asynccontextmanager
-    async def watch(self, until: float) -> AsyncIterator[None]:
+    @contextmanager
+    def watch(self, until: float) -> Iterator[None]:
         """Watch one call and record its outcome; raise CallFailure if a breaker opened or its probe is under way."""
         transport, configuration = self._admit()
         started = time.monotonic()

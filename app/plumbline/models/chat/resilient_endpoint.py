@@ -3,8 +3,7 @@
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -251,8 +250,12 @@ class ResilientEndpoint:
                 operation: Operation = "chat" if at.path == CHAT_PATH else "embeddings"
                 note = JudgeCallRecord(at.provider.name, at.model, at.host, request.max_output, operation)
                 try:
-                    async with self._within_budgets(expected, note, until), self.guard.watch(until):
-                        return await self._exchange(request, note, worst)
+                    settle = await self._budget.turn(expected, until=until)
+                    try:
+                        with self.guard.watch(until):
+                            return await self._exchange(request, note, worst)
+                    finally:
+                        settle(_used_tokens(note, expected))
                 except CallFailure as failure:
                     slot.was_throttled = failure.is_throttle
                     failure.name_host(self.endpoint.host)
@@ -287,18 +290,13 @@ class ResilientEndpoint:
                     note.cached_tokens = tokens.cached
                     note.cost = self._tariff.cost(tokens, worst=worst, is_free=is_free)
 
-    @asynccontextmanager
-    async def _within_budgets(self, expected: int, note: JudgeCallRecord, until: float) -> AsyncIterator[None]:
-        """Wait for the rate limits, and correct that of tokens by the provider's count, if it gave one."""
-        settle = await self._budget.turn(expected, until=until)
-        try:
-            yield
-        finally:
-            counts = (note.prompt_tokens, note.completion_tokens)
-            is_counted = counts != (None, None)
-            settle(sum(count or 0 for count in counts) if is_counted or not note.has_left else expected)
-
     def _why_too_dear(self, usual: float | None) -> str:
         if usual is None:
             return f"the price of {self.endpoint.model} is not known, and what may be spent is bounded"
         return f"a call to {self.endpoint.model} usually costs {usual:.6f}, more than is left for this sample"
+
+
+def _used_tokens(note: JudgeCallRecord, expected: int) -> int:
+    """Return the tokens for the rate limit: the provider's count, or the estimate if the request left without one."""
+    counts = (note.prompt_tokens, note.completion_tokens)
+    return sum(count or 0 for count in counts) if counts != (None, None) or not note.has_left else expected
