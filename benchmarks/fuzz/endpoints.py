@@ -51,6 +51,8 @@ _TELLING_SECONDS = 0.2
 _TRIES = 4
 # The smaller one is sent as often then: the clock of a process has ticks of 10 ms.
 _TIMES = 10
+_METRICS = ("answer_relevance", "context_precision@5", "context_recall", "correctness", "noise_sensitivity")
+_ENDED = ("completed", "completed_with_errors", "failed")
 _CONTEXT = "The Marlow Bridge was opened in 1931."
 _ANSWER = "It was opened in 1931. It is 40 metres long."
 
@@ -72,6 +74,26 @@ def _evaluation(tier: str, name: str) -> Callable[[str], tuple[str, str, bytes]]
         return "/v1/evaluations", "application/json", json.dumps({**body, **options}).encode()
 
     return request
+
+
+def _conversation(text: str) -> tuple[str, str, bytes]:
+    messages = [{"role": "user", "content": "When?"}, {"role": "tool", "content": text}]
+    body = {"messages": [*messages, {"role": "assistant", "content": _ANSWER}], "tiers": ["lexical"]}
+    return "/v1/evaluations", "application/json", json.dumps({**body, "deadline_seconds": DEADLINE_SECONDS}).encode()
+
+
+def _metrics(name: str) -> Callable[[str], tuple[str, str, bytes]]:
+    def request(text: str) -> tuple[str, str, bytes]:
+        path, kind, body = _evaluation("lexical", name)(text)
+        sample = {"reference": _ANSWER, **json.loads(body), "metrics": _METRICS}
+        return path, kind, json.dumps(sample).encode()
+
+    return request
+
+
+def _job(text: str) -> tuple[str, str, bytes]:
+    rows = [{"question": "When?", "contexts": [text], "answer": _ANSWER}]
+    return "/v1/jobs", "application/json", json.dumps({"rows": rows, "options": {"tiers": ["lexical"]}}).encode()
 
 
 def _batch(text: str) -> tuple[str, str, bytes]:
@@ -98,15 +120,18 @@ def _ids(path: str, **more: object) -> Callable[[str], tuple[str, str, bytes]]:
     return request
 
 
-def _form(text: str) -> tuple[str, str, bytes]:
-    mark = uuid.uuid4().hex
-    parts = (("qrels", "q 0 d 1\n"), ("run", text))
-    lines = [
-        f'--{mark}\r\ncontent-disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n{value}\r\n'
-        for name, value in parts
-    ]
-    body = "".join([*lines, f"--{mark}--\r\n"]).encode("utf-8", "replace")
-    return "/v1/retrieval/evaluations", f"multipart/form-data; boundary={mark}", body
+def _form(file: str) -> Callable[[str], tuple[str, str, bytes]]:
+    def request(text: str) -> tuple[str, str, bytes]:
+        mark = uuid.uuid4().hex
+        parts = {"qrels": "q 0 d 1\n", "run": "q Q0 d 1 1 t\n", file: text}
+        lines = [
+            f'--{mark}\r\ncontent-disposition: form-data; name="{name}"; filename="{name}"\r\n\r\n{value}\r\n'
+            for name, value in parts.items()
+        ]
+        body = "".join([*lines, f"--{mark}--\r\n"]).encode("utf-8", "replace")
+        return "/v1/retrieval/evaluations", f"multipart/form-data; boundary={mark}", body
+
+    return request
 
 
 FIELDS = {
@@ -119,7 +144,12 @@ FIELDS = {
     "llm contexts": Field(1_000_000, _evaluation("llm", "contexts")),
     "llm reply": Field(1_000_000, _evaluation("llm", "question")),
     "batch contexts": Field(1_000_000, _batch),
-    "retrieval run file": Field(1_000_000, _form, has_deadline=False),
+    "conversation results of tools": Field(1_000_000, _conversation),
+    "metrics contexts": Field(1_000_000, _metrics("contexts")),
+    "metrics reference": Field(50_000, _metrics("reference")),
+    "job contexts": Field(1_000_000, _job, has_deadline=False),
+    "retrieval run file": Field(1_000_000, _form("run"), has_deadline=False),
+    "retrieval qrels file": Field(1_000_000, _form("qrels"), has_deadline=False),
     "retrieval outputs": Field(200_000, _outputs, has_deadline=False),
     "retrieval ids": Field(1_000_000, _ids("evaluations", measures=["ndcg@10"]), has_deadline=False),
     "comparison ids": Field(1_000_000, _ids("comparisons", measures=["ndcg@10"]), has_deadline=False),
@@ -212,7 +242,11 @@ def measure(name: str, families: Sequence[str], service: ServiceProcess, judge: 
             connection = http.client.HTTPConnection(address, timeout=300)
             connection.request("POST", path, body, {"content-type": kind})
             answer = connection.getresponse()
-            answer.read()
+            said = answer.read()
+            while path == "/v1/jobs" and json.loads(said)["status"] not in _ENDED:
+                time.sleep(0.02)
+                connection.request("GET", f"/v1/jobs/{json.loads(said)['id']}")
+                said = connection.getresponse().read()
             taken, used = time.perf_counter() - started, service.cpu_seconds() - cpu
             connection.close()
             found.statuses[answer.status] = found.statuses.get(answer.status, 0) + 1

@@ -18,9 +18,12 @@ from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.verdicts import Verdict
+from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.context_windows import context_windows
+from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
+from plumbline.judging.tiers.metrics.metric import find_metrics
 from plumbline.judging.tiers.offload import LONG_CHARACTERS, SMALL_CHARACTERS
 from plumbline.judging.tiers.questions import PromptLibrary, claims_question
 from plumbline.judging.tiers.tier import JudgeOptions
@@ -66,6 +69,19 @@ async def test_a_small_sample_is_worked_on_where_it_is() -> None:
 
 async def test_a_long_sample_goes_to_the_threads() -> None:
     assert await work_given_away(f"{FACT} {'x ' * (SMALL_CHARACTERS // 2)}", reply(FACT)) > 0
+
+
+async def test_metrics_of_a_long_sample_are_put_together_in_the_threads() -> None:
+    given = []
+    for metrics in ((), find_metrics(["context_relevance"])):
+        executor = CountingExecutor()
+        scorer = Scorer(JudgeCascade([LexicalTier(load_calibrations(None), executor)]), executor)
+        context = f"{FACT} {'x ' * SMALL_CHARACTERS}"
+        await scorer.score(Sample("When?", (context,), FACT), JudgeOptions(None, 0.5, 5.0, metrics=metrics))
+        given.append(executor.given)
+
+    # The estimate, and the results.
+    assert given[1] - given[0] == 2
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,13 @@ def test_a_word_that_is_no_stopword_is_content(text: str, has: bool) -> None:
     assert has_content(text) is has
 
 
+def test_of_a_long_text_blanks_and_the_first_ten_thousand_words_are_read_for_content() -> None:
+    # Its end costs a tenth of a second more, of a text made to be slow.
+    assert has_content(f"{' ' * 100_000}lamp")
+    assert not has_content(f"{'( ' * 100_000}the")
+    assert not has_content(f"{'the ' * 10_000}lamp")
+
+
 @pytest.mark.parametrize("negation", ["not", "never", "no", "without", "nobody", "cannot"])
 def test_an_english_negation_is_a_content_word(negation: str) -> None:
     assert negation in content_words(f"The dam is {negation} safe.")

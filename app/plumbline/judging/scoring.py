@@ -91,7 +91,11 @@ class Scorer:
 
     async def _measured(self, sample: Sample, options: JudgeOptions) -> SampleResult:
         result, answers = await self._scored(sample, options)
-        return replace(result, metrics=_measured(sample, options, result, answers)) if options.metrics else result
+        if not options.metrics:
+            return result
+        work = partial(_measured, sample, options, result, answers)
+        metrics = await offload.run(work, self._executor, inline=offload.is_small(sample))
+        return replace(result, metrics=metrics)
 
     async def _scored(self, sample: Sample, options: JudgeOptions) -> tuple[SampleResult, MetricAnswers]:
         until = (started := time.monotonic()) + options.deadline_seconds

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, islice
 from runpy import run_path
 from typing import Literal
 
@@ -70,6 +70,7 @@ _HAN_RUN = re.compile(f"[{_HAN}]+")
 _KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _LETTER = re.compile(r"[^\W\d_]")
+_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # A full stop or comma inside a number is part of it.
 _PUNCTUATION = re.compile(r"[^\w\s.,]|_|(?<!\d)[.,]|[.,](?!\d)")
@@ -120,6 +121,7 @@ _MAX_CHARACTERS_SEARCHED = 200_000_000
 # A text with this share of Han among its letters is read as Chinese; names and units in Latin letters are common in it.
 _HAN_SHARE_OF_CHINESE = 0.3
 _PIECE_CHARACTERS = 20_000
+_MOST_WORDS_READ = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +270,12 @@ def contains_verbatim(whole: str, part: str) -> bool:
 
 
 def has_content(text: str) -> bool:
-    return any(not is_stopword for _, is_stopword in _all_words(_fold(_with_words_apart(text))))
+    """Return True if a word is no stopword, of a long text one of the first ten thousand."""
+    if len(text) <= _PIECE_CHARACTERS:
+        return any(not is_stopword for _, is_stopword in _all_words(_fold(_with_words_apart(text))))
+    spoken = (piece for piece in pieces(text) if _LETTER_OR_DIGIT.search(piece))
+    words = chain.from_iterable(_all_words(_fold(_with_words_apart(piece))) for piece in spoken)
+    return any(not is_stopword for _, is_stopword in islice(words, _MOST_WORDS_READ))
 
 
 def han_share(text: str) -> float:
