@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, Literal
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
@@ -220,9 +221,9 @@ def probes_for(metrics: Iterable[Metric], sample: Sample) -> tuple[Probe, ...]:
 
 
 def estimate_metrics(metrics: Iterable[Metric], estimator: Estimator) -> MetricAnswers:
-    """Return the estimates of the metrics that can be told without a judge."""
+    """Return the estimates of the metrics that can be told without a judge. Raises TierFailure `timeout`."""
     able = (metric for metric in metrics if metric.estimate and metric.lacks(estimator.case.source) is None)
-    estimates = {metric.name: metric.estimate(estimator) for metric in able if metric.estimate}
+    estimates = {metric.name: metric.estimate(estimator) for metric in within_deadline(able) if metric.estimate}
     return MetricAnswers(estimates={name: value for name, value in estimates.items() if value is not None})
 
 
