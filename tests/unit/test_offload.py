@@ -23,7 +23,7 @@ from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.metrics.metric import find_metrics
+from plumbline.judging.tiers.metrics import find_metrics
 from plumbline.judging.tiers.offload import LONG_CHARACTERS, SMALL_CHARACTERS
 from plumbline.judging.tiers.questions import PromptLibrary, claims_question
 from plumbline.judging.tiers.tier import JudgeOptions
