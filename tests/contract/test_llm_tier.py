@@ -1,6 +1,8 @@
 """Tier llm from request to result: the scores are ours, counted by hand here, and a quote counts when we find it."""
 
 import hashlib
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import completion, completion_payload, status
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, completion_payload, status
 from tests.running.service import claim, data_of, evaluate, judge_settings, running, verdicts
 
 PROMPTS = Path(__file__).parents[2] / "prompts" / "verify_claims"
@@ -304,3 +306,38 @@ async def test_token_counts_that_are_none_lose_no_verdict(judge: ScriptedJudge, 
 
     assert result["tier"] == "llm"
     assert result["judge"]["tokens"] == {"prompt": None, "completion": None}
+
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+def by_words(request: RecordedRequest) -> Reply:
+    """Each sentence or claim supported by its own words where a context has them, else accused by its number."""
+    data = data_of(request)
+    contexts = [each["text"] for each in data["contexts"]]
+
+    def verdict(text: str, number: int) -> dict[str, Any]:
+        quote = text.strip().rstrip(".。")
+        if any(quote in each for each in contexts):
+            return {"quotes": [quote], "verdict": "supported"}
+        accused = "contradicted" if number % 2 else "not_mentioned"
+        return {"quotes": [contexts[0][:40]], "reason": "another", "verdict": accused}
+
+    if "claims" in data:
+        checked = [{"id": each["id"], **verdict(each["text"], int(each["id"][0]))} for each in data["claims"]]
+        return completion(json.dumps({"claims": checked}), usage=(100, 20))
+    asked = [each for each in data["answer"] if "id" in each]
+    judged = [{"id": each["id"], "claims": [verdict(each["text"], each["id"])]} for each in asked]
+    return completion(json.dumps({"sentences": judged}), usage=(100, 20))
+
+
+async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave(judge: ScriptedJudge) -> None:
+    # What the service of 8374950, which read no citations and conversations, said with this judge; seconds are 0.
+    requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1:2])
+    judge.reply_with(by_words)
+
+    async with running(judge_settings(judge, calibration=DATA / "old_calibration.json", llm_controls=True)) as client:
+        answers = [await client.post("/v1/evaluations", json={**each, "tiers": ["llm"]}) for each in requests]
+
+    said = [re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', answer.text) for answer in answers]
+    assert said == (DATA / "old_judged.jsonl").read_text(encoding="utf-8").split("\n")[:-1]

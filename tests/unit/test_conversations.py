@@ -186,6 +186,12 @@ def test_a_judge_reads_what_was_said_before_as_the_question() -> None:
             ],
         },
         {"role": "user", "content": "", "contexts": [{"text": "It opened in 1931.", "id": "d1"}]},
+        {"role": "user", "content": [{"toolResult": {"toolUseId": "t", "content": [{"text": "It opened in 1931."}]}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "mcp_tool_result", "content": [{"type": "text", "text": "It opened in 1931."}]}],
+        },
+        {"role": "tool", "blocks": [{"block_type": "text", "text": "It opened in 1931."}]},
     ],
 )
 def test_what_was_returned_is_read_from_every_providers_messages(message: dict[str, Any]) -> None:
@@ -212,6 +218,45 @@ def test_results_within_an_answer_of_the_vercel_sdk_are_its_evidence(part: dict[
 
     assert (sample.contexts, sample.answer, sample.turns[0].question) == (('{"year": 1931}',), "In 1931.", "When?")
     assert sample.context_labels == (ContextLabels(id="c1", tool="wiki"),)
+
+
+def test_what_anthropics_web_search_found_is_read_from_the_words_that_the_answer_cites() -> None:
+    place = {"type": "web_search_result_location", "url": "https://a", "title": "A", "cited_text": "It opened in 1931."}
+    answer = {
+        "role": "assistant",
+        "content": [
+            {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "museum"}},
+            {"type": "web_search_tool_result", "tool_use_id": "s1", "content": [{"encrypted_content": "Er8B"}]},
+            {"type": "text", "text": "In 1931.", "citations": [place]},
+        ],
+    }
+
+    sample = parse_conversation({"messages": [{"role": "user", "content": "When?"}, answer]})
+
+    assert (sample.contexts, sample.answer) == (("It opened in 1931.",), "In 1931.")
+    assert sample.context_labels == (ContextLabels(title="A", source="https://a"),)
+
+
+def test_thoughts_are_no_part_of_an_answer() -> None:
+    parts = [{"text": "Perhaps in 1930?", "thought": True}, {"text": "In 1931.", "thoughtSignature": "x"}]
+
+    assert parse_conversation({"messages": [{"role": "model", "parts": parts}]}).answer == "In 1931."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [{"from": "human", "value": "When?"}, {"from": "gpt", "value": "In 1931."}],
+        [
+            {"role": "user", "blocks": [{"block_type": "text", "text": "When?"}]},
+            {"role": "assistant", "blocks": [{"block_type": "text", "text": "In 1931."}]},
+        ],
+    ],
+)
+def test_messages_of_data_sets_and_of_llamaindex_are_read(said: list[dict[str, Any]]) -> None:
+    sample = parse_conversation({"messages": said})
+
+    assert (sample.turns[0].question, sample.answer) == ("When?", "In 1931.")
 
 
 def test_items_of_tools_that_return_no_text_say_nothing() -> None:

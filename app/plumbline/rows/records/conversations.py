@@ -1,6 +1,6 @@
 """Chat messages of any provider as one conversation.
 
-OpenAI's, Anthropic's, Gemini's, LangChain's, OpenTelemetry's and the Vercel AI SDK's formats.
+OpenAI's, Anthropic's, Bedrock's, Gemini's, LangChain's, LlamaIndex's, OpenTelemetry's and the Vercel AI SDK's formats.
 """
 
 import json
@@ -21,14 +21,15 @@ from plumbline.rows.records.record import BadRow, checked_text, describe_type, p
 
 _ROLE_BY_NAME: Final = {
     **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
-    **dict.fromkeys(("assistant", "ai", "model", "AIMessage", "AIMessageChunk"), "assistant"),
+    **dict.fromkeys(("assistant", "ai", "model", "gpt", "AIMessage", "AIMessageChunk"), "assistant"),
     **dict.fromkeys(("system", "developer", "SystemMessage"), "system"),
     **dict.fromkeys(("tool", "function", "ToolMessage", "FunctionMessage", "function_call_output"), "tool"),
     # Items of OpenAI's Responses that say nothing
     **dict.fromkeys(("function_call", "reasoning"), "assistant"),
 }
-_CALLS: Final = frozenset({"tool_use", "tool_call", "tool-call", "function_call"})
-_RESULTS: Final = frozenset({"tool_result", "tool_call_response", "tool-result"})
+_CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "tool-call", "function_call"})
+# Anthropic's own tools have a name before it.
+_RESULTS: Final = re.compile(r"(?!web_)(?:\w+_)?tool_result|tool_call_response|tool-result")
 # Items of OpenAI's Responses for tools of its own: file_search_call, mcp_call, web_search_call.
 _OWN_TOOL: Final = re.compile(r"\w+_call(?:_output)?|mcp_\w+")
 _DOCUMENTS: Final = frozenset({"document", "search_result"})
@@ -77,7 +78,8 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
     if not isinstance(item, Mapping):
         raise BadRow(f"{name} is {describe_type(item)}", _A_MESSAGE)
     # LangChain's dumps and OpenInference's lists hold the message in an object
-    kinds = [item.get("role"), item.get("type"), *(item["id"][-1:] if isinstance(item.get("id"), list) else ())]
+    ids = item["id"][-1:] if isinstance(item.get("id"), list) else ()
+    kinds = [item.get("role"), item.get("type"), item.get("from"), *ids]
     for wrapper in ("kwargs", "data", "message"):
         if isinstance(inner := item.get(wrapper), Mapping):
             item, kinds = inner, [inner.get("role"), *kinds, inner.get("type")]
@@ -90,11 +92,12 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
     calls = item.get("tool_calls")
     for call in (item, *(calls if isinstance(calls, list) else ())):
         _note_call(call, tool_by_call)
-    content = item.get("parts") or _first(item, "content", "output", "results", "outputs")
+    given = item.get("parts") or item.get("blocks")
+    content = given or _first(item, "content", "output", "results", "outputs", "value")
     passages = _passages(item.get("contexts") or [], f"{name}.contexts")
     if role == "tool" and not _has_results(content):
         call_id = _first(item, "tool_call_id", "call_id")
-        passages += _result(content, call_id, item.get("name") or tool_by_call.get(call_id), name)
+        passages += _result(content, call_id, _first(item, "name", "tool_name") or tool_by_call.get(call_id), name)
         return Message(role, "", tuple(passages))
     parts = content if isinstance(content, list) else [content]
     texts = [_part(part, f"{name}.content[{place}]", passages, tool_by_call) for place, part in enumerate(parts)]
@@ -109,12 +112,13 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
         return checked_text(part, name, "a string, or an object with a type")
     _note_call(part, tool_by_call)
     kind = part.get("type")
-    # Gemini's and the Vercel AI SDK's objects in an object
-    held = _first(part, "functionResponse", "function_response", "toolInvocation")
+    # Bedrock's, Gemini's and the Vercel AI SDK's objects in an object
+    held = _first(part, "functionResponse", "function_response", "toolInvocation", "toolResult")
     if isinstance(held, Mapping):
         part = held
-    if kind in _RESULTS or isinstance(held, Mapping) or (str(kind).startswith("tool-") and kind not in _CALLS):
-        call_id = _first(part, "tool_use_id", "toolCallId", "id")
+    is_result = _RESULTS.fullmatch(str(kind)) or (str(kind).startswith("tool-") and kind not in _CALLS)
+    if is_result or isinstance(held, Mapping):
+        call_id = _first(part, "tool_use_id", "toolCallId", "toolUseId", "id")
         tool = part.get("toolName") or part.get("name") or tool_by_call.get(call_id)
         tool = tool or (str(kind).removeprefix("tool-") if "state" in part else None)
         value = _first(part, "content", "response", "result", "output", "errorText")
@@ -126,7 +130,13 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
         passages += [] if documents else _result(value, call_id, tool, name)
     elif kind in _DOCUMENTS:
         passages += _document(part, name)
-    elif kind in _TEXTS:
+    elif kind in _TEXTS and part.get("thought") is not True:
+        # Of what Anthropic's web search found only these words are told.
+        cited = part.get("citations")
+        for each in cited if isinstance(cited, list) else ():
+            if isinstance(each, Mapping) and each.get("type") == "web_search_result_location":
+                found = {"content": each.get("cited_text"), "title": each.get("title"), "source": each.get("url")}
+                passages += _document(found, name)
         text = next((part[each] for each in ("text", "content", "refusal") if isinstance(part.get(each), str)), "")
         return checked_text(text, name, "a string")
     return ""
@@ -141,20 +151,20 @@ def _first(item: _Object, *names: str) -> object:
 
 
 def _note_call(call: object, tool_by_call: dict[object, str]) -> None:
-    if isinstance(call, Mapping) and isinstance(call.get("tool_call"), Mapping):
-        call = call["tool_call"]
+    wrapped = _first(call, "tool_call", "toolUse") if isinstance(call, Mapping) else None
+    call = wrapped if isinstance(wrapped, Mapping) else call
     if not isinstance(call, Mapping) or call.get("type", "function") not in (*_CALLS, "function"):
         return
     function = call.get("function")
     name = function.get("name") if isinstance(function, Mapping) else call.get("name") or call.get("toolName")
-    call_id = call.get("call_id") or call.get("toolCallId") or call.get("id")
+    call_id = _first(call, "call_id", "toolCallId", "toolUseId", "id")
     if isinstance(name, str) and isinstance(call_id, str):
         tool_by_call[call_id] = name
 
 
 def _has_results(content: object) -> bool:
     return isinstance(content, list) and any(
-        isinstance(each, Mapping) and each.get("type") in _RESULTS for each in content
+        isinstance(each, Mapping) and _RESULTS.fullmatch(str(each.get("type"))) for each in content
     )
 
 
