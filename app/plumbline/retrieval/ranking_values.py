@@ -147,7 +147,10 @@ def _sorted(pairs: Sequence[tuple[list[str], float]], *, is_rising: bool) -> Blo
     blocks: Blocks = []
     last: float | None = None
     for items, value in sorted(pairs, key=lambda pair: pair[1] if is_rising else -pair[1]):
-        blocks[-1:] = [blocks[-1] + items] if value == last else [*blocks[-1:], list(items)]
+        if value == last:
+            blocks[-1] += items
+        else:
+            blocks.append(list(items))
         last = value
     return blocks
 
