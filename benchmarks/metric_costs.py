@@ -67,7 +67,7 @@ class RightJudge:
         assert isinstance(members, dict)
         lists = {name: self._list(name, data) for name in members if name not in ("sentences", "claims")}
         if request.schema_name == "verify_claims":
-            said = [{"id": number, "claims": [self._claims[number][1]]} for number in request.ids["id"]]
+            said = [{"id": number, "claims": [self._claims[int(str(number))][1]]} for number in request.ids["id"]]
             lists = {"sentences": said, **lists}
         elif request.schema_name == "check_claims":
             lists["claims"] = [self._again(each) for each in data["claims"]]
