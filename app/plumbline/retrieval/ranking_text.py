@@ -40,7 +40,7 @@ def tabled(text: str, candidates: Candidates) -> Iterator[Reading]:
 # No opening bracket inside: a search that fails stops at the next one, so no character is read twice.
 _BRACKETED: Final = re.compile(r"[\[【［]([^\[\]【】［］]*+)[\]】］]")
 _GROUP: Final = re.compile(
-    r"[\[【［][^\[\]【】［］]*+[\]】］](?:[\s,，、;；]{0,16}+[\[【［][^\[\]【】［］]*+[\]】］])*+"
+    r"[\[【［][^\[\]【】［］]*+[\]】］](?>(?:[\s,，、;；]{0,16}+[\[【［][^\[\]【】［］]*+[\]】］])*)"
 )
 _SEPARATOR: Final = re.compile(r"[,，、;；]")
 
@@ -131,7 +131,7 @@ _RANK_DIGITS: Final = re.compile(rf"[0-9]++|[{_HAN}]++|[①-⑳]")
 _INLINE_RANK: Final = re.compile(r"(?<=[\s,，;；。])(?=[(（]?[0-9]{1,3}[.．、:：)）](?![0-9]))")
 _ID_END: Final = re.compile(r"[：，；（。、！(]|[:,;](?=\s|\Z)|\s[-–—=]")
 _TIED: Final = re.compile(
-    rf"{MARKS}(?:[\s\])】］\"'`*]*+(?:[,，、/&=＝~≈+]|and\b|与|和|及)[\s\[(【［\"'`*]*+{MARKS})*+", re.IGNORECASE
+    rf"{MARKS}(?>(?:[\s\])】］\"'`*]*+(?:[,，、/&=＝~≈+]|and\b|与|和|及)[\s\[(【［\"'`*]*+{MARKS})*)", re.IGNORECASE
 )
 _HEADED: Final = re.compile(r"([^:：,，;；]{1,60})[:：]\s*+(.+)")
 # An id, at most a word such as `score`, and a number; of short lines alone
