@@ -209,6 +209,7 @@ def test_the_bad_line_of_one_of_several_files_names_its_file(
     [
         (["{a}", "{a}"], "a file is named twice"),
         (["{a}", "--max-drop", "0.1"], "--max-drop: needs --baseline"),
+        (["{a}", "--junit-rows"], "--junit-rows: needs --junit"),
         (["{a}", "--fail-under", "faithfulnes=0.5"], "did you mean faithfulness?"),
     ],
 )

@@ -292,6 +292,16 @@ def test_a_share_of_rows_may_have_unsupported_claims(tmp_path: Path, most: str, 
     assert (b'failures="0"' in junit.read_bytes()) == (code == 0)
 
 
+def test_rows_that_did_not_pass_are_failures_in_junit_on_request(tmp_path: Path, data: Path) -> None:
+    out, junit = tmp_path / "out.jsonl", tmp_path / "gates.xml"
+    options = (data, "-o", out, *LEXICAL, "--threshold", "1", "--junit", junit)
+
+    assert score(*options) == 0
+    assert b'failures="0"' in junit.read_bytes()
+    assert score(*options, "--junit-rows") == 0
+    assert b'failures="12"' in junit.read_bytes()
+
+
 def test_gates_are_judged_told_and_written(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, junit, markdown = tmp_path / "out.jsonl", tmp_path / "gates.xml", tmp_path / "gates.md"
     written = ("--junit", junit, "--markdown", markdown)

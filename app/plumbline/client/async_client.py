@@ -22,7 +22,6 @@ from plumbline.client.samples import (
     check_options,
     encode_model,
     evaluation_request,
-    given_texts,
 )
 from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.evaluation import EvaluationResult
@@ -83,17 +82,17 @@ class AsyncPlumbline:
             InvalidInput: names the field that does not validate.
             ClientError: the service was not reached or refused.
         """
-        texts = given_texts(
-            question=question,
-            contexts=contexts,
-            answer=answer,
-            messages=messages,
-            evidence_roles=evidence_roles,
-            turn_contexts=turn_contexts,
-            reference=reference,
-            id=id,
-        )
-        request = evaluation_request(texts, options)
+        texts = {
+            "question": question or None,
+            "contexts": contexts,
+            "answer": answer,
+            "messages": None if messages is None else list(messages),
+            "evidence_roles": evidence_roles,
+            "turn_contexts": turn_contexts,
+            "reference": reference,
+            "id": id,
+        }
+        request = evaluation_request({name: text for name, text in texts.items() if text is not None}, options)
         spec = RequestSpec("POST", "/v1/evaluations", headers=JSON_HEADERS, content=encode_model(request))
         return parse_model(EvaluationResult, await self._connection.answer(spec))
 

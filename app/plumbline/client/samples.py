@@ -87,13 +87,6 @@ def encode_json(value: object) -> bytes:
         raise InvalidInput(f"it cannot be written as JSON: {str(error)[:_MOST_DETAIL_CHARACTERS]}") from None
 
 
-def given_texts(*, question: str, **texts: Any) -> dict[str, Any]:
-    """Return the texts that were given, iterables as lists."""
-    listed = {name: list(texts[name]) for name in ("contexts", "messages") if texts[name] is not None}
-    given = {"question": question or None, **texts, **listed}
-    return {name: text for name, text in given.items() if text is not None}
-
-
 def evaluation_request(fields: Mapping[str, Any], options: AnyOptions) -> EvaluationRequest | ConversationRequest:
     """Build the request for one sample; raises as `validate` does."""
     chosen = options.model_dump(exclude_unset=True) if isinstance(options, EvaluationOptions) else options or {}

@@ -10,15 +10,7 @@ import structlog
 
 from plumbline.assembly import Plan, Service, build, make_plan
 from plumbline.client.row import Row, parse_line
-from plumbline.client.samples import (
-    AnyOptions,
-    AnySample,
-    OptionFields,
-    check_options,
-    given_texts,
-    sample_fields,
-    validate,
-)
+from plumbline.client.samples import AnyOptions, AnySample, OptionFields, check_options, sample_fields, validate
 from plumbline.client.sync_client import LoopThread
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
@@ -79,16 +71,17 @@ class LocalPlumbline:
         Raises:
             InvalidInput: names the field that does not validate.
         """
-        sample = given_texts(
-            question=question,
-            contexts=contexts,
-            answer=answer,
-            messages=messages,
-            evidence_roles=evidence_roles,
-            turn_contexts=turn_contexts,
-            reference=reference,
-            custom_id=id,
-        )
+        texts = {
+            "question": question or None,
+            "contexts": None if contexts is None else list(contexts),
+            "answer": answer,
+            "messages": None if messages is None else list(messages),
+            "evidence_roles": evidence_roles,
+            "turn_contexts": turn_contexts,
+            "reference": reference,
+            "custom_id": id,
+        }
+        sample = {name: text for name, text in texts.items() if text is not None}
         (row,) = self.evaluate_many([sample], options=options)
         if row.result is None:
             problem = row.problem

@@ -119,6 +119,9 @@ def add_gate_options(group: "argparse._ArgumentGroup") -> None:
     )
     group.add_argument("--max-drop", type=float, metavar="SHARE", help="largest allowed drop against the baseline")
     group.add_argument("--junit", type=Path, metavar="FILE", help="the gates as JUnit XML")
+    group.add_argument(
+        "--junit-rows", action="store_true", help="rows in JUnit XML, too: one that did not pass is a failure"
+    )
     group.add_argument("--markdown", type=Path, metavar="FILE", help="the summary as Markdown")
 
 

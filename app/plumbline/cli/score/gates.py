@@ -35,6 +35,7 @@ class RunGates:
 
     Args:
         max_drop: None if the baseline is no gate.
+        junit_rows: rows are tests, too.
     """
 
     gates: Sequence[CiGate]
@@ -43,6 +44,7 @@ class RunGates:
     baseline: Baseline | None
     max_drop: float | None
     junit: Path | None
+    junit_rows: bool
     markdown: Path | None
     language: ReportLanguage
     max_risk: float | None = None
@@ -70,7 +72,7 @@ class RunGates:
         """
         outcomes = self.outcomes(report.summary)
         if self.junit is not None:
-            _write_report(self.junit, junit_xml(report, outcomes))
+            _write_report(self.junit, junit_xml(report, outcomes, with_rows=self.junit_rows))
         if self.markdown is not None:
             _write_report(self.markdown, markdown_summary(report, outcomes, language=self.language).encode())
         for outcome in outcomes:
@@ -112,6 +114,7 @@ def parse_gates(given: argparse.Namespace, *, usual_drop: float | None = 0.0) ->
         baseline=None if given.baseline is None else read_baseline(given.baseline),
         max_drop=usual_drop if given.max_drop is None else given.max_drop,
         junit=given.junit,
+        junit_rows=given.junit_rows,
         markdown=given.markdown,
         language=given.lang,
         max_risk=getattr(given, "max_risk", None),

@@ -123,7 +123,7 @@ def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:
     scored = row.scored
     if scored is None or result is None:
         return ("–",) * 6
-    verdict, text = _worst_claim(kept)
+    verdict, text = worst_claim(kept)
     return (
         f"{scored.faithfulness:.3f}",
         {True: "✅", False: "❌", None: "–"}[result.passed],
@@ -134,7 +134,7 @@ def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _worst_claim(kept: KeptRow) -> tuple[Verdict | None, str]:
+def worst_claim(kept: KeptRow) -> tuple[Verdict | None, str]:
     """Return the verdict and text of the first claim with the gravest verdict; None and "" without claims."""
     claims = kept.row.result.claims if kept.row.result else []
     for verdict in GRAVEST_FIRST:

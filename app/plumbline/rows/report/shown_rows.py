@@ -98,9 +98,10 @@ def _shortened(value: Any, most: int = _MOST_PARTS) -> Any:
 
 
 _LONGEST_LEAD: Final = 200
+UNSUPPORTED: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial")
 _CITED_GRAVITY: Final = ("supported", "partial", "not_supported", "wrong_passage", "no_such_passage")
 # Verdicts on claims; a greeting is none.
-GRAVEST_FIRST: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial", "supported")
+GRAVEST_FIRST: Final[tuple[Verdict, ...]] = (*UNSUPPORTED, "supported")
 
 
 class SentencePart(NamedTuple):
