@@ -1,22 +1,27 @@
 """Processes that are killed while they work on jobs; `benchmarks/kill_service.py` does it at length."""
 
 import asyncio
+import contextlib
 import signal
 import sys
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from benchmarks.kill_service import CHUNK_ROWS, CONCURRENCY, environment
 from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from tests.making.job_rows import TENANT, lines_of, rows_of, submitted
+from tests.making.job_runs import make_run
 from tests.running.deadly_worker import DEADLY
 from tests.running.judge_process import judge_process
 from tests.running.kill_trial import KillTrial
-from tests.running.killable_service import killable_service
+from tests.running.killable_service import PORT, killable_service
+from tests.running.real_servers import free_port
 
 REPOSITORY = Path(__file__).parents[2]
+SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 
 
 @pytest.mark.timeout(180)
@@ -57,3 +62,45 @@ async def test_a_row_that_kills_three_workers_is_put_aside_and_the_job_completes
     assert (done.state, done.counts.done) == (JobState.COMPLETED_WITH_ERRORS, 250)
     assert [line["row"] for line in lines if line["status"] != "judged"] == [130]
     assert lines[130]["text"] == "crashed after 3"
+
+
+@pytest.mark.timeout(120)
+async def test_labels_of_two_people_survive_a_killed_service_and_each_other(tmp_path: Path) -> None:
+    store = SqliteJobStore(tmp_path)
+    run = await make_run(store, 40)
+    acknowledged: dict[str, set[int]] = {"ann": set(), "bob": set()}
+    port = free_port()
+    told = {**environment("http://127.0.0.1:9/v1", tmp_path), PORT: str(port)}
+    with killable_service(told) as service:
+        alive = [service.start()]
+
+        async def mark(person: str) -> None:
+            async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=SAME_ORIGIN) as client:
+                for row in range(40):
+                    label = "faithful" if person == "ann" else "unfaithful"
+                    data = {"person": person, "row": str(row), "mark": label}
+                    while row not in acknowledged[person]:
+                        # Between a kill and the next start nobody answers.
+                        with contextlib.suppress(httpx2.TransportError):
+                            answer = await client.post(f"/label/{run.id}", data=data)
+                            if answer.status_code == 303:
+                                acknowledged[person].add(row)
+                                continue
+                        await asyncio.sleep(0.02)
+
+        async def kill() -> None:
+            for least in (10, 25):
+                while min(map(len, acknowledged.values())) < least:  # noqa: ASYNC110
+                    await asyncio.sleep(0.005)
+                service.kill(alive.pop())
+                alive.append(service.start())
+
+        await asyncio.gather(mark("ann"), mark("bob"), kill())
+        service.kill(alive.pop())
+        kept = await store.labels("", run.id)
+        await store.close()
+
+    assert {(each.person, each.row): each.label for each in kept} == {
+        **{("ann", row): 1 for row in range(40)},
+        **{("bob", row): 0 for row in range(40)},
+    }
