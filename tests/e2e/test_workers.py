@@ -91,16 +91,18 @@ def test_the_rate_limit_of_a_key_holds_for_all(served: Served) -> None:
 
 def test_the_budget_of_the_judge_holds_for_all(served: Served) -> None:
     before = len(served.service.workers_of(EVALUATIONS))
-    started = time.monotonic()
+    started, asked = time.monotonic(), 0
 
-    with ThreadPoolExecutor(20) as threads:
-        answers = list(
-            threads.map(lambda n: served.service.post(EVALUATIONS, sample_of(n), served.key), range(100, 120))
-        )
+    # Once more where one process has taken all, as it may on a busy machine.
+    while len(set(served.service.workers_of(EVALUATIONS)[before:])) < 2 and asked < 100:
+        with ThreadPoolExecutor(20) as threads:
+            rows = range(100 + asked, 120 + asked)
+            answers = list(threads.map(lambda n: served.service.post(EVALUATIONS, sample_of(n), served.key), rows))
+        assert [answer.json()["tier"] for answer in answers] == ["llm"] * 20
+        asked += 20
 
-    assert [answer.json()["tier"] for answer in answers] == ["llm"] * 20
-    # 20 calls of one each 0.1 s; a process by itself would have needed half as long for its share
-    assert time.monotonic() - started >= 19 * 60 / RPM * 0.9
+    # A call of one each 0.1 s; a process by itself would have needed half as long for its share
+    assert time.monotonic() - started >= (asked - 1) * 60 / RPM * 0.9
     assert set(served.service.workers_of(EVALUATIONS)[before:]) == {1, 2}
 
 
