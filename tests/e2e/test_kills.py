@@ -80,7 +80,7 @@ async def test_labels_of_two_people_survive_a_killed_service_and_each_other(tmp_
                     label = "faithful" if person == "ann" else "unfaithful"
                     data = {"person": person, "row": str(row), "mark": label}
                     while row not in acknowledged[person]:
-                        # Between a kill and the next start nobody answers.
+                        # Connections are refused between a kill and the next start.
                         with contextlib.suppress(httpx2.TransportError):
                             answer = await client.post(f"/label/{run.id}", data=data)
                             if answer.status_code == 303:

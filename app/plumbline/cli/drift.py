@@ -86,7 +86,7 @@ def _drift(options: argparse.Namespace) -> int:
     else:
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     if options.metrics is not None:
-        replace_file(options.metrics, "".join(map("{}\n".format, _metrics(found))).encode(), mode=_METRICS_MODE)
+        replace_file(options.metrics, "".join(f"{line}\n" for line in _metrics(found)).encode(), mode=_METRICS_MODE)
     if options.webhook is not None and is_drift:
         # `text` is the message that chat programs show of a webhook.
         asyncio.run(_post(options.webhook, msgspec.json.encode({"text": "\n".join(lines), **shown})))

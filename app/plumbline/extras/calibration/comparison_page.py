@@ -1,15 +1,12 @@
 """Standalone HTML page of tiers and detectors compared on labels; it loads nothing and has no script."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from markupsafe import Markup
-
 from plumbline.extras.calibration.calibrating import TierComparison
-from plumbline.ground.version import VERSION
-from plumbline.rows.report.page import BASE_STYLE, build_environment, content_security_policy, read_part
+from plumbline.rows.report.page import BASE_STYLE, build_environment, page_head, read_part
 from plumbline.rows.report.texts import load_words, visible
 from plumbline.schemas.report import ReportLanguage
 
@@ -24,7 +21,6 @@ def render_comparison(
     Args:
         made_at: default: now.
     """
-    style = read_part(BASE_STYLE)
     datasets = {
         language: sorted({name for each in compared if each.language == language for name in each.agreement.by_dataset})
         for language in dict.fromkeys(each.language for each in compared)
@@ -33,12 +29,8 @@ def render_comparison(
         build_environment(_PARTS, {"visible": visible, "three": format_figure})
         .get_template("comparison.html")
         .render(
+            **page_head(language, read_part(BASE_STYLE), made_at=made_at),
             words=load_words(language, _PARTS),
-            html_lang="zh-Hans" if language == "zh" else "en",
-            policy=content_security_policy(style),
-            style=Markup(style),  # noqa: S704 -- ours
-            version=VERSION,
-            made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             compared=compared,
             datasets=datasets,
         )

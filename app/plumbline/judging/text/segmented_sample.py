@@ -318,7 +318,7 @@ class SegmentedSample:
         return find_marks(self.source, self.sentences)
 
     def without_marks(self, text: str) -> str:
-        """Return words of the answer without its citation marks, whose numbers and names nobody claims."""
+        """Return words of the answer without its citation marks: their numbers and names are no claims."""
         return strip_marks(text, self.marks.texts) if self.marks.texts else text
 
     @cached_property

@@ -26,6 +26,7 @@ from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 _PARTS: Final = Path(__file__).parent / "page_parts"
 # Colours, letters, cards and tables of every page.
 BASE_STYLE: Final = _PARTS / "base.css"
+HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 
 
 def build_environment(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
@@ -62,11 +63,24 @@ def content_security_policy(
     )
 
 
+def page_head(
+    language: ReportLanguage, style: str, script: str | None = None, *, made_at: datetime | None = None
+) -> dict[str, object]:
+    """Return the values that `lone_head.html` needs but the title, the script, and the time (default: now)."""
+    return {
+        "html_lang": HTML_LANG[language],
+        "policy": content_security_policy(style, script),
+        "style": Markup(style),  # noqa: S704 -- ours
+        "script": Markup(script or ""),  # noqa: S704 -- ours
+        "version": VERSION,
+        "made": (made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    }
+
+
 def _hash_source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 _STATUSES: Final[tuple[ReportRowStatus, ...]] = ("judged", "abstained", "empty_answer", "not_judged", "error")
 _LONGEST_TITLE: Final = 200
 # Verdicts as a bar reads from good to bad.
@@ -98,23 +112,17 @@ def render_html(
         samples: what shown rows were judged by, by custom_id: their questions and contexts are on the page, too.
     """
     words = load_words(language)
-    style, script = page_style(), read_part(_PARTS / "page.js")
     rows = [
         shown_row(kept, rank, samples.get(kept.row.custom_id or ""))
         for rank, kept in enumerate((*report.worst, *report.unscored))
     ]
     page = _environment().get_template("page.html")
     return page.render(
+        **page_head(language, page_style(), read_part(_PARTS / "page.js"), made_at=made_at),
         words=words,
-        html_lang=HTML_LANG[language],
         said=say(language),
         explain=functools.partial(explain_flag, language=language),
-        policy=content_security_policy(style, script),
-        style=Markup(style),  # noqa: S704 -- ours
-        script=Markup(script),  # noqa: S704 -- ours
-        version=VERSION,
         title=one_line(title or words["title"], most=_LONGEST_TITLE),
-        made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         summary=report.summary,
         is_mixed=len(report.summary.tiers) > 1,
         gates=gates,

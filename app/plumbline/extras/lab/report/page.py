@@ -5,11 +5,9 @@ Its one script sorts and filters; without it the page is whole.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
-
-from markupsafe import Markup
 
 from plumbline.extras.lab.report.plots import HEIGHT, WIDTH, plot, plot_curves
 from plumbline.extras.lab.report.table import (
@@ -27,13 +25,10 @@ from plumbline.extras.lab.report.table import (
     without_tuning,
 )
 from plumbline.extras.lab.results import ExperimentResults, System
-from plumbline.ground.version import VERSION
 from plumbline.retrieval.compare import RunComparison
 from plumbline.retrieval.tables import Cell, Marked
-from plumbline.rows.report.page import BASE_STYLE, build_environment, content_security_policy, read_part
+from plumbline.rows.report.page import BASE_STYLE, build_environment, page_head, read_part
 from plumbline.rows.report.texts import load_words, visible
-
-_HTML_LANG: Final[Mapping[PageLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 
 
 def render_page(results: ExperimentResults, *, language: PageLanguage = "en", made_at: datetime | None = None) -> str:
@@ -44,18 +39,12 @@ def render_page(results: ExperimentResults, *, language: PageLanguage = "en", ma
     """
     words = load_words(language, PARTS)
     style = read_part(BASE_STYLE) + read_part(PARTS / "page.css")
-    script = read_part(PARTS / "page.js")
     return (
         build_environment(PARTS, {**_FILTERS, "say": partial(translate, language=language)})
         .get_template("page.html")
         .render(
+            **page_head(language, style, read_part(PARTS / "page.js"), made_at=made_at),
             words=words,
-            html_lang=_HTML_LANG[language],
-            policy=content_security_policy(style, script),
-            style=Markup(style),  # noqa: S704 -- ours
-            script=Markup(script),  # noqa: S704 -- ours
-            version=VERSION,
-            made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             results=results,
             corpora=[_corpus_part(results, corpus, words, language) for corpus in corpora_of(results)],
             settings=json.dumps(results.settings, indent=2, ensure_ascii=False),
