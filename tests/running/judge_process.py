@@ -64,7 +64,8 @@ def _serve(pipe: Connection, latency_seconds: float) -> None:
         counted: Counter[int] = Counter()
 
         def step(request: RecordedRequest) -> Step:
-            counted.update(int(number) for number in set(_ROW.findall(request.prompt)))
+            # By the context: an edited sentence beside the answer, which probes the judge, names another row.
+            counted.update({int(number) for number in _ROW.findall(json.dumps(_data(request).get("contexts", [])))})
             # What it records would fill the memory.
             judge.requests.clear()
             return completion(_all_supported(request), delay_seconds=latency_seconds, usage=(1_000, 100))
@@ -79,14 +80,19 @@ def _serve(pipe: Connection, latency_seconds: float) -> None:
 
 
 def _all_supported(request: RecordedRequest) -> str:
-    found = _DATA.search(request.json["messages"][1]["content"])
-    data = json.loads(found[0]) if found else {"contexts": [], "answer": []}
+    data = _data(request)
     contexts = {context["text"]: context["id"] for context in data["contexts"]}
     if "claims" in data:
         return json.dumps(
             {"claims": [{"id": each["id"], **_verdict(each["text"], contexts)} for each in data["claims"]]}
         )
     return json.dumps({"sentences": [_supported(sentence, contexts) for sentence in data["answer"]]})
+
+
+def _data(request: RecordedRequest) -> dict[str, Any]:
+    found = _DATA.search(request.json["messages"][1]["content"])
+    data: dict[str, Any] = json.loads(found[0]) if found else {"contexts": [], "answer": []}
+    return data
 
 
 def _supported(sentence: dict[str, Any], contexts: dict[str, int]) -> dict[str, Any]:
