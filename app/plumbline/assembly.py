@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from plumbline.ground.concurrency import Threads
+from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
 from plumbline.ground.postgres import connection_string
@@ -355,15 +355,10 @@ def _open_postgres_store(settings: Settings, stack: AsyncExitStack, url: str) ->
     store = PostgresJobStore(connection_string(url), schema=POSTGRES_SCHEMA, uploads=settings.data_dir / "postgres")
     stack.push_async_callback(store.close)
     rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
-    stack.push_async_callback(_cancelled, rescuing)
+    stack.push_async_callback(end_tasks, [rescuing])
     return store
 
 
 async def _stop(worker: Worker, running: "asyncio.Task[None]") -> None:
     await worker.stop(_DRAIN_SECONDS)
     await running
-
-
-async def _cancelled(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)

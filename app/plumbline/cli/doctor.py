@@ -98,18 +98,15 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
                 yield Finding("ok", subject, f"key accepted, verdicts right, replies as {check.structure}")
             else:
                 yield Finding("FAILED", subject, safe_line(check.failure[0], endpoint), check.failure[1])
-    yield _embedding(settings)
+    readiness = warm_encoder(settings)
+    if readiness.state is State.READY:
+        yield Finding("ok", "embedding", readiness.detail)
+    else:
+        is_named = _OF_EMBEDDING & settings.model_fields_set
+        yield Finding("FAILED" if is_named else "note", "embedding", readiness.detail, _NO_MODEL)
     if settings.detector is not None:
         yield _detector(settings)
     yield _jobs(settings)
-
-
-def _embedding(settings: Settings) -> Finding:
-    readiness = warm_encoder(settings)
-    if readiness.state is State.READY:
-        return Finding("ok", "embedding", readiness.detail)
-    is_named = _OF_EMBEDDING & settings.model_fields_set
-    return Finding("FAILED" if is_named else "note", "embedding", readiness.detail, _NO_MODEL)
 
 
 def _detector(settings: Settings) -> Finding:

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 import uvicorn
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, number_type
 from plumbline.cli.connections import ConnectionTimeouts, close_stale, timeout_protocol
 from plumbline.cli.workers import BACKLOG, ParentLink, SharedListener, Supervisor, WorkerOrder, worker_folder
 from plumbline.ground.errors import ConfigurationError, PlumblineError
@@ -47,17 +47,14 @@ def add_command(commands: Commands) -> None:
     )
     serve.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
     serve.add_argument(
-        "--workers", type=_workers, metavar="N", help="processes that serve together (default: PLUMBLINE_WORKERS, or 1)"
+        "--workers",
+        type=number_type(int, lambda count: 1 <= count <= _MOST_WORKERS, f"a number from 1 to {_MOST_WORKERS}"),
+        metavar="N",
+        help="processes that serve together (default: PLUMBLINE_WORKERS, or 1)",
     )
     # Set by the parent of several workers.
     serve.add_argument("--worker", type=WorkerOrder.parse, help=argparse.SUPPRESS)
     serve.set_defaults(run=_serve)
-
-
-def _workers(text: str) -> int:
-    if not (text.isdecimal() and 1 <= int(text) <= _MOST_WORKERS):
-        raise argparse.ArgumentTypeError(f"expected a number from 1 to {_MOST_WORKERS}")
-    return int(text)
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ from plumbline.client.connection import Connection, RequestSpec, lines_of
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, Refused, RetryState, parse_model
 from plumbline.client.row import Row, parse_line
 from plumbline.client.samples import AnySample, EncodedSample, encode_sample
+from plumbline.ground.concurrency import end_tasks
 from plumbline.schemas.problem import RowProblem
 
 S = TypeVar("S", bound=AnySample)
@@ -132,9 +133,7 @@ class BatchRun(Generic[S]):
                         due += 1
                         yield self._taken(*ready)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(tasks)
 
     def _taken(self, row: Row[S], is_last: bool) -> Row[S]:
         if is_last:

@@ -18,6 +18,7 @@ from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob, JobEvent
 from plumbline.client.jobs import AnyRow, AsyncJobs
 from plumbline.client.row import Row
 from plumbline.client.samples import AnyOptions, AnySample
+from plumbline.ground.concurrency import end_tasks
 from plumbline.schemas.jobs import JobInfo, JobStatus
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class LoopThread:
             yield from box.items()
         finally:
             if self.is_open:
-                self.run(_ended(task))
+                self.run(end_tasks([task]))
 
     def close(self) -> None:
         """Stop the loop and what runs on it; idempotent."""
@@ -184,11 +185,6 @@ def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
 
 async def _started(work: Callable[[], Coroutine[Any, Any, None]]) -> "asyncio.Task[None]":
     return asyncio.create_task(work())
-
-
-async def _ended(task: "asyncio.Task[None]") -> None:
-    task.cancel()
-    await asyncio.wait({task})
 
 
 class _Blocking(Generic[A]):

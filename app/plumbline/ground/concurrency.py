@@ -75,9 +75,15 @@ async def map_concurrently(
             del running[task]
             yield task.result()
     finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
+        await end_tasks(running)
+
+
+async def end_tasks(tasks: Iterable["asyncio.Task[Any]"]) -> None:
+    """Cancel the tasks and wait until they have ended; their exceptions are dropped."""
+    tasks = list(tasks)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 _UNTIL: Final = ContextVar("work_until", default=math.inf)

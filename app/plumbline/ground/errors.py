@@ -1,6 +1,7 @@
 """Every failure Plumbline declares. Knows nothing of HTTP: the API maps each class to a status."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class PlumblineError(Exception):
@@ -182,3 +183,12 @@ class TierFailure(PlumblineError):
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+_LONGEST_QUOTE: Final = 40
+
+
+def quoted(value: bytes | str) -> str:
+    """Quote a value for an error: on one line, shortened to 40 characters."""
+    text = value[: 4 * _LONGEST_QUOTE].decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return repr(text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…")

@@ -2,9 +2,9 @@
 
 import logging
 import sys
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import AsyncExitStack, aclosing
-from typing import Any, Final, TypeVar, Unpack
+from typing import Any, Final, TypeVar
 
 import structlog
 
@@ -53,35 +53,15 @@ class LocalPlumbline:
         self._thread = LoopThread()
         self._service: Service = self._thread.run(self._build())
 
-    def evaluate(
-        self,
-        *,
-        contexts: Iterable[str | Mapping[str, str]] | None = None,
-        answer: str | None = None,
-        messages: Iterable[Mapping[str, Any]] | None = None,
-        question: str = "",
-        reference: str | None = None,
-        evidence_roles: list[str] | None = None,
-        turn_contexts: str | None = None,
-        id: str | None = None,  # noqa: A002
-        **options: Unpack[OptionFields],
-    ) -> EvaluationResult:
-        """Evaluate one answer, as `Plumbline.evaluate`.
+    def evaluate(self, *, id: str | None = None, **fields: Any) -> EvaluationResult:  # noqa: A002
+        """Evaluate one answer; the arguments are those of `Plumbline.evaluate`.
 
         Raises:
             InvalidInput: names the field that does not validate.
         """
-        texts = {
-            "question": question or None,
-            "contexts": None if contexts is None else list(contexts),
-            "answer": answer,
-            "messages": None if messages is None else list(messages),
-            "evidence_roles": evidence_roles,
-            "turn_contexts": turn_contexts,
-            "reference": reference,
-            "custom_id": id,
-        }
-        sample = {name: text for name, text in texts.items() if text is not None}
+        options = {name: fields.pop(name) for name in OptionFields.__annotations__.keys() & fields.keys()}
+        lists = {name: list(fields[name]) for name in ("contexts", "messages") if fields.get(name) is not None}
+        sample = {name: text for name, text in {**fields, **lists, "custom_id": id}.items() if text is not None}
         (row,) = self.evaluate_many([sample], options=options)
         if row.result is None:
             problem = row.problem

@@ -5,9 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args, get_origin, get_type_hints
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.measure import nearest
-from plumbline.retrieval.text_file import quoted
 
 
 @dataclass(frozen=True, slots=True)

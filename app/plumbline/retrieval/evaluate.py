@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.combination import ranked as in_order
 from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
 from plumbline.retrieval.formulas import MeasureInputs, build_inputs, compute_measure
@@ -15,7 +15,6 @@ from plumbline.retrieval.measure import TOTALS, Measure, parse_measures
 from plumbline.retrieval.order import IdNormaliser
 from plumbline.retrieval.ranking import Rankings, normalised, rank
 from plumbline.retrieval.run import FloatArray, Qrels, Run
-from plumbline.retrieval.text_file import quoted
 
 # The depth of `judged_share` when no measure has a cutoff: the customary page of results.
 _JUDGED_DEPTH = 10

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.combination import (
     FORMULAS,
     MAX_DUELISTS,
@@ -27,7 +27,6 @@ from plumbline.retrieval.combination import (
 )
 from plumbline.retrieval.order import checked_scores
 from plumbline.retrieval.run import FloatArray, Run
-from plumbline.retrieval.text_file import quoted
 
 Missing = Literal["zero", "min"]
 _Choice = TypeVar("_Choice", bound=str)

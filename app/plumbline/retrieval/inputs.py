@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import msgspec
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.order import checked_scores
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
-from plumbline.retrieval.text_file import ReadLimits, format_place, quoted, read_text_bytes
+from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.retrieval.trec import FILE_FORMATS, HEADER_NAMES
 
 if TYPE_CHECKING:

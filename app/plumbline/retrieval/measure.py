@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.text_file import quoted
+from plumbline.ground.errors import InvalidInput, quoted
 
 
 class Cutoff(Enum):

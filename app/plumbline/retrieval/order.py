@@ -12,10 +12,9 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.run import FloatArray, IntArray, Results, ScoreColumn
-from plumbline.retrieval.text_file import quoted
 
 IdNormaliser: TypeAlias = Callable[[str], str]
 # Scores as they are compared: float64, or float32 where the conventions say so; ascending is best first.

@@ -7,11 +7,10 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.order import IdNormaliser, Order, order
 from plumbline.retrieval.run import MAX_GRADE, FloatArray, IntArray, Qrels, Results, Run
-from plumbline.retrieval.text_file import quoted
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 

@@ -18,7 +18,6 @@ MAX_GZIP_MEMBERS: Final = 65_536
 # anything.
 MAX_EXPANSION: Final = 250
 UNWATCHED_BYTES: Final = 1_048_576
-_MAX_SHOWN: Final = 40
 _MAX_NAME: Final = 120
 
 
@@ -55,12 +54,6 @@ def format_place(name: str, line_number: int = 0) -> str:
     """Return `run.txt:14`, or the bare name for the whole file; unprintable characters become `?`."""
     printable = "".join(char if char.isprintable() else "?" for char in name[:_MAX_NAME])
     return f"{printable}:{line_number}" if line_number else printable
-
-
-def quoted(value: bytes | str) -> str:
-    """Quote a value for an error: on one line, shortened to 40 characters."""
-    text = value[: 4 * _MAX_SHOWN].decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
 
 
 def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:

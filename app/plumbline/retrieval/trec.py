@@ -13,9 +13,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
-from plumbline.retrieval.text_file import ReadLimits, format_place, numbered_lines, quoted, read_text_bytes
+from plumbline.retrieval.text_file import ReadLimits, format_place, numbered_lines, read_text_bytes
 from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 _QRELS_FORM: Final = "'query_id 0 doc_id relevance'"

@@ -33,7 +33,9 @@ def add_command(commands: Commands) -> None:
     score.add_argument("--estimate", action="store_true", help="print what tier llm would cost, and score nothing")
     add_column_options(score.add_argument_group("columns of DATA", "default: found by their names"))
     _add_options(score)
-    _add_service(score)
+    place = score.add_argument_group("where rows are scored", "default: in this process")
+    place.add_argument("--url", help="a running service, http://127.0.0.1:8000 for example")
+    place.add_argument("--concurrency", type=int, metavar="N", help="rows in flight")
     add_gate_options(score.add_argument_group("gates", "judged when every row is done; exit code 1 if one fails"))
     score.set_defaults(run=_score)
 
@@ -86,12 +88,6 @@ def _add_options(score: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--max-cost", type=float, metavar="MONEY", help="bound on the cost of all rows; no row starts beyond it"
     )
-
-
-def _add_service(score: argparse.ArgumentParser) -> None:
-    group = score.add_argument_group("where rows are scored", "default: in this process")
-    group.add_argument("--url", help="a running service, http://127.0.0.1:8000 for example")
-    group.add_argument("--concurrency", type=int, metavar="N", help="rows in flight")
 
 
 def add_gate_options(group: "argparse._ArgumentGroup") -> None:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 from plumbline.cli.progress import ScoreProgress, Standing
 from plumbline.cli.score.output import Journal, RunOutput, outcome_of
 from plumbline.cli.score.source import InputSource
+from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
@@ -276,13 +277,11 @@ class Run:
 
     @contextlib.asynccontextmanager
     async def _reported(self) -> AsyncIterator[None]:
-        reporting = None if self._progress is None else asyncio.create_task(self._report(self._progress))
+        reporting = [] if self._progress is None else [asyncio.create_task(self._report(self._progress))]
         try:
             yield
         finally:
-            if reporting is not None:
-                reporting.cancel()
-                await asyncio.gather(reporting, return_exceptions=True)
+            await end_tasks(reporting)
 
     async def _report(self, progress: ScoreProgress) -> None:
         while True:

@@ -46,7 +46,7 @@ def score_file(options: ScoreOptions) -> int:
                 output,
                 output.journal,
                 progress=progress,
-                echo=_echo_line if is_streamed else None,
+                echo=(lambda line: _write_stdout(line + b"\n")) if is_streamed else None,
                 language=options.language,
             )
             end = run.score_until_signal(engine.scored, max_cost=options.max_cost)
@@ -83,10 +83,6 @@ def _result_files(stack: ExitStack, output: str, form: str | None) -> ResultFile
     if output == "-":
         output, form = f"{stack.enter_context(TemporaryDirectory())}/standard-output", form or "jsonl"
     return result_files(Path(output), form)
-
-
-def _echo_line(line: bytes) -> None:
-    _write_stdout(line + b"\n")
 
 
 def _write_stdout(data: bytes) -> None:

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings
@@ -192,9 +193,7 @@ class RemoteEncoder:
         try:
             await asyncio.gather(*tasks)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(tasks)
             for key, future in futures.items():
                 del self._in_flight[key]
                 if not future.done():

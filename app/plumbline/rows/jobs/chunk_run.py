@@ -12,6 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 import structlog
 
+from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.rows.jobs.job import MAX_CRASHES, Held, Lease, PendingRow
@@ -223,9 +224,7 @@ class ChunkRun:
                 self._slots.give(len(done))
                 await self._keep([task.result() for task in done])
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(tasks)
             self._slots.give(len(tasks))
         if self._group:
             await self._commit()

@@ -9,6 +9,7 @@ from functools import partial
 
 import structlog
 
+from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import PlumblineError, StoreUnavailable
 from plumbline.ground.telemetry import log_failure
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
@@ -121,8 +122,7 @@ class Worker:
             # A bug of ours. The lease expires and counts as a crash: the row at fault is found and quarantined.
             log_failure(error, "chunk_failed", chunk=run.lease.chunk)
         finally:
-            renewing.cancel()
-            await asyncio.gather(renewing, return_exceptions=True)
+            await end_tasks([renewing])
 
     async def _score(self, run: ChunkRun) -> None:
         try:
@@ -148,9 +148,7 @@ class Worker:
 
     async def _end_runs(self) -> None:
         runs = dict(self._runs)
-        for task in runs:
-            task.cancel()
-        await asyncio.gather(*runs, return_exceptions=True)
+        await end_tasks(runs)
         for run in runs.values():
             if run.held is not Held.LOST:
                 with contextlib.suppress(StoreUnavailable):

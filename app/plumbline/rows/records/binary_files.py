@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, shown
+from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
 
 # Rows that are turned into Python values at once.
 _BATCH_ROWS: Final = 256
@@ -117,7 +117,7 @@ class SheetRows:
         for name in names:
             if name and names.count(name) > 1:
                 place = f"{path.name}:{self._header + 1}"
-                raise InvalidInput(f"column {shown(name)} is named twice in the header", place=place)
+                raise InvalidInput(f"column {quoted(name)} is named twice in the header", place=place)
         self._names, self.columns = names, tuple(filter(None, names))
         self._row = start.row
 

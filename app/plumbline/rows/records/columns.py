@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
-from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.record import shown
+from plumbline.ground.errors import InvalidInput, quoted
 
 _MAX_COLUMNS_SHOWN: Final = 20
 _FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
@@ -284,7 +283,7 @@ def check_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColu
         for name in _FIELDS:
             for column in columns.columns_of(name):
                 if column not in found and column.partition(".")[0] not in found:
-                    raise InvalidInput(f"has no column {shown(column)} for {name}; {_listed(found)}")
+                    raise InvalidInput(f"has no column {quoted(column)} for {name}; {_listed(found)}")
     return ChosenColumns(columns, f"columns as named: {_described(columns)}")
 
 
@@ -296,12 +295,12 @@ def apply_preset(name: str, found: Iterable[str]) -> ChosenColumns:
     """
     preset = PRESETS.get(name)
     if preset is None:
-        raise InvalidInput(f"there is no preset {shown(name)}; expected one of {', '.join(PRESETS)}")
+        raise InvalidInput(f"there is no preset {quoted(name)}; expected one of {', '.join(PRESETS)}")
     found = list(found)
     chosen = _filled(preset, found)
     for needed in _NEEDED:
         if needed not in chosen:
-            names = " or ".join(shown(column) for column in preset.names_of(needed))
+            names = " or ".join(quoted(column) for column in preset.names_of(needed))
             why = "".join(f"; {said}" for column, said in preset.lacks.items() if column in found)
             raise InvalidInput(f"preset {name} needs {names} for {needed}{why}; {_listed(found)}; {_HOW_TO_NAME}")
     return _choice(preset, chosen)
@@ -332,7 +331,7 @@ def _guessed(found: list[str]) -> ChosenColumns:
     for name in _FIELDS:
         present = [spelled[spelling] for spelling in preset.names_of(name) if spelling in spelled]
         if len(present) > 1 and name != "custom_id":
-            several = " and ".join(shown(column) for column in present)
+            several = " and ".join(quoted(column) for column in present)
             raise InvalidInput(f"{name} could be {several}; {_listed(found)}; {_HOW_TO_NAME}")
         if present:
             chosen[name] = present[0]
@@ -354,7 +353,7 @@ def _refuse_conflicts(fitting: list[tuple[ColumnPreset, dict[str, str]]], found:
         # The first preset of several that agree: ours
         preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
         if len(preset_by_column) > 1:
-            several = " and ".join(f"{shown(column)} ({preset})" for column, preset in preset_by_column.items())
+            several = " and ".join(f"{quoted(column)} ({preset})" for column, preset in preset_by_column.items())
             raise InvalidInput(f"{name} could be {several}; {_listed(found)}; {_HOW_TO_NAME}")
 
 
@@ -368,14 +367,14 @@ def _choice(preset: ColumnPreset, chosen: Mapping[str, str]) -> ChosenColumns:
 
 def _described(map_: ColumnMap, present: Iterable[str] = _FIELDS) -> str:
     named = [(name, map_.columns_of(name)) for name in _FIELDS if name in present]
-    parts = [f"{name} from {', '.join(shown(column) for column in columns)}" for name, columns in named if columns]
+    parts = [f"{name} from {', '.join(quoted(column) for column in columns)}" for name, columns in named if columns]
     if "custom_id" not in present or map_.custom_id is None:
         parts.append("custom_id from the row number")
     return "; ".join(parts)
 
 
 def _listed(found: list[str]) -> str:
-    names = ", ".join(shown(column) for column in found[:_MAX_COLUMNS_SHOWN])
+    names = ", ".join(quoted(column) for column in found[:_MAX_COLUMNS_SHOWN])
     more = f" and {len(found) - _MAX_COLUMNS_SHOWN} more" if len(found) > _MAX_COLUMNS_SHOWN else ""
     return f"found the columns {names}{more}" if found else "found no column"
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from plumbline.ground.errors import quoted
 from plumbline.judging.text.sample import (
     EVIDENCE_ROLES,
     TURN_CONTEXTS,
@@ -17,7 +18,7 @@ from plumbline.judging.text.sample import (
     Sample,
     build_conversation,
 )
-from plumbline.rows.records.record import BadRow, checked_text, describe_type, parse_passage, shown
+from plumbline.rows.records.record import BadRow, checked_text, describe_type, parse_passage
 
 _ROLE_BY_NAME: Final = {
     **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
@@ -56,7 +57,7 @@ def parse_conversation(fields: Mapping[str, object]) -> Sample:
     if not isinstance(roles, list) or not {*map(str, roles)} <= {*EVIDENCE_ROLES}:
         raise BadRow("evidence_roles names another role", f"a list of {' and '.join(EVIDENCE_ROLES)}")
     if scope not in TURN_CONTEXTS:
-        raise BadRow(f"turn_contexts is {shown(str(scope))}", " or ".join(TURN_CONTEXTS))
+        raise BadRow(f"turn_contexts is {quoted(str(scope))}", " or ".join(TURN_CONTEXTS))
     return build_conversation(
         parse_messages(messages),
         _passages(contexts, "contexts"),
@@ -87,7 +88,7 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
     own_tool = next((kind for kind in kinds if isinstance(kind, str) and _OWN_TOOL.fullmatch(kind)), None)
     role = role or (own_tool and "tool")
     if role is None:
-        seen = next((shown(kind) for kind in kinds if isinstance(kind, str)), "missing")
+        seen = next((quoted(kind) for kind in kinds if isinstance(kind, str)), "missing")
         raise BadRow(f"{name}.role is {seen}", "user, assistant, system or tool")
     calls = item.get("tool_calls")
     for call in (item, *(calls if isinstance(calls, list) else ())):

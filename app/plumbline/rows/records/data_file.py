@@ -10,8 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeVar, cast
 
-from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.record import shown
+from plumbline.ground.errors import InvalidInput, quoted
 
 # A row longer than this is no row: it bounds memory, whatever a gzip bomb expands to.
 MAX_ROW_BYTES: Final = 64 * 1024 * 1024
@@ -163,7 +162,7 @@ def parse_row_format(path: Path, named: str | None = None, *, is_own: bool = Fal
         return SHEET_FORM
     if named is not None:
         if named not in FORMS:
-            detail = f"there is no format {shown(named)}; expected one of {', '.join(FORMS)}"
+            detail = f"there is no format {quoted(named)}; expected one of {', '.join(FORMS)}"
             raise InvalidInput(detail, place=path.name)
         return named
     name = path.name.lower().removesuffix(".gz")

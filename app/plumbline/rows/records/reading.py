@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol, Self
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.rows.records.binary_files import ParquetRows, SheetRows
 from plumbline.rows.records.columns import (
     TRACE_PRESETS,
@@ -20,7 +20,7 @@ from plumbline.rows.records.columns import (
 )
 from plumbline.rows.records.data_file import SHEET_FORM, parse_row_format
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem, shown
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
 from plumbline.rows.records.record_fields import build_record, nested_names, parse_custom_id
 from plumbline.rows.records.table_rows import TableRows
 from plumbline.rows.records.traces import TraceRows
@@ -126,7 +126,7 @@ def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = 
     try:
         custom_id = parse_custom_id(raw, columns)
         if seen is not None and seen.add(custom_id):
-            found, custom_id = f"custom_id {shown(custom_id)}, which an earlier row has", None
+            found, custom_id = f"custom_id {quoted(custom_id)}, which an earlier row has", None
             raise BadRow(found, "one row for each custom_id")
         return build_record(raw, columns, custom_id=custom_id)
     except BadRow as bad:

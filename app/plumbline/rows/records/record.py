@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from plumbline.ground.errors import quoted
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Passage, Sample
 
 
@@ -77,7 +78,6 @@ _KIND_BY_TYPE: Final[dict[type, str]] = {
     dict: "an object",
     type(None): "null",
 }
-_MAX_SHOWN: Final = 40
 
 
 def describe_type(value: object) -> str:
@@ -98,11 +98,6 @@ def checked_text(value: object, name: str, expected: str) -> str:
     except UnicodeEncodeError:
         raise BadRow(f"{name} holds half of a surrogate pair", "text that UTF-8 can hold") from None
     return value
-
-
-def shown(text: str) -> str:
-    """Quote a name or id for an error: on one line, shortened."""
-    return repr(text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…")
 
 
 def context_fields(sample: Sample) -> list[str | dict[str, str]]:
@@ -146,7 +141,7 @@ def parse_passage(item: object, name: str) -> Passage:
     if isinstance(item, Mapping):
         text_name = next((each for each in _TEXT_NAMES if isinstance(item.get(each), str)), None)
         if text_name is None:
-            found = ", ".join(shown(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
+            found = ", ".join(quoted(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
             wanted = f"{', '.join(_TEXT_NAMES[:-1])} or {_TEXT_NAMES[-1]}"
             raise BadRow(f"{name} is an object with {found}", f"a string, or an object with its text in {wanted}")
         text = checked_text(item[text_name], f"{name}.{text_name}", "a string")

@@ -7,10 +7,11 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import urlsplit
 
+from plumbline.ground.errors import quoted
 from plumbline.judging.text.sample import NO_LABELS, Passage, Sample, join_labels
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.conversations import parse_conversation
-from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, context_field, parse_passage, shown
+from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, context_field, parse_passage
 
 _MAX_ID_CHARACTERS: Final = 200
 # The endpoint of an OpenAI batch's lines
@@ -41,7 +42,7 @@ def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     url = fields.get("url")
     is_batch_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
     if is_batch_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
-        raise BadRow(f"url is {shown(str(url))}", shown(_EVALUATIONS))
+        raise BadRow(f"url is {quoted(str(url))}", quoted(_EVALUATIONS))
     if columns.answer == columns.contexts or isinstance(_found(fields, columns.answer), list):
         return Record(raw.row, custom_id, _conversation(fields, columns), _extra(fields, columns))
     passages = _contexts(fields, columns)

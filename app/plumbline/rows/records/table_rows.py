@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, TextLine, TextLines, too_long
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, shown
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
 
 _QUOTED: Final = re.compile(r'(?:[^"]++|"")*+')
 # Memory of a buffered line besides its bytes, so that millions of empty ones are bounded too
@@ -73,7 +73,7 @@ class TableRows:
         columns = tuple(cell.strip() for cell in cells)
         for column in columns:
             if column and columns.count(column) > 1:
-                raise InvalidInput(f"column {shown(column)} is named twice in the header", place=f"{self._name}:1")
+                raise InvalidInput(f"column {quoted(column)} is named twice in the header", place=f"{self._name}:1")
         return columns
 
     def _fields(self, line: TextLine) -> tuple[Mapping[str, object] | BadRow, TextLine]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Final, cast
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.schemas.report import METRICS, ReportSummary, ReportTier, ScoreMean, ScoreMeans, metric_of
 
 _SCORES: Final = (
@@ -30,7 +30,6 @@ _OF_REFERENCE: Final = ("token_f1", "exact_match")
 _TIERS: Final = ("llm", "detector", "embedding", "lexical")
 # A mean that only rounding keeps from its bound has reached it.
 _NOISE: Final = 1e-12
-_LONGEST_QUOTED: Final = 60
 _NO_ROW: Final = ScoreMean(mean=None, low=None, high=None, rows=0)
 
 
@@ -85,7 +84,7 @@ def parse_gate(spec: str) -> CiGate:
     name, equals, bound_text = spec.partition("=")
     tier, colon, score = name.strip().rpartition(":")
     if not equals:
-        raise InvalidInput(f"found {_quoted(spec)}; expected a score and its bound, for example faithfulness=0.8")
+        raise InvalidInput(f"found {quoted(spec)}; expected a score and its bound, for example faithfulness=0.8")
     if metric_of(score) is None:
         _check_known("score", score, _SCORES)
     if colon:
@@ -107,7 +106,7 @@ def _check_known(kind: str, name: str, known: Sequence[str]) -> None:
     if name not in known:
         close = get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]}?" if close else ""
-        raise InvalidInput(f"unknown {kind} {_quoted(name)}; expected {', '.join(known[:-1])} or {known[-1]}{hint}")
+        raise InvalidInput(f"unknown {kind} {quoted(name)}; expected {', '.join(known[:-1])} or {known[-1]}{hint}")
 
 
 def parse_share(text: str, *, place: str) -> float:
@@ -121,7 +120,7 @@ def parse_share(text: str, *, place: str) -> float:
     except ValueError:
         share = math.nan
     if not 0.0 <= share <= 1.0:
-        raise InvalidInput(f"found {_quoted(text)}; expected a number from 0 to 1", place=place)
+        raise InvalidInput(f"found {quoted(text)}; expected a number from 0 to 1", place=place)
     return share
 
 
@@ -205,7 +204,3 @@ def _abstained(summary: ReportSummary) -> str:
     """Say how many rows no score counts because they abstained; nothing if none did."""
     count = summary.statuses.abstained
     return f"; {count:,} of {summary.rows:,} rows abstained" if count else ""
-
-
-def _quoted(text: str) -> str:
-    return repr(text if len(text) <= _LONGEST_QUOTED else f"{text[:_LONGEST_QUOTED]}…")

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
+from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import BudgetSpent
 from plumbline.ground.files import FileStamp, file_stamp
 from plumbline.ground.sqlite import SqliteFormat, open_database, transaction
@@ -124,8 +125,7 @@ class Spending:
         try:
             yield
         finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+            await end_tasks([keeping])
             await self.save()
             if self._shared is not None:
                 await self._shared.close()

@@ -244,7 +244,7 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
             sample = model.model_validate(fields)
         except ValidationError as error:
             raise RequestValidationError(error.errors(), body=body) from None
-        result = await evaluate_request(sample, scorer, settings, judge_names=judge_names, tenant=tenant)
+        result = (await evaluate_request(sample, scorer, settings, judge_names=judge_names, tenant=tenant)).result
         reason = unjudged_reason(result)
         if result.status == "not_judged":
             raise TooBusy(f"no tier could judge the answer; {reason}")

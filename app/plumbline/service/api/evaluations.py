@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NamedTuple
 
 import structlog
 from fastapi import APIRouter, Body, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Discriminator, Tag, ValidationError
+from pydantic import Discriminator, Tag
 
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import NotAcceptable, PlumblineError
@@ -46,6 +46,7 @@ from plumbline.service.api.json_body import (
     check_values,
     is_text,
     read_json,
+    validated,
 )
 from plumbline.service.api.openapi import BATCH_EXAMPLES, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, lines_of, reference
 from plumbline.service.api.problems import (
@@ -62,6 +63,13 @@ URL_PATH: Final = "/v1/evaluations"
 _TAGS: Final = ("(sample)", "(conversation)")
 
 
+class Evaluated(NamedTuple):
+    """A result, and True if its sample is small."""
+
+    result: EvaluationResult
+    is_small: bool
+
+
 async def evaluate_request(
     request: EvaluationRequest | ConversationRequest,
     scorer: Scorer,
@@ -69,21 +77,8 @@ async def evaluate_request(
     *,
     judge_names: Collection[str],
     tenant: str,
-) -> EvaluationResult:
+) -> Evaluated:
     """Return the result of a request that is within the limits. Raises InvalidInput, as `build_options`."""
-    result, _ = await _evaluated(request, scorer, settings, judge_names=judge_names, tenant=tenant)
-    return result
-
-
-async def _evaluated(
-    request: EvaluationRequest | ConversationRequest,
-    scorer: Scorer,
-    settings: Settings,
-    *,
-    judge_names: Collection[str],
-    tenant: str,
-) -> tuple[EvaluationResult, bool]:
-    """Return the result, and True if the sample is small."""
     sample = to_sample(request, request_limits(settings))
     options = build_options(request, settings, judge_names=judge_names, tenant=tenant)
     result = await scorer.score(sample, options)
@@ -93,7 +88,7 @@ async def _evaluated(
 
     # The result of a long answer can have a megabyte.
     small = is_small(sample)
-    return await scorer.offload(write, inline=small), small
+    return Evaluated(await scorer.offload(write, inline=small), small)
 
 
 def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
@@ -120,7 +115,9 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         """
         # No dependencies: each costs a fiftieth of a small sample.
         scorer: Scorer = request.app.state.service.scorer
-        result, small = await _evaluated(body, scorer, settings, judge_names=judge_names, tenant=tenant_of(request))
+        result, small = await evaluate_request(
+            body, scorer, settings, judge_names=judge_names, tenant=tenant_of(request)
+        )
         answer = await scorer.offload(result.model_dump_json, inline=small)
         return Response(answer, media_type="application/json")
 
@@ -132,7 +129,6 @@ _MEDIA_TYPES: dict[Format, str] = {"ndjson": NDJSON, "array": JSON}
 # A valid sample has two, a conversation some dozens; the rest is room for invalid ones, each with an error of its own.
 _CONTAINERS_OF_A_ROW = 100
 _LOG = structlog.get_logger()
-_M = TypeVar("_M", bound=BaseModel)
 
 
 def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
@@ -263,7 +259,7 @@ class _BatchReader:
         value = read_json(body, max_containers=self._max_containers)
         has_samples = type(value) is dict and isinstance(value.get("samples"), list)
         check_values({**value, "samples": None} if has_samples else value)
-        return _validated(self._envelope, value, place=())
+        return validated(self._envelope, value)
 
     def rows(self, samples: Sequence[object]) -> Iterator[_SentSample]:
         """Yield the samples with their ids; of several with the same id the first keeps it."""
@@ -278,7 +274,7 @@ class _BatchReader:
         place = ("samples", row.index)
         check_values(row.value, place=place)
         model: type[BatchConversation | BatchSample] = BatchConversation if is_conversation(row.value) else self._sample
-        sample = _validated(model, row.value, place=place)
+        sample = validated(model, row.value, place=place)
         if row.duplicate_of is not None:
             taken = f"is that of sample {row.duplicate_of} too, counted from 0; each may be used once"
             error = {"type": "custom_id_repeated", "loc": ("body", *place, "custom_id"), "msg": taken}
@@ -295,14 +291,6 @@ class _BatchReader:
             return row_problem(kind, str(error))
         log_failure(error, "row_failed", row=row.index)
         return row_problem(INTERNAL, FAILURE_DETAIL)
-
-
-def _validated(model: type[_M], value: object, *, place: tuple[str | int, ...]) -> _M:
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        errors = [{**each, "loc": ("body", *place, *each["loc"])} for each in error.errors(include_url=False)]
-        raise RequestValidationError(errors, body=body_with(value, place)) from None
 
 
 def _custom_id(value: object) -> str | None:

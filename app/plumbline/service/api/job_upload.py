@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from fastapi import Request
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from python_multipart import MultipartParser
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import parse_options_header
@@ -29,6 +29,7 @@ from plumbline.service.api.json_body import (
     check_values,
     read_json,
     row_texts,
+    validated,
 )
 from plumbline.service.api.message_body import printable
 
@@ -99,12 +100,10 @@ def _validated(model: type[M], value: object, place: Place, *, checked: object) 
     at = _PATH[place]
     try:
         check_values(checked)
-        return model.model_validate(value)
+        return validated(model, value)
     except RequestValidationError as error:
         errors = [{**each, "loc": (*at, *each["loc"][1:])} for each in error.errors()]
-    except ValidationError as error:
-        errors = [{**each, "loc": (*at, *each["loc"])} for each in error.errors(include_url=False)]
-    raise RequestValidationError(errors, body=body_with(checked, at[1:]))
+        raise RequestValidationError(errors, body=body_with(checked, at[1:])) from None
 
 
 FORM: Final = "multipart/form-data"

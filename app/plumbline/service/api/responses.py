@@ -9,6 +9,8 @@ from typing import Final
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from plumbline.ground.concurrency import end_tasks
+
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
@@ -34,9 +36,7 @@ class BackpressureResponse(Response):
             await asyncio.wait({sending, disconnected}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             is_sent = sending.done()
-            sending.cancel()
-            disconnected.cancel()
-            await asyncio.gather(sending, disconnected, return_exceptions=True)
+            await end_tasks([sending, disconnected])
         if is_sent:
             # raise what the pieces raised
             sending.result()

@@ -7,9 +7,8 @@ judgments, pairs times resamples, documents times weights. Rates were measured o
 import math
 from collections.abc import Mapping, Sequence
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.run import Qrels, Run
-from plumbline.retrieval.text_file import quoted
 
 MAX_RUNS = 50
 MAX_RESAMPLES = 100_000

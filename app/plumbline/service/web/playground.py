@@ -105,7 +105,7 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         except ValidationError as error:
             return page(request, cascade, form, status=_INVALID, problems=_problems(error))
         started = time.monotonic()
-        result = await evaluate_request(body, scorer, settings, judge_names=judge_names, tenant=tenant)
+        result = (await evaluate_request(body, scorer, settings, judge_names=judge_names, tenant=tenant)).result
         by_tier: Mapping[str, EvaluationResult] = {}
         if form.asks_every_tier:
             there = [tier for tier in TIERS if Tier(tier) in cascade.readiness()]
@@ -146,9 +146,11 @@ async def _ask_every_tier(
 ) -> Mapping[str, EvaluationResult]:
     """Return the result of each tier by itself; the verdict cache spares the judge a second call."""
     return {
-        tier: await evaluate_request(
-            body.model_copy(update={"tiers": [tier]}), scorer, settings, judge_names=(), tenant=tenant
-        )
+        tier: (
+            await evaluate_request(
+                body.model_copy(update={"tiers": [tier]}), scorer, settings, judge_names=(), tenant=tenant
+            )
+        ).result
         for tier in tiers
     }
 

@@ -11,13 +11,12 @@ from typing import Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from plumbline.extras.lab.corpus import BODY, Corpus, Document, Query
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.inputs import read_qrels
 from plumbline.retrieval.run import Qrels
-from plumbline.retrieval.text_file import quoted
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.reading import open_rows
-from plumbline.rows.records.record import BadRow, checked_text, shown
+from plumbline.rows.records.record import BadRow, checked_text
 
 # One path or pattern, or several.
 Paths = str | tuple[str, ...]
@@ -170,14 +169,14 @@ def read_texts(files: Sequence[Path], columns: Columns, form: str | None) -> Ite
                 fields = {field: _read_text(row, column) for field, column in columns.fields.items()}
                 _, own_id = _find_value(row, columns.id)
                 if own_id is None:
-                    raise BadRow(f"no value for {shown(columns.id)}", _EXPECTED_ID)
+                    raise BadRow(f"no value for {quoted(columns.id)}", _EXPECTED_ID)
                 if not isinstance(own_id, int) or isinstance(own_id, bool):
-                    own_id = checked_text(own_id, shown(columns.id), _EXPECTED_ID)
+                    own_id = checked_text(own_id, quoted(columns.id), _EXPECTED_ID)
                 yield place, str(own_id), fields
             except BadRow as bad:
                 raise InvalidInput(f"{bad.found}; expected {bad.expected}", place=place) from None
         if missing and not is_empty:
-            raise InvalidInput(f"no row has {', '.join(map(shown, sorted(missing)))}", place=path.name)
+            raise InvalidInput(f"no row has {', '.join(map(quoted, sorted(missing)))}", place=path.name)
 
 
 def _read_rows(path: Path, needed: set[str], form: str | None) -> Iterator[tuple[str, Mapping[str, object]]]:
@@ -185,8 +184,8 @@ def _read_rows(path: Path, needed: set[str], form: str | None) -> Iterator[tuple
         there = source.columns
         absent = [] if there is None else [each for each in needed if not {each, each.partition(".")[0]} & {*there}]
         if absent and there is not None:
-            named = ", ".join(map(shown, sorted(absent)))
-            detail = f"there is no column {named}; there are {', '.join(map(shown, there))}"
+            named = ", ".join(map(quoted, sorted(absent)))
+            detail = f"there is no column {named}; there are {', '.join(map(quoted, there))}"
             raise InvalidInput(detail, place=path.name)
         for raw in source:
             place = f"{path.name}, row {raw.row}" if raw.line is None else f"{path.name}:{raw.line}"
@@ -202,7 +201,7 @@ def _read_text(row: Mapping[str, object], column: str) -> str:
         return ""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value)
-    return checked_text(value, shown(column), "text")
+    return checked_text(value, quoted(column), "text")
 
 
 def _find_value(row: Mapping[str, object], column: str) -> tuple[bool, object]:
