@@ -6,7 +6,7 @@ NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it 
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -131,6 +131,12 @@ class Words:
     every: tuple[str, ...]
     content: tuple[str, ...]
 
+    @classmethod
+    def of(cls, words: Sequence[str]) -> "Words":
+        """Build it from English words."""
+        content = [word for word in words if word not in _STOPWORDS_EN]
+        return cls(tuple(words), tuple(content or words))
+
 
 def split_words(text: str) -> Words:
     """Split a text into words: no possessive, numbers as written, "camelCase" split, bigrams for Han."""
@@ -144,8 +150,7 @@ def split_words(text: str) -> Words:
         words = _ASCII_TOKEN.findall(folded)
         if "'" in folded:
             words = [word.removesuffix("'s") for word in words]
-        content = [word for word in words if word not in _STOPWORDS_EN]
-        return Words(tuple(words), tuple(content or words))
+        return Words.of(words)
     found = list(_all_words(folded))
     every = tuple([word for word, _ in found])
     return Words(every, tuple([word for word, is_stopword in found if not is_stopword]) or every)

@@ -19,6 +19,7 @@ from plumbline.judging.text import negation
 from plumbline.judging.text.names import KnownNames, are_swapped
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.structured import ExactFacts
+from plumbline.judging.text.synonyms import KnownWords
 from plumbline.judging.text.words import (
     COMMON_CHARACTERS,
     FUNCTION_CHARACTERS,
@@ -205,11 +206,13 @@ class _Passages:
 
 
 def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
-    words = [split_words(text) for text in texts]
+    written = [split_words(text) for text in texts]
+    known_words = KnownWords([known.every for known in passages.words], passages.vocabulary)
+    words = [_reworded(spoken, known_words) for spoken in written]
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
-    copies = _copied_runs(words, passages.words)
+    copies = _copied_runs(written, passages.words)
     for text, spoken, runs, copied in within_deadline(zip(texts, words, covers, copies, strict=True)):
         covered = runs
         if len(spoken.every) == 1 and len(spoken.every[0]) <= 1:
@@ -224,6 +227,11 @@ def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures
         }
         found.append(passages.features(text, measures, covered, names=names, copied=copied))
     return found
+
+
+def _reworded(spoken: Words, known: KnownWords) -> Words:
+    every = known.reword(spoken.every)
+    return spoken if every is spoken.every else Words.of(every)
 
 
 def _copied_runs(asked: Sequence[Words], known: Sequence[Words]) -> list[float]:
