@@ -1,7 +1,8 @@
 """Measure the live service under hostile texts: python -m benchmarks.fuzz.endpoints [--fields NAMES] [--families NAMES]
 
 Each text field of every endpoint, and the reply of a judge, with 40 families of hostile texts (`families`), from a
-thousandth of the field's limit to the limit, ten times as long each. A thread asks for /healthz all the while. For each
+thousandth of the field's limit to the limit, ten times as long each. A process asks for /healthz all the while; judge
+and client run at a lower priority than it and the service. For each
 field: the steepest growth of the service's CPU seconds, log10 of their ratio, of steps that end above a fifth of a
 second (a steep one is sent again, and the fewest seconds count); the longest answer beyond its deadline; the 99th
 percentile and the longest of /healthz, from an idle service beside it.
@@ -14,9 +15,9 @@ import asyncio
 import http.client
 import json
 import math
+import os
 import statistics
 import sys
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,6 +52,9 @@ _TELLING_SECONDS = 0.2
 _TRIES = 4
 # The smaller one is sent as often then: the clock of a process has ticks of 10 ms.
 _TIMES = 10
+_PROBE_SECONDS = 0.004
+# Judge and client give way: where they share the cores, /healthz would tell of them.
+_NICE = 10
 _METRICS = ("answer_relevance", "context_precision@5", "context_recall", "correctness", "noise_sensitivity")
 _ENDED = ("completed", "completed_with_errors", "failed")
 _CONTEXT = "The Marlow Bridge was opened in 1931."
@@ -173,35 +177,30 @@ class Measured:
         return ordered[min(len(ordered) - 1, math.ceil(share * len(ordered)) - 1)] if ordered else (0.0, "")
 
 
-class Prober(threading.Thread):
-    """Asks for /healthz again and again; `taken` has the milliseconds since they were last fetched."""
+def _probe(pipe: Connection, address: str) -> None:
+    """Ask for /healthz again and again; whoever sends a word gets the milliseconds since the last one."""
+    connection, taken = http.client.HTTPConnection(address, timeout=120), []
+    while True:
+        if pipe.poll(_PROBE_SECONDS):
+            if pipe.recv() == "end":
+                return
+            pipe.send(taken)
+            taken = []
+        started = time.perf_counter()
+        connection.request("GET", "/healthz")
+        connection.getresponse().read()
+        taken.append((time.perf_counter() - started) * 1_000)
 
-    def __init__(self, address: str) -> None:
-        super().__init__(daemon=True)
-        self._address = address
-        self._taken: list[float] = []
-        self._lock = threading.Lock()
-        self.ended = threading.Event()
 
-    def run(self) -> None:
-        """Probe until told to end."""
-        connection = http.client.HTTPConnection(self._address, timeout=120)
-        while not self.ended.wait(0.004):
-            started = time.perf_counter()
-            connection.request("GET", "/healthz")
-            connection.getresponse().read()
-            with self._lock:
-                self._taken.append((time.perf_counter() - started) * 1_000)
-
-    def fetch(self) -> list[float]:
-        """The times since the last call."""
-        with self._lock:
-            taken, self._taken = self._taken, []
-        return taken
+def _fetch(prober: Connection) -> list[float]:
+    prober.send("fetch")
+    taken: list[float] = prober.recv()
+    return taken
 
 
 def _serve(pipe: Connection) -> None:
     """A judge that answers with the text that it was told last, and with a support of everything before."""
+    os.nice(_NICE)
 
     async def run() -> None:
         content = json.dumps(
@@ -222,7 +221,9 @@ def _serve(pipe: Connection) -> None:
     asyncio.run(run())
 
 
-def measure(name: str, families: Sequence[str], service: ServiceProcess, judge: Connection, prober: Prober) -> Measured:
+def measure(
+    name: str, families: Sequence[str], service: ServiceProcess, judge: Connection, prober: Connection
+) -> Measured:
     """Send every family at every size that the field takes."""
     chosen, found = FIELDS[name], Measured()
     address = service.base_url.removeprefix("http://")
@@ -237,7 +238,7 @@ def measure(name: str, families: Sequence[str], service: ServiceProcess, judge: 
                 judge.recv()
                 text = f"When? {where}"
             path, kind, body = chosen.request(text)
-            prober.fetch()
+            _fetch(prober)
             cpu, started = service.cpu_seconds(), time.perf_counter()
             connection = http.client.HTTPConnection(address, timeout=300)
             connection.request("POST", path, body, {"content-type": kind})
@@ -250,7 +251,7 @@ def measure(name: str, families: Sequence[str], service: ServiceProcess, judge: 
             taken, used = time.perf_counter() - started, service.cpu_seconds() - cpu
             connection.close()
             found.statuses[answer.status] = found.statuses.get(answer.status, 0) + 1
-            found.held_ms += [(each, where) for each in prober.fetch()]
+            found.held_ms += [(each, where) for each in _fetch(prober)]
             found.slowest = max(found.slowest, (taken, where))
             if chosen.has_deadline:
                 found.latest = max(found.latest, (taken - DEADLINE_SECONDS, where))
@@ -271,7 +272,7 @@ def measure(name: str, families: Sequence[str], service: ServiceProcess, judge: 
 
 
 @contextmanager
-def hostile_service() -> Iterator[tuple[ServiceProcess, Connection, Prober]]:
+def hostile_service() -> Iterator[tuple[ServiceProcess, Connection, Connection]]:
     """The service with its judge, and the prober at work."""
     with served_apart(_serve) as pipe:
         knobs = {
@@ -283,12 +284,12 @@ def hostile_service() -> Iterator[tuple[ServiceProcess, Connection, Prober]]:
             "PLUMBLINE_CACHE_TTL_SECONDS": "0",
             "PLUMBLINE_LOG_LEVEL": "ERROR",
         }
-        with running_service(knobs, needs_model=False) as service:
-            prober = Prober(service.base_url.removeprefix("http://"))
-            prober.start()
+        with (
+            running_service(knobs, needs_model=False) as service,
+            served_apart(_probe, service.base_url.removeprefix("http://")) as prober,
+        ):
+            os.nice(_NICE)
             yield service, pipe, prober
-            prober.ended.set()
-            prober.join()
 
 
 def main() -> int:
@@ -305,7 +306,7 @@ def main() -> int:
     figures: dict[str, object] = {}
     with hostile_service() as (service, judge, prober):
         time.sleep(2)
-        idle = statistics.quantiles(prober.fetch(), n=100)[-1]
+        idle = statistics.quantiles(_fetch(prober), n=100)[-1]
         print(f"idle: /healthz p99 {idle:.0f} ms\n\n| field | growth | after deadline s | p99 ms | max ms | answers |")
         print("|---|---|---|---|---|---|")
         for name in names:

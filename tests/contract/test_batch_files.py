@@ -9,7 +9,12 @@ import pytest
 from tests.doubles.scripted_batches import Lines
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error
 from tests.running.batch_file_runs import BAD_ROW, DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
-from tests.running.service import JUDGE_KEY
+from tests.running.service import JUDGE_KEY, data_of
+
+METRIC_ROW = {
+    "custom_id": "five", "question": "How high?", "contexts": [DAM], "answer": DAM,
+    "reference": "It is 120 metres high.",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -69,6 +74,81 @@ def test_each_turn_of_a_conversation_is_a_question_of_its_own(run: Run) -> None:
     assert len(run.requests()) == 2
     assert (line["custom_id"], line["result"]["tier"], line["result"]["faithfulness"]) == ("talk", "llm", 0.5)
     assert [turn["passed"] for turn in line["result"]["conversation"]["turns"]] == [True, False]
+
+
+def with_metrics(request: RecordedRequest) -> Reply:
+    """The judge of the runs, which gives each list that it is asked for as well."""
+    lists = {
+        "question_parts": [{"part": "How high?", "answered_by": [2], "answered": "fully"}],
+        "criterion_formal": [{"label_formal": "yes"}],
+        "reference_in_answer": [
+            {"reference": 1, "fact": METRIC_ROW["reference"], "stated_by": [2], "in_answer": "stated"}
+        ],
+        "reference_in_contexts": [
+            {"reference": 1, "fact": METRIC_ROW["reference"], "quote": "120 metres", "in_contexts": "found"}
+        ],
+        "claims_by_reference": [
+            {"claim_id": each["id"], "quote": "120 metres", "by_reference": "stated"}
+            if each["id"] == "1.0"
+            else {"claim_id": each["id"], "quote": "", "by_reference": "not_mentioned"}
+            for each in data_of(request).get("claims", [])
+        ],
+    }
+    asked = {name: items for name, items in lists.items() if f'"{name}"' in request.prompt}
+    if "You give verdicts on an answer" in request.prompt:
+        return completion(json.dumps(asked))
+    content = json.loads(json.loads(judged(request).body)["choices"][0]["message"]["content"])
+    return completion(json.dumps({**content, **asked}, ensure_ascii=False))
+
+
+def test_metrics_and_criteria_are_prepared_and_those_with_a_reference_follow_in_the_next_round(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    criteria = [{"name": "formal", "question": "Is it formal?", "labels": {"yes": 1.0, "no": 0.0}}]
+    (run.folder / "criteria.toml").write_text(
+        '[[criteria]]\nname = "formal"\nquestion = "Is it formal?"\nlabels = { yes = 1.0, no = 0.0 }\n'
+    )
+    run.batches.answer = with_metrics
+    run.judge.reply_with(with_metrics)
+    asked = ["answer_relevance", "context_recall", "correctness"]
+
+    run.prepare(METRIC_ROW, options=["--metrics", ",".join(asked), "--criteria", str(run.folder / "criteria.toml")])
+    run.submit()
+    run.collect("--next-round")
+    first = run.results()[0]["result"]["metrics"]
+    run.submit()
+    run.collect("--next-round")
+
+    assert {name: (each["status"], each["reason"]) for name, each in first.items()} == {
+        "answer_relevance": ("judged", None),
+        "criterion_formal": ("judged", None),
+        "context_recall": ("not_judged", "not_asked"),
+        "correctness": ("not_judged", "not_asked"),
+    }
+    assert "all questions have their replies" in capsys.readouterr().out
+    (line,) = run.results()
+    # one of two claims is of the reference, and all of the reference is in the answer: 2 * .5 / 1.5
+    values = {name: round(each["value"], 3) for name, each in line["result"]["metrics"].items()}
+    assert values == {"answer_relevance": 1, "context_recall": 1, "correctness": 0.667, "criterion_formal": 1}
+    assert [timeless(line["result"])] == live(METRIC_ROW, metrics=asked, criteria=criteria)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--metrics", "elegance"], "unknown metric 'elegance'; known are"),
+        (["--metrics", "ragas", "--criteria", "nowhere.toml"], "--criteria: nowhere.toml cannot be read"),
+    ],
+)
+def test_metrics_that_nobody_knows_are_refused_in_one_line(
+    run: Run, options: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run.prepare(*ROWS, options=options) == 2
+
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not run.manifest.exists()
 
 
 def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(

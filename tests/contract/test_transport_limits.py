@@ -1,6 +1,7 @@
 """How many calls are under way at one time, how many a minute, and what a sample may cost."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,7 +11,8 @@ import pytest
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import Ledger
-from plumbline.models.chat.resilient_endpoint import RetryPolicy
+from plumbline.models.chat.completions import Completion, read_completion
+from plumbline.models.chat.resilient_endpoint import ApiRequest, RetryPolicy
 from tests.doubles.scripted_faults import hang, reset, trickle
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import (
@@ -31,6 +33,24 @@ PRICES = {MODEL: ModelPrice(input=1.0, output=10.0, cached=0.1)}
 def most_in(times: Sequence[float], seconds: float) -> int:
     """The most calls in any window of so many seconds."""
     return max(sum(start <= time < start + seconds for time in times) for start in times)
+
+
+async def test_a_long_reply_is_read_beside_the_event_loop(judge: ScriptedJudge) -> None:
+    readers: list[int] = []
+
+    def read(body: bytes) -> Completion:
+        readers.append(threading.get_ident())
+        return read_completion(body)
+
+    judge.reply_with(GOOD, completion("<think></think>" * 10_000 + "{}"))
+    call = ApiRequest({"model": MODEL, "messages": []}, read, prompt=10)
+
+    async with transport(judge) as chat:
+        (endpoint,) = chat._endpoints
+        replies = [await endpoint.ask(call, seconds=5, ledger=Ledger()) for _ in range(2)]
+
+    assert [each.content for each in replies] == ['{"ok": true}', "{}"]
+    assert [each == threading.get_ident() for each in readers] == [True, False]
 
 
 # --- at one time

@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
-from plumbline.rows.jobs.chunk_run import Pace
+from plumbline.rows.jobs.chunk_run import OutageLog, Pace
 from plumbline.rows.jobs.job import Held, JobState, Lease
 from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
@@ -178,6 +179,44 @@ class Failing(SqliteJobStore):
             self.failures -= 1
             raise StoreUnavailable("the disk of the data folder is full")
         return await super().commit(lease, rows, is_done=is_done)
+
+
+class Away(SqliteJobStore):
+    """A store that is away, for a reason that changes now and then."""
+
+    tries = 0
+    reason = "no such folder"
+
+    async def lease(self, owner: str) -> Lease | None:
+        self.tries += 1
+        raise StoreUnavailable(self.reason)
+
+
+async def test_a_store_that_is_away_is_logged_when_its_reason_changes_and_not_at_each_look(tmp_path: Path) -> None:
+    store = Away(tmp_path / "jobs")
+
+    with capture_logs() as logs:
+        async with working(store, Handler()):
+            await until(lambda: store.tries >= 5)
+            store.reason = "not a folder"
+            await until(lambda: store.tries >= 10)
+    await store.close()
+
+    told = [each["detail"] for each in logs if each["event"] == "jobs_wait_for_store"]
+    assert told == ["no such folder", "not a folder"]
+
+
+def test_an_outage_is_logged_once_a_minute_and_again_after_its_end() -> None:
+    outage = OutageLog()
+
+    with capture_logs() as logs:
+        for now in (0.0, 30.0, 59.9, 60.0, 61.0):
+            outage.note(StoreUnavailable("away"), now=now)
+        lasting = len(logs)
+        outage.end()
+        outage.note(StoreUnavailable("away"), now=62.0)
+
+    assert (lasting, len(logs)) == (2, 3)
 
 
 async def test_results_wait_for_a_store_that_cannot_keep_them(tmp_path: Path) -> None:

@@ -128,13 +128,13 @@ def a_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
         yield Run(folder, judge, batches)
 
 
-def live(*rows: Mapping[str, Any]) -> list[dict[str, Any]]:
+def live(*rows: Mapping[str, Any], **options: Any) -> list[dict[str, Any]]:
     """The results of the service for the same rows, with the same settings and the same judge."""
 
     async def asked() -> list[dict[str, Any]]:
         async with running(load_settings()) as client:
             named = [{"id" if name == "custom_id" else name: value for name, value in row.items()} for row in rows]
-            return [await evaluate(client, **row, tiers=["llm"]) for row in named]
+            return [await evaluate(client, **row, **options, tiers=["llm"]) for row in named]
 
     return [timeless(result) for result in asyncio.run(asked())]
 

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from plumbline.cli import Commands, number_type
+from plumbline.cli.score.command import add_metric_options
 
 _INCOMPLETE = 3
 _positive = number_type(int, lambda number: number >= 1, "1 or more")
@@ -37,6 +38,7 @@ def _add_prepare(steps: Commands) -> None:
     step.add_argument(
         "--judge", default="default", metavar="NAME", help="a judge of the settings (default: %(default)s)"
     )
+    add_metric_options(step)
     step.add_argument(
         "--structure",
         choices=("json_schema", "json_object", "plain"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
+from plumbline.cli.score.options import parse_judging
 from plumbline.extras.provider_batches.batch_assembly import (
     Choices,
     Estimate,
@@ -155,13 +156,14 @@ def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
 def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
     spec = build_judge_spec(settings, options.judge, structure=options.structure, omitted=options.omit)
     limits = batch_file_limits(spec.provider, spec.model)
+    metrics = parse_judging(options, {}).model_dump(include={"metrics", "criteria"}, exclude_none=True)
     return Manifest(
         version=MANIFEST_VERSION,
         plumbline=VERSION,
         secret=_secret(at, options.secret_of),
         source=Source(at.relative(options.data), sha256_of(options.data), reader.format, reader.columns),
         judge=spec,
-        prompts=prompt_digests(settings),
+        prompts=prompt_digests(settings, metrics),
         row_limits=row_limits(settings),
         url=options.url or (_TEST_URL if spec.model == TEST_MODEL else _URL),
         limits=replace(
@@ -173,6 +175,7 @@ def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, 
         rows=0,
         files=(),
         controls=settings.llm_controls,
+        metrics=metrics,
     )
 
 

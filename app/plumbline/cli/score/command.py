@@ -57,6 +57,17 @@ def add_column_options(group: "argparse._ArgumentGroup") -> None:
     group.add_argument("--context-separator", metavar="TEXT", help="separator of the contexts in one cell")
 
 
+def add_metric_options(group: "argparse._ActionsContainer") -> None:
+    group.add_argument(
+        "--metrics",
+        metavar="NAMES",
+        help="what to judge, comma-separated, or ragas for its five columns; default: faithfulness",
+    )
+    group.add_argument(
+        "--criteria", metavar="FILE", help="TOML with questions of yours about the answer: name, question, labels"
+    )
+
+
 def _add_options(score: argparse.ArgumentParser) -> None:
     group = score.add_argument_group("how rows are scored", "as for a single evaluation")
     group.add_argument("--tiers", metavar="NAMES", help="tiers in this order: llm,embedding,lexical")
@@ -70,14 +81,7 @@ def _add_options(score: argparse.ArgumentParser) -> None:
     group.add_argument("--judges", metavar="NAMES", help="judges of the settings, comma-separated")
     group.add_argument("--samples", type=int, metavar="N", help="votes of each judge")
     group.add_argument("--escalation", metavar="NAME", help="a second judge for claims that could change `passed`")
-    group.add_argument(
-        "--metrics",
-        metavar="NAMES",
-        help="what to judge, comma-separated, or ragas for its five columns; default: faithfulness",
-    )
-    group.add_argument(
-        "--criteria", metavar="FILE", help="TOML with questions of yours about the answer: name, question, labels"
-    )
+    add_metric_options(group)
     group.add_argument("--no-cache", action="store_true", help="ignore cached judgements")
     group.add_argument(
         "--lang",

@@ -171,9 +171,21 @@ def _judging(given: argparse.Namespace) -> EvaluationOptions:
         "judges": _names(given.judges),
         "samples": given.samples,
         "escalation": given.escalation,
+        "cache": "bypass" if given.no_cache else None,
+    }
+    return parse_judging(given, chosen)
+
+
+def parse_judging(given: argparse.Namespace, chosen: Mapping[str, Any]) -> EvaluationOptions:
+    """Return the chosen options of every row with what `--metrics` and `--criteria` name.
+
+    Raises:
+        InvalidInput: an option has another form, or the file of criteria cannot be read.
+    """
+    chosen = {
+        **chosen,
         "metrics": _RAGAS if given.metrics == "ragas" else _names(given.metrics),
         "criteria": given.criteria and _read_criteria(given.criteria),
-        "cache": "bypass" if given.no_cache else None,
     }
     try:
         return EvaluationOptions.model_validate({name: value for name, value in chosen.items() if value is not None})

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 from plumbline.assembly import build, make_plan
 from plumbline.extras.provider_batches.batch_client import BatchClient
@@ -104,9 +104,9 @@ def row_limits(settings: Settings) -> Mapping[str, int]:
     return {name: getattr(settings, name) for name in _ROW_LIMITS}
 
 
-def prompt_digests(settings: Settings) -> Mapping[str, str]:
+def prompt_digests(settings: Settings, metrics: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the digests of the prompts in use, by label."""
-    return _digests(make_plan(settings).prompts)
+    return _digests(make_plan(settings).prompts, metrics)
 
 
 @asynccontextmanager
@@ -145,7 +145,7 @@ async def row_scorer(
     """
     offline = _offline(settings, manifest)
     plan = make_plan(offline)
-    if _digests(plan.prompts) != dict(manifest.prompts):
+    if _digests(plan.prompts, manifest.metrics) != dict(manifest.prompts):
         raise ConfigurationError(
             f"PLUMBLINE_PROMPTS_DIR: the prompts are not those of the batch files, which plumbline "
             f"{manifest.plumbline} prepared; this is {VERSION}"
@@ -162,6 +162,7 @@ async def row_scorer(
         tiers=["llm", *choices.fallback],
         threshold=choices.threshold,
         judges=None if spec.name == DEFAULT_JUDGE else [spec.name],
+        **manifest.metrics,
     )
     async with AsyncExitStack() as stack:
         service = build(plan, stack, chats={spec.name: chat}, mark=keyed_mark(bytes.fromhex(manifest.secret)))
@@ -183,8 +184,9 @@ def _offline(settings: Settings, manifest: Manifest) -> Settings:
     return settings.model_copy(update=changes)
 
 
-def _digests(prompts: PromptSet) -> dict[str, str]:
-    return {prompt.label: prompt.digest for library in (prompts.verify, prompts.check) for prompt in library}
+def _digests(prompts: PromptSet, metrics: Mapping[str, Any]) -> dict[str, str]:
+    libraries = (prompts.verify, prompts.check, *([prompts.metrics] if metrics else []))
+    return {prompt.label: prompt.digest for library in libraries for prompt in library}
 
 
 def _form(settings: Settings, manifest: Manifest) -> RequestForm:

@@ -166,6 +166,7 @@ class Manifest:
         url: of each line, and the endpoint of the batches.
         files: the questions; the id of each begins with the number of its row: `ROW-DIGEST`.
         controls: the questions hold some; those of manifests without the field do not.
+        metrics: what is judged besides faithfulness, as the fields `metrics` and `criteria` of a request.
     """
 
     version: int
@@ -180,6 +181,7 @@ class Manifest:
     rows: int
     files: tuple[RequestFile, ...]
     controls: bool = False
+    metrics: Mapping[str, Any] = field(default_factory=dict)
 
 
 _DECODER: Final = msgspec.json.Decoder(Manifest)

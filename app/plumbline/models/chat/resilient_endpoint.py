@@ -24,6 +24,8 @@ from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
 _MILLION = 1_000_000
 # What roles and separators of two messages take.
 _FRAME_TOKENS = 16
+# Reading a longer reply would hold the event loop: 4 MB of thoughts take .7 s, this many bytes some 10 ms.
+_LONG_REPLY_BYTES = 65_536
 
 
 def prompt_tokens(request: ChatRequest) -> int:
@@ -273,9 +275,11 @@ class ResilientEndpoint:
         send_status, tokens, is_free = SendStatus(), TokenCounts(), False
         with self._observer.judge_call(note):
             try:
-                body = request.parse(await self._client.post(request.sent, send_status, headers=note.headers))
+                content = await self._client.post(request.sent, send_status, headers=note.headers)
+                is_long = len(content) > _LONG_REPLY_BYTES
+                body = await asyncio.to_thread(request.parse, content) if is_long else request.parse(content)
                 tokens = body.tokens
-                reply = body.reply(self.endpoint)
+                reply = await asyncio.to_thread(body.reply, self.endpoint) if is_long else body.reply(self.endpoint)
             except CallFailure as failure:
                 is_free = failure.is_free
                 note.outcome = failure.reason

@@ -23,6 +23,7 @@ from plumbline.rows.scored_row import ScoredRow
 T = TypeVar("T")
 
 _LONGEST_WAIT_SECONDS: Final = 5.0
+_LOGGED_EACH_SECONDS: Final = 60.0
 _LOG = structlog.get_logger()
 
 
@@ -293,14 +294,31 @@ class ChunkRun:
         self.held = held if self.held is not Held.LOST else Held.LOST
 
 
+class OutageLog:
+    """Log that the store is away: when that begins, when its reason changes, and once a minute."""
+
+    def __init__(self) -> None:
+        self._detail, self._until = "", 0.0
+
+    def note(self, error: StoreUnavailable, *, now: float) -> None:
+        """Log the failure of a try, unless it was logged; `now` counts seconds from any point."""
+        if str(error) != self._detail or now >= self._until:
+            self._detail, self._until = str(error), now + _LOGGED_EACH_SECONDS
+            _LOG.warning("jobs_wait_for_store", detail=self._detail)
+
+    def end(self) -> None:
+        """Log the next failure in any case: the store is back."""
+        self._detail = ""
+
+
 async def retry_while_unavailable(work: Callable[[], Awaitable[T]]) -> T:
     """Return what `work` returns, retrying with backoff and jitter while it raises StoreUnavailable."""
-    wait = 0.1
+    wait, outage = 0.1, OutageLog()
     while True:
         try:
             return await work()
         except StoreUnavailable as error:
-            _LOG.warning("jobs_wait_for_store", detail=str(error))
+            outage.note(error, now=time.monotonic())
         # Jitter: workers do not retry in lockstep.
         await asyncio.sleep(wait * random.uniform(0.5, 1.0))  # noqa: S311
         wait = min(2 * wait, _LONGEST_WAIT_SECONDS)

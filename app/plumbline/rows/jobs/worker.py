@@ -5,6 +5,7 @@ A process may be killed at any moment: committed results stay, and another owner
 
 import asyncio
 import contextlib
+import time
 from functools import partial
 
 import structlog
@@ -16,6 +17,7 @@ from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.rows.jobs.chunk_run import (
     ChunkRun,
     HandlerOf,
+    OutageLog,
     Pace,
     PauseReason,
     Slots,
@@ -52,6 +54,7 @@ class Worker:
         self._woken = asyncio.Event()
         self._runs: dict[asyncio.Task[None], ChunkRun] = {}
         self._is_stopping = False
+        self._outage = OutageLog()
 
     def wake(self) -> None:
         """Look for work now, and check the leases of the chunks in flight."""
@@ -91,8 +94,9 @@ class Worker:
         try:
             lease = await self._store.lease(self._store.owner())
         except StoreUnavailable as error:
-            _LOG.warning("jobs_wait_for_store", detail=str(error))
+            self._outage.note(error, now=time.monotonic())
             return False
+        self._outage.end()
         if lease is not None:
             self._begin(lease)
         return lease is not None
