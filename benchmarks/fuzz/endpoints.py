@@ -179,7 +179,8 @@ class Measured:
 
 def _probe(pipe: Connection, address: str) -> None:
     """Ask for /healthz again and again; whoever sends a word gets the milliseconds since the last one."""
-    connection, taken = http.client.HTTPConnection(address, timeout=120), []
+    connection = http.client.HTTPConnection(address, timeout=120)
+    taken: list[float] = []
     while True:
         if pipe.poll(_PROBE_SECONDS):
             if pipe.recv() == "end":
