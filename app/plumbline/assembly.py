@@ -162,10 +162,12 @@ def build(
     )
     detector = _detector_tier(plan, executor, stack, observer)
     is_set = not isinstance(detector, AbsentTier)
+    is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
+    turns = _TURNS_AT_ENCODER if is_local else plan.settings.embedding_max_concurrency
     cascade = JudgeCascade(
         [llm, *([detector] if is_set else []), embedding, LexicalTier(plan.calibrations, executor)],
         unset=() if is_set else (detector,),
-        limits={embedding.name: TierConcurrencyLimit(_turns_at_encoder(plan), embedding.prepare)},
+        limits={embedding.name: TierConcurrencyLimit(turns, embedding.prepare)},
         observer=observer,
     )
     scorer = Scorer(cascade, executor, on_call=on_call, observer=observer, calibrations=plan.calibrations)
@@ -290,11 +292,6 @@ def encoder_of(
         store=store,
         languages=settings.embedding_languages,
     )
-
-
-def _turns_at_encoder(plan: Plan) -> int:
-    is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
-    return _TURNS_AT_ENCODER if is_local else plan.settings.embedding_max_concurrency
 
 
 def _encoder(

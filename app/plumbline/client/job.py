@@ -85,7 +85,9 @@ class AsyncJob:
         try:
             async with asyncio.timeout(timeout) as scope:
                 if poll_seconds is None:
-                    await self._listen()
+                    async with aclosing(self.events()) as events:
+                        while not self._is_settled:
+                            await anext(events)
                 else:
                     await self.refresh()
                     while not self._is_settled:
@@ -195,11 +197,6 @@ class AsyncJob:
         # Idempotent: a paused job stays paused.
         spec = RequestSpec("POST", f"{job_path(self.id)}/{action}")
         return self._update(parse_model(JobInfo, await self._connection.answer(spec)))
-
-    async def _listen(self) -> None:
-        async with aclosing(self.events()) as events:
-            while not self._is_settled:
-                await anext(events)
 
     @property
     def _is_settled(self) -> bool:

@@ -1,8 +1,9 @@
 """SQLite files of ours: recognized by their header, opened with the same pragmas, written in whole transactions."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -36,7 +37,16 @@ class SqliteFormat:
 
 
 def open_database(path: Path | None, form: SqliteFormat, *, busy_seconds: float = _BUSY_SECONDS) -> sqlite3.Connection:
-    """Open a database in autocommit mode, and create its tables if it is empty; None: in memory."""
+    """Open a database in autocommit mode, and create what is missing: tables, file and folder; None: in memory.
+
+    Modes are 0600 and 0700.
+    """
+    if path is not None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite gives the mode of the file to its journals. Only a file that is not there yet is opened here: closing
+        # it would drop the locks that other connections of this process hold on it.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     connection = sqlite3.connect(
         path or ":memory:", timeout=busy_seconds, isolation_level=None, check_same_thread=False
     )

@@ -76,21 +76,21 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder, detector: Detector 
             return collect_lexical_findings(case)
 
         return MeasuringTier(name, LEXICAL_MODEL, measure_wording)
-    if name is TierName.DETECTOR:
-        if detector is None:
-            raise CalibrationError("tier detector: none is configured; set PLUMBLINE_DETECTOR")
-        trained = DetectorTier(detector, CalibrationTable(()), ThreadPoolExecutor(1))
-
-        async def measure_support(case: SegmentedSample) -> Mapping[int, Finding]:
-            return await trained.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))
-
-        return MeasuringTier(name, detector.model, measure_support)
-    tier = EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize)
+    tier: DetectorTier | EmbeddingTier
+    if name is not TierName.DETECTOR:
+        model, tier = (
+            encoder.model,
+            EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize),
+        )
+    elif detector is None:
+        raise CalibrationError("tier detector: none is configured; set PLUMBLINE_DETECTOR")
+    else:
+        model, tier = detector.model, DetectorTier(detector, CalibrationTable(()), ThreadPoolExecutor(1))
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
         return await tier.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))
 
-    return MeasuringTier(name, encoder.model, measure)
+    return MeasuringTier(name, model, measure)
 
 
 async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> MeasuredRows | None:

@@ -148,7 +148,8 @@ async def fetch(at: ManifestFile, files: Sequence[RequestFile], states: BatchSta
     at.replies_folder.mkdir(mode=0o700, exist_ok=True)
     for file in files:
         batch = states.of(file.name).batch
-        for file_id, path in zip(_reply_ids(batch), reply_paths(at, file), strict=True):
+        ids = (None, None) if batch is None else (batch.output_file_id, batch.error_file_id)
+        for file_id, path in zip(ids, reply_paths(at, file), strict=True):
             if file_id is not None and not path.exists():
                 partial = path.with_name(f"{path.name}.partial")
                 await api.download(file_id, partial)
@@ -227,7 +228,3 @@ async def _found(state: FileState, tag: str, api: BatchClient) -> BatchInfo | No
             f"{state.name}: a batch may have been made before, and the provider does not list its batches ({error}); "
             "look at its console, and take the file out of the state file to submit it again"
         ) from error
-
-
-def _reply_ids(batch: BatchInfo | None) -> tuple[str | None, str | None]:
-    return (None, None) if batch is None else (batch.output_file_id, batch.error_file_id)

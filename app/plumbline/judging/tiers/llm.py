@@ -33,7 +33,7 @@ from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.evidence.verdict_rules import escalated, majority_vote, scores_by_vote, worth_escalating
 from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample, split_into_replies
 from plumbline.judging.tiers.metrics import Metric, probes_for
-from plumbline.judging.tiers.probes import Material, Probe
+from plumbline.judging.tiers.probes import Material
 from plumbline.judging.tiers.questions import (
     Mark,
     PromptLibrary,
@@ -108,7 +108,8 @@ def expected_requests(
         sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens, metrics=metrics
     )
     controls = numbered_controls(sample, windows[0], random_mark) if has_controls else {}
-    probes = _asked_probes(metrics, sample) if is_first else []
+    material = Material(sample, EvidenceSearch(()))
+    probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
     batches = list(split_into_replies(sample, max_output_tokens))
     joined = [each for each in probes if len(batches) == len(windows) == 1 and not each[0].needs_reference]
     if apart := [each for each in probes if each not in joined]:
@@ -133,11 +134,6 @@ def expected_requests(
             yield claims_question(
                 prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens
             )
-
-
-def _asked_probes(metrics: Sequence[Metric], sample: SegmentedSample) -> list[tuple[Probe, tuple[str, ...]]]:
-    material = Material(sample, EvidenceSearch(()))
-    return [(probe, probe.ids(material)) for probe in probes_for(metrics, sample.source)]
 
 
 class LlmTier:

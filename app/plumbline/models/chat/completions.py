@@ -185,7 +185,8 @@ def without_thinking(content: str) -> str:
     """
     text = content.strip().removeprefix(_BOM).lstrip()
     if text.startswith(_HARMONY_STARTS):
-        return _final_channel(text)
+        final = _HARMONY_FINAL.search(text)
+        return _HARMONY_END.split(text[final.end() :], maxsplit=1)[0].strip() if final else ""
     start = 0
     while thought := _THOUGHT.match(text, start):
         start = thought.end()
@@ -195,11 +196,6 @@ def without_thinking(content: str) -> str:
         if closing and before:
             return after.strip()
     return text
-
-
-def _final_channel(text: str) -> str:
-    found = _HARMONY_FINAL.search(text)
-    return _HARMONY_END.split(text[found.end() :], maxsplit=1)[0].strip() if found else ""
 
 
 # No model reads or writes more in one call; a count beyond is a fault of the server.
@@ -245,10 +241,6 @@ def object_or_none(value: object) -> object:
     return value if isinstance(value, dict) else None
 
 
-def _text_or_none(value: object) -> object:
-    return value if isinstance(value, str) else None
-
-
 # A count that is none is unknown; a verdict is not lost for it.
 _Count = Annotated[int | None, BeforeValidator(_count)]
 
@@ -270,7 +262,7 @@ class Completion(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
     choices: list[_Choice] | None = None
-    model: Annotated[str | None, BeforeValidator(_text_or_none)] = None
+    model: Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) else None)] = None
     usage: Annotated[ReportedUsage | None, BeforeValidator(object_or_none)] = None
     error: object = None
 

@@ -204,7 +204,8 @@ class ResilientEndpoint:
                         made += 1
                         if not failure.is_retryable or made >= self._policy.attempts or self.guard.is_shut:
                             raise
-                        pause = self._backoff_seconds(failure, made)
+                        longest = min(_LONGEST_BACKOFF_SECONDS, self._policy.backoff_seconds * 2 ** (made - 1))
+                        pause = (failure.wait_seconds or 0.0) + self._policy.jitter(longest)
                         if time.monotonic() + pause >= until:
                             raise
                     await asyncio.sleep(pause)
@@ -229,10 +230,6 @@ class ResilientEndpoint:
             )
         return needed
 
-    def _backoff_seconds(self, failure: CallFailure, made: int) -> float:
-        longest = min(_LONGEST_BACKOFF_SECONDS, self._policy.backoff_seconds * 2 ** (made - 1))
-        return (failure.wait_seconds or 0.0) + self._policy.jitter(longest)
-
     async def _call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
         worst = self._tariff.worst_case(request.prompt, request.max_output)
         usual = self._tariff.worst_case(expected_tokens(request.prompt), request.expected_output)
@@ -240,7 +237,11 @@ class ResilientEndpoint:
         self.guard.check(until)
         async with ledger.reserve(usual, worst) as is_affordable:
             if not is_affordable:
-                raise CallFailure(FailureReason.OVER_BUDGET, self._why_too_dear(usual))
+                model = self.endpoint.model
+                detail = f"the price of {model} is not known, and what may be spent is bounded"
+                if usual is not None:
+                    detail = f"a call to {model} usually costs {usual:.6f}, more than is left for this sample"
+                raise CallFailure(FailureReason.OVER_BUDGET, detail)
             async with self._limit.slot() as slot:
                 self.guard.check(until)
                 if until - time.monotonic() < _LEAST_SECONDS:
@@ -293,11 +294,6 @@ class ResilientEndpoint:
                     note.prompt_tokens, note.completion_tokens = tokens.prompt, tokens.completion
                     note.cached_tokens = tokens.cached
                     note.cost = self._tariff.cost(tokens, worst=worst, is_free=is_free)
-
-    def _why_too_dear(self, usual: float | None) -> str:
-        if usual is None:
-            return f"the price of {self.endpoint.model} is not known, and what may be spent is bounded"
-        return f"a call to {self.endpoint.model} usually costs {usual:.6f}, more than is left for this sample"
 
 
 def _used_tokens(note: JudgeCallRecord, expected: int) -> int:

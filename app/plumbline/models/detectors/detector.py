@@ -79,7 +79,8 @@ class LocalDetector:
         """Return the support of each claim by the passages that support it most; long premises are read in parts."""
         until = time.monotonic() + seconds
         asked, cut = await self._encoder.with_model(lambda _: self._ask(passages, question, claims))
-        reading = _as_texts([each for questions in asked for each in questions])
+        tokens = [each.tokens for questions in asked for each in questions]
+        reading = TokenizedTexts(tokens, list(map(len, tokens)), [0] * len(tokens), [False] * len(tokens))
         vectors = await self._encoder.encode(reading, seconds=until - time.monotonic(), scope=scope, can_wait=can_wait)
         findings, at = [], 0
         for questions in asked:
@@ -153,12 +154,6 @@ class LocalDetector:
             ]
             found = self._finding(questions, parts).support
             check_probe(self._description, number, found, tolerance=_BF16_DRIFT if self._precision == "bf16" else 0.0)
-
-
-def _as_texts(questions: Sequence[Question]) -> TokenizedTexts:
-    tokens = [each.tokens for each in questions]
-    counts = list(map(len, tokens))
-    return TokenizedTexts(tokens, counts, [0] * len(tokens), [False] * len(tokens))
 
 
 def _support(

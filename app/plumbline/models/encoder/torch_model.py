@@ -34,7 +34,7 @@ class TorchModel:
         self.device = str(loaded.device)
         self.reader = _reader_of(loaded, files)
         # The network itself: what the library puts behind it (pooling) is not asked for.
-        self.network = _network(loaded)
+        self.network: Any = getattr(loaded[0], "model", None) or loaded[0].auto_model
         if self.device == "cpu":
             compute_in_callers_threads()
         self.position_offset: int | None = None
@@ -122,8 +122,3 @@ def _reader_of(loaded: "SentenceTransformer", files: ModelFiles) -> TextReader:
     unknown = tokenizer.unk_token_id
     special = frozenset(tokenizer.all_special_ids) - {unknown}
     return TextReader(definition, special=special, unknown=unknown, most=loaded.max_seq_length, prefix=files.prefix)
-
-
-def _network(loaded: "SentenceTransformer") -> Any:  # a module of whichever class the model has
-    first = loaded[0]
-    return getattr(first, "model", None) or first.auto_model

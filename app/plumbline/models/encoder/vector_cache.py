@@ -84,15 +84,13 @@ class StoredVectors:
     def keep(self, vectors: Mapping[bytes, HalfVectors]) -> None:
         """Store vectors in the background."""
         if vectors:
-            values = {key.hex(): _written(each) for key, each in vectors.items()}
+            values = {
+                key.hex(): int(each.shape[1]).to_bytes(4, "little") + bytes(each.astype(_LITTLE_ENDIAN))
+                for key, each in vectors.items()
+            }
             task = asyncio.get_running_loop().create_task(self._store.put_many(values))
             self._writing.add(task)
             task.add_done_callback(self._writing.discard)
-
-
-def _written(vectors: HalfVectors) -> bytes:
-    numbers = bytes(vectors.astype(_LITTLE_ENDIAN))
-    return int(vectors.shape[1]).to_bytes(4, "little") + numbers
 
 
 def _read(value: bytes) -> HalfVectors:

@@ -37,7 +37,9 @@ def make_schema(connection: Connection, schema: str) -> None:
         if _relations(connection, schema, "about") == 0:
             if _relations(connection, schema, "%"):
                 raise StoreUnavailable(f"the schema {schema} of the database holds tables of something else")
-            _make(connection)
+            connection.execute("CREATE TABLE about (what text PRIMARY KEY, value text NOT NULL)")
+            connection.execute(TABLES.encode())
+            connection.execute("INSERT INTO about VALUES ('version', %s)", (_VERSION,))
         about: dict[str, str] = dict(connection.execute("SELECT what, value FROM about").fetchall())
         if about["version"] != _VERSION:
             raise StoreUnavailable(
@@ -64,9 +66,3 @@ def _has_column(connection: Connection, schema: str, table: str, column: str) ->
         f"SELECT 1 FROM information_schema.columns WHERE {where}".encode(), (schema, table, column)
     )
     return found.fetchone() is not None
-
-
-def _make(connection: Connection) -> None:
-    connection.execute("CREATE TABLE about (what text PRIMARY KEY, value text NOT NULL)")
-    connection.execute(TABLES.encode())
-    connection.execute("INSERT INTO about VALUES ('version', %s)", (_VERSION,))

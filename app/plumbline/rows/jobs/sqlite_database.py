@@ -1,9 +1,7 @@
 """Jobs in one SQLite file: its tables, a writer thread and a reader thread, errors that name the remedy."""
 
 import asyncio
-import contextlib
 import errno
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -127,7 +125,7 @@ class _Side:
     def _guarded(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             if self._connection is None:
-                self._connection = _connected(self._path)
+                self._connection = open_database(self._path, _FORMAT)
             return work(self._connection)
         except (sqlite3.Error, OSError) as error:
             self._disconnect()
@@ -166,12 +164,3 @@ def guarded() -> Iterator[None]:
         yield
     except OSError as error:
         raise unavailable(error) from error
-
-
-def _connected(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # SQLite gives the mode of the file to its journals. Only a file that is not there yet is opened here: closing it
-    # would drop the locks that other connections of this process hold on it.
-    with contextlib.suppress(FileExistsError):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    return open_database(path, _FORMAT)

@@ -177,9 +177,11 @@ class SqliteJobStore(JobStore):
     async def _clear_after(self, dead: Sequence[str]) -> None:
         """Remove the locks of dead processes, uploads of theirs that no job took, and rows that no job has."""
         try:
-            found = await asyncio.to_thread(self._uploads.orphans)
-            kept = await self._database.read(_kept_uploads) if found else set()
-            await asyncio.to_thread(self._uploads.remove, found - kept)
+            if found := await asyncio.to_thread(self._uploads.orphans):
+                kept = await self._database.read(
+                    lambda sql: sql.execute("SELECT upload FROM job WHERE upload IS NOT NULL").fetchall()
+                )
+                await asyncio.to_thread(self._uploads.remove, found - {name for (name,) in kept})
             if time.monotonic() - self._swept_at >= _SWEEP_SECONDS:
                 self._swept_at = time.monotonic()
                 await self._sweep_rows()
@@ -190,8 +192,10 @@ class SqliteJobStore(JobStore):
 
     async def _sweep_rows(self) -> None:
         """Remove the files of deleted jobs, and what killed processes had written of others'."""
-        files = await asyncio.to_thread(_row_files, self._folder / "rows")
-        rows_by_job = await self._database.read(_rows_by_job) if files else {}
+        files = await asyncio.to_thread(lambda: list((self._folder / "rows").glob("*")))
+        # Read after the files are listed: a job may come meanwhile.
+        jobs = await self._database.read(lambda sql: sql.execute("SELECT id, rows_file FROM job").fetchall())
+        rows_by_job: dict[str, str | None] = dict(jobs)
         for path in files:
             job_id = path.name.lstrip(".").partition(".")[0]
             # A job that is still read may have a file of each attempt.
@@ -241,16 +245,3 @@ def _filled(sql: Sql, lease: Lease, cut: Cut, file: str) -> Held:
     )
     JobTable(sql).enter(number, JobState.QUEUED)
     return held
-
-
-def _row_files(folder: Path) -> list[Path]:
-    return list(folder.iterdir()) if folder.exists() else []
-
-
-def _rows_by_job(sql: Sql) -> dict[str, str | None]:
-    """Return the name of each job's file of rows by the job's id; None while its upload is read."""
-    return dict(sql.execute("SELECT id, rows_file FROM job").fetchall())
-
-
-def _kept_uploads(sql: Sql) -> set[str]:
-    return {name for (name,) in sql.execute("SELECT upload FROM job WHERE upload IS NOT NULL")}

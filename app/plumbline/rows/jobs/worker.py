@@ -24,7 +24,7 @@ from plumbline.rows.jobs.chunk_run import (
     never_pause,
     retry_while_unavailable,
 )
-from plumbline.rows.jobs.job import VALIDATION, Held, Lease
+from plumbline.rows.jobs.job import VALIDATION, Held
 from plumbline.rows.jobs.store import JobStore
 
 _LOG = structlog.get_logger()
@@ -97,11 +97,8 @@ class Worker:
             self._outage.note(error, now=time.monotonic())
             return False
         self._outage.end()
-        if lease is not None:
-            self._begin(lease)
-        return lease is not None
-
-    def _begin(self, lease: Lease) -> None:
+        if lease is None:
+            return False
         run = ChunkRun(
             self._store, lease, self._pace, self._slots, pause_reason=self._pause_reason, observer=self._observer
         )
@@ -109,6 +106,7 @@ class Worker:
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
         task.add_done_callback(self._ended)
+        return True
 
     async def _work(self, run: ChunkRun) -> None:
         # In every log line of its rows; the task is this chunk's alone.

@@ -185,16 +185,12 @@ def percent_of_scale(value: float, low: float, width: float) -> float:
     return round(100.0 * (value - low) / width, 2)
 
 
-def _money(cost: float) -> str:
-    return f"{cost:,.2f}" if cost >= _COST_IN_CENTS else f"{cost:,.4f}"
-
-
 PAGE_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "columns": _histogram_bars,
     "count": lambda number: f"{number:,}",
     "fill": str.format,
     "metric_words": metric_words,
-    "money": _money,
+    "money": lambda cost: f"{cost:,.2f}" if cost >= _COST_IN_CENTS else f"{cost:,.4f}",
     "parts": _stack_parts,
     "place": percent_of_scale,
     "rate": "{:.1%}".format,

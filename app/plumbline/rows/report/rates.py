@@ -134,7 +134,8 @@ def choose_threshold(
     # Without a single unfaithful answer among them.
     fewest = math.ceil(math.log(level) / math.log(1.0 - risk))
     best: tuple[float, int, int] | None = None
-    for threshold in _thresholds(found):
+    # A hundred at most, at even shares of the rows, the strictest first.
+    for threshold in np.unique(np.quantile(found, np.linspace(0.0, 1.0, 101), method="higher"))[::-1]:
         passed = label[score >= threshold]
         if len(passed) < fewest:
             continue
@@ -142,7 +143,9 @@ def choose_threshold(
             break
         best = (float(threshold), len(passed), int(passed.sum()))
     if best is None:
-        lacking = _labels_lacking(label, score, found, fewest)
+        # About how many labels a test of the better half of the rows takes.
+        share = float(np.mean(found >= np.median(found)))
+        lacking = max(0, math.ceil(2 * fewest / max(share, 0.5)) - len(label))
         return Promise(threshold=None, let_through=0.0, labels_passed=0, unfaithful_passed=0, more_labels=lacking)
     return Promise(
         threshold=best[0],
@@ -171,14 +174,3 @@ def choose_thresholds(
     if blocked.threshold is not None:
         is_left &= found > blocked.threshold
     return passing, blocked, int(is_left.sum())
-
-
-def _thresholds(scores: FloatArray) -> FloatArray:
-    """Return a hundred scores at most, at even shares of the rows, the strictest first."""
-    return np.unique(np.quantile(scores, np.linspace(0.0, 1.0, 101), method="higher"))[::-1]
-
-
-def _labels_lacking(label: FloatArray | npt.NDArray[np.int64], score: FloatArray, rows: FloatArray, fewest: int) -> int:
-    """Return about how many more labels a test of the better half of the rows takes."""
-    share = float(np.mean(rows >= np.median(rows)))
-    return max(0, math.ceil(2 * fewest / max(share, 0.5)) - len(label))

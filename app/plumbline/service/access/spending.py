@@ -2,7 +2,6 @@
 
 import asyncio
 import math
-import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, closing
@@ -198,9 +197,7 @@ def read_day(path: Path, day: str) -> dict[str, Spent]:
 
 
 def add_to_day(path: Path, day: str, more: Mapping[str, Spent]) -> dict[str, Spent]:
-    """Add to a day, all or nothing, and return its spending by tenant; blocks. Creates folder and file, mode 0600."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    """Add to a day, all or nothing, and return its spending by tenant; blocks."""
     with closing(open_database(path, _FORMAT)) as database, transaction(database):
         database.executemany(_ADD, [(tenant, day, *spent) for tenant, spent in more.items()])
         database.execute("DELETE FROM spent WHERE day < date(?, ?)", (day, f"-{_KEPT_DAYS} days"))

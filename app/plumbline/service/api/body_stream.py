@@ -161,7 +161,11 @@ class GunzippedBody:
                 message = await self._receive()
                 if message["type"] == "http.disconnect":
                     return message
-                self._take(message)
+                self._arrived = memoryview(message.get("body", b""))
+                self._has_more = message.get("more_body", False)
+                self._sent_bytes += len(self._arrived)
+                if self._sent_bytes > self._max_bytes:
+                    raise too_large(self._max_bytes)
             elif not self._block:
                 # let other requests run, though the body is here already
                 await asyncio.sleep(0)
@@ -182,13 +186,6 @@ class GunzippedBody:
         message = await self._receive()
         self._has_more = message.get("more_body", False)
         return message
-
-    def _take(self, message: Message) -> None:
-        self._arrived = memoryview(message.get("body", b""))
-        self._has_more = message.get("more_body", False)
-        self._sent_bytes += len(self._arrived)
-        if self._sent_bytes > self._max_bytes:
-            raise too_large(self._max_bytes)
 
     def _expanded(self) -> bytes:
         if not self._block:

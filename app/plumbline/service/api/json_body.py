@@ -106,7 +106,11 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
         raise MalformedBody(f"the body is not UTF-8: byte {error.start} (counted from 0) cannot be read") from None
     _check_containers(text, max_containers)
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_int=_parse_integer)
+        return json.loads(
+            text,
+            object_pairs_hook=_object,
+            parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else _LongInteger(len(digits)),
+        )
     except json.JSONDecodeError as error:
         reason = f"{error.msg.rstrip(': ')} at line {error.lineno} column {error.colno}"
         raise MalformedBody(f"the body is not JSON: {reason}") from None
@@ -198,10 +202,6 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         duplicate = next(name for name in names if names.count(name) > 1)
         flawed.flaw = f"has the key '{printable(duplicate)}' more than once"
     return flawed
-
-
-def _parse_integer(digits: str) -> int | _LongInteger:
-    return int(digits) if len(digits) <= MAX_DIGITS else _LongInteger(len(digits))
 
 
 def _flaws(root: object) -> Iterator[tuple[_Path, str]]:

@@ -5,7 +5,7 @@ import shlex
 import time
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -96,14 +96,16 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         )
         form = _read_form(sent, choose_language(request))
         if "add_context" in sent:
-            return page(request, cascade, _with_context(form))
+            return page(request, cascade, replace(form, contexts=(*form.contexts, "")))
         try:
             form, sample = _with_pasted(form)
             body, texts = _request(form, sample, request_type)
         except InvalidInput as error:
             return page(request, cascade, form, status=_INVALID, problems=[("", str(error))])
         except ValidationError as error:
-            return page(request, cascade, form, status=_INVALID, problems=_problems(error))
+            found = error.errors(include_input=False)
+            problems = [(str(each["loc"][0]) if each["loc"] else "", each["msg"]) for each in found]
+            return page(request, cascade, form, status=_INVALID, problems=problems)
         started = time.monotonic()
         result = (await evaluate_request(body, scorer, settings, judge_names=judge_names, tenant=tenant)).result
         by_tier: Mapping[str, EvaluationResult] = {}
@@ -180,10 +182,6 @@ def _read_form(sent: FormData, language: ReportLanguage) -> Form:
     )
 
 
-def _with_context(form: Form) -> Form:
-    return Form(form.question, (*form.contexts, ""), form.answer, form.pasted, asks_every_tier=form.asks_every_tier)
-
-
 def _with_pasted(form: Form) -> tuple[Form, Sample | None]:
     """Return the form with the texts of the JSON that was pasted, if any, and its sample if it is a conversation."""
     if not form.pasted.strip():
@@ -221,10 +219,6 @@ def _fields_of(form: Form) -> dict[str, Any]:
         if not is_text(text):
             raise InvalidInput("has a NUL character or a lone surrogate; send text", place=name)
     return {"question": form.question, "contexts": contexts, "answer": form.answer}
-
-
-def _problems(error: ValidationError) -> list[tuple[str, str]]:
-    return [(str(each["loc"][0]) if each["loc"] else "", each["msg"]) for each in error.errors(include_input=False)]
 
 
 def _base_url(request: Request, settings: Settings) -> str:

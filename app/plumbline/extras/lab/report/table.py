@@ -1,6 +1,7 @@
 """Table of an experiment: a row for each system, quality next to cost; for reading, pasting or loading."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import Final, Literal
 
@@ -93,20 +94,19 @@ def readable(table: Table) -> Table:
 
 
 def without_tuning(table: Table) -> Table:
-    kept = [place for place, name in enumerate(table.columns) if name not in _TUNED_COLUMNS]
-    rows = tuple(tuple(row[place] for place in kept) for row in table.rows)
-    return Table(tuple(table.columns[place] for place in kept), rows)
+    return _without(table, _TUNED_COLUMNS)
+
+
+def _without(table: Table, hidden: Collection[str]) -> Table:
+    kept = [name not in hidden for name in table.columns]
+    return Table(tuple(compress(table.columns, kept)), tuple(tuple(compress(row, kept)) for row in table.rows))
 
 
 def brief(table: Table, corpus: str) -> Table:
     """Keep what fits a terminal: names without the corpus, measures, one figure each of latency, build and index."""
-    hidden = {"latency_ms_mean", "latency_ms_p95", "latency_ms_p99", "documents_per_second", "chunks"}
-    kept = [place for place, name in enumerate(table.columns) if name not in hidden]
-    rows = (
-        tuple(str(row[place]).removeprefix(f"{corpus}.") if place == 1 else row[place] for place in kept)
-        for row in table.rows
-    )
-    return readable(Table(tuple(table.columns[place] for place in kept), tuple(rows)))
+    kept = _without(table, {"latency_ms_mean", "latency_ms_p95", "latency_ms_p99", "documents_per_second", "chunks"})
+    rows = tuple((mark, str(name).removeprefix(f"{corpus}."), *cells) for mark, name, *cells in kept.rows)
+    return readable(Table(kept.columns, rows))
 
 
 def bytes_shown(count: float) -> str:
