@@ -3,8 +3,9 @@
     python -m benchmarks.rates DEV.jsonl [DEV_ZH.jsonl ...] [--tier embedding] [--draws 100] [--order low]
 
 For each set with 30 answers of both kinds: 2,000 answers are drawn with their scores at a base rate of faithful ones
-(.5, .8, .9, .95); 50, 100 or 200 of them are labelled, at random or low scores more often, in each draw. Promises are
-tried at 200 labels. Seeded; some minutes after scoring.
+(.5, .8, .9, .95); 50, 100 or 200 of them are labelled, at random or low scores more often, in each draw. Widths are
+beside those of as many labels alone, drawn at random. Promises are tried at 200 labels. Seeded; some minutes after
+scoring.
 """
 
 import argparse
@@ -66,7 +67,8 @@ def simulate(sets: Sets, *, draws: int, order: str) -> dict[str, object]:
                 for _ in range(draws):
                     unfaithful = (np.arange(_ROWS) >= share * _ROWS).astype(int)
                     scores = np.where(unfaithful, rng.choice(bad, _ROWS), rng.choice(good, _ROWS))
-                    drawn, weights = rng.permutation(_ROWS), None
+                    drawn_alike = rng.permutation(_ROWS)
+                    drawn, weights = drawn_alike, None
                     if order == "low":
                         low = draw_low(dict(enumerate(scores.tolist())), seed=str(rng.integers(2**53)))
                         drawn = np.array([row for row, _ in low])
@@ -79,7 +81,9 @@ def simulate(sets: Sets, *, draws: int, order: str) -> dict[str, object]:
                         continue
                     held.append(found.corrected.low <= unfaithful.mean() <= found.corrected.high)
                     width += found.corrected.high - found.corrected.low
-                    plain += found.labels_only.high - found.labels_only.low
+                    # Without scores nobody could have drawn by them.
+                    alike = estimate_rate(unfaithful[drawn_alike[:count]], scores[drawn_alike[:count]], [])
+                    plain += alike.labels_only.high - alike.labels_only.low
                     for risk in _RISKS if count == max(_LABELS) and order == "random" else ():
                         promise = choose_threshold(
                             unfaithful[chosen], scores[chosen], scores, risk=risk, confidence=0.95

@@ -58,7 +58,12 @@ def estimate_rate(
         return RateEstimate(corrected=labels_only, labels_only=labels_only, power=0.0, worth=alike)
     # What is left of rows drawn by score is no random sample of them, all of them are.
     rest = rest if weights is None else np.concatenate([f, rest])
-    power = _tuned_power(w * (y - plain), w * (f - np.mean(w * f)), np.concatenate([f, rest]), len(rest))
+    label, score = w * (y - plain), w * (f - np.mean(w * f))
+    everywhere = float(np.var(np.concatenate([f, rest]), ddof=1))
+    # Where weights differ, the labelled scores vary by them too.
+    sampled = everywhere if weights is None else float(np.mean(score**2))
+    varied = sampled + len(y) / len(rest) * everywhere
+    power = float(np.clip(np.mean(label * score) / varied, 0.0, 1.0)) if varied else 0.0
     share = plain + power * (float(rest.mean()) - float(np.mean(w * f)))
     residual = y - power * f
     variance = float(np.mean((w * (residual - np.mean(w * residual))) ** 2)) / len(y)
@@ -104,13 +109,6 @@ def true_rate(flagged: int, rows: int, *, sensitivity: tuple[int, int], specific
 def labels_for_width(found: RateEstimate, labels: int, width: float) -> int:
     """Return about how many labels an interval of this width takes, in place of those that gave the estimate."""
     return math.ceil(labels * ((found.corrected.high - found.corrected.low) / width) ** 2)
-
-
-def _tuned_power(label: FloatArray, score: FloatArray, scores: FloatArray, others: int) -> float:
-    variance = float(np.var(scores, ddof=1))
-    if variance == 0.0:
-        return 0.0
-    return float(np.clip(np.mean(label * score) / ((1.0 + len(label) / others) * variance), 0.0, 1.0))
 
 
 def choose_threshold(
