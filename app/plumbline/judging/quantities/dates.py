@@ -9,6 +9,7 @@ from plumbline.judging.quantities.numerals import HOURS, han_value
 
 _MONTHS = "january february march april may june july august september october november december"
 _MONTH_BY_NAME = {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
+_MONTHS_CUT = tuple(name[:3] for name in _MONTH_BY_NAME)
 _MONTH_BY_NAME |= {name[:3]: number for name, number in list(_MONTH_BY_NAME.items())} | {"sept": 9}
 _MONTH = rf"(?P<month>{'|'.join(sorted(_MONTH_BY_NAME, key=len, reverse=True))})\b\.?"
 _DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
@@ -19,28 +20,30 @@ _SHORT_YEAR = r"(?:['’](?P<short>\d\d)(?![\ds])|(?P<short2>\d\d)(?= ?(?:$|[.,;
 _HAN_YEAR = r"(?<!\d)(?P<year>[12]\d{3}|[〇零一二三四五六七八九]{4}) ?年"
 _HAN_MONTH = rf"(?P<month>1[0-2]|0?[1-9]|{_HAN}{{1,2}}) ?月"
 _HAN_DAY = rf"(?P<day>[0-3]?\d|{_HAN}{{1,3}}) ?[日号]"
-# A pattern is tried where the text has one of its marks; without marks, where it has the name of a month.
+_JOINED, _NAMED = "joined", "named"
+# A pattern is tried where the text has one of these, an apostrophe, or numbers that a mark joins.
 _DATE = tuple(
     (marks, re.compile(pattern))
     for marks, pattern in (
-        ("", rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH},?[ -]{_SHORT_YEAR}"),
-        ("", rf"\b{_MONTH} {_DAY},? {_SHORT_YEAR}"),
-        ("'’", rf"\b{_MONTH},? ['’](?P<short>\d\d)(?![\ds])"),
-        ("", rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?"),
-        ("", rf"\b{_MONTH} {_DAY}(?![\d:]|,\d{{3}})(?:,? {_YEAR})?"),
-        (("last day of",), rf"\blast day of {_MONTH}(?:,? (?:of )?{_YEAR})?"),
-        ("", rf"\b{_MONTH},? (?:of )?{_YEAR}"),
-        ("-/.", rf"(?<!\d){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?!\d)"),
+        (_NAMED, rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH},?[ -]{_SHORT_YEAR}"),
+        (_NAMED, rf"\b{_MONTH} {_DAY},? {_SHORT_YEAR}"),
+        ("'", rf"\b{_MONTH},? ['’](?P<short>\d\d)(?![\ds])"),
+        (_NAMED, rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?"),
+        (_NAMED, rf"\b{_MONTH} {_DAY}(?![\d:]|,\d{{3}})(?:,? {_YEAR})?"),
+        ("last day of", rf"\blast day of {_MONTH}(?:,? (?:of )?{_YEAR})?"),
+        (_NAMED, rf"\b{_MONTH},? (?:of )?{_YEAR}"),
+        (_JOINED, rf"(?<!\d){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?!\d)"),
         ("月", rf"(?:{_HAN_YEAR} ?)?{_HAN_MONTH}份?的?最后一[天日]"),
         ("月", rf"{_HAN_YEAR} ?{_HAN_MONTH}(?: ?{_HAN_DAY})?"),
         ("月", rf"(?<!\d){_HAN_MONTH} ?{_HAN_DAY}"),
         ("年", rf"{_HAN_YEAR}(?!代)"),
-        ("'’", r"(?<![\w'’])['’](?P<short>\d\d)(?![\w'’])"),
+        ("'", r"(?<![\w'’])['’](?P<short>\d\d)(?![\w'’])"),
         ("月", r"(?<![\d个十])(?P<month>1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![\d球亮饼光])"),
     )
 )
 # Either order: the day before the month or after it.
 _NUMERIC = re.compile(r"(?<![\d/.])(?P<first>[0-3]?\d)[/.](?P<second>[0-3]?\d)[/.](?P<year>[12]\d{3}|\d{2})(?![\d/])")
+_JOIN = re.compile(r"[-/.](?<=\d[-/.])\d")
 _MONTH_ALONE = re.compile(
     rf"\b(?P<lead>in|of|on|since|until|by|last|this|next|early|mid|late|from|to|during)[ -]{_MONTH}"
 )
@@ -95,15 +98,19 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
     A month without day or year counts where it is "led" by a word such as "in", or "anywhere".
     """
     dates: list[Date] = []
-    has_month = _MONTH_ANYWHERE.search(text) is not None
-    for marks, pattern in _DATE:
-        if not (any(mark in text for mark in marks) if marks else has_month):
+    has_month = any(name in text for name in _MONTHS_CUT) and _MONTH_ANYWHERE.search(text) is not None
+    marks = {mark for mark in ("'", "月", "年", "last day of") if mark in text}
+    marks |= {
+        mark for mark, is_there in ((_NAMED, has_month), (_JOINED, _JOIN.search(text)), ("'", "’" in text)) if is_there
+    }
+    for mark, pattern in _DATE if marks else ():
+        if mark not in marks:
             continue
         found = [date for match in pattern.finditer(text) for date in _read(match)]
         dates += found
         text = blanked(text, list(dict.fromkeys((date.start, date.end) for date in found)))
     spans = []
-    for match in _NUMERIC.finditer(text):
+    for match in _NUMERIC.finditer(text) if _JOINED in marks else ():
         year = match["year"]
         years = (int(year),) if len(year) == 4 else _centuries(year)  # noqa: PLR2004
         first, second = int(match["first"]), int(match["second"])

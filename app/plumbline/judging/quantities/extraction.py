@@ -41,6 +41,7 @@ _DIGITS = re.compile(
     # The 千 of 千克 belongs to the unit.
     rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米瓦])(?:{_SCALE})(?![a-z]))?"
 )
+_GAP = re.compile("[ ,'’]")
 # 2,413 in German and Spanish.
 _DOTTED = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 # Tokenised news writes "31. 8 million".
@@ -53,20 +54,19 @@ _HAN_SHARE = re.compile(
 )
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
 _SHORT_RANGE = re.compile(r"(?<!\d)(?P<century>[12]\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
-_ABOUT = re.compile(
-    r"(?:about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~"
-    r"|≈|estimated|as many as"
-    r"|as much as|[近约]|大约|大概|将近|接近|高达|多达|估计)[ ]?(?:an? |the |us)?[$€£¥]?\Z"
+_ABOUT_WORDS = (
+    r"about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~|≈|estimated|as many as"
+    "|as much as|[近约]|大约|大概|将近|接近|高达|多达|估计"
 )
-_OVER = re.compile(
-    r"(?:over|more than|at least|greater than|above|exceed(?:s|ed|ing)?|超过|逾|至少|突破)[ ]?(?:an? |us)?[$€£¥]?\Z"
-)
-_UNDER = re.compile(
-    r"(?:under|less than|fewer than|up to|at most|below|not more than|不到|不足|至多|低于"
-    r"|少于)[ ]?(?:an? |us)?[$€£¥]?\Z"
-)
+_OVER_WORDS = "over|more than|at least|greater than|above|exceed(?:s|ed|ing)?|超过|逾|至少|突破"
+_UNDER_WORDS = "under|less than|fewer than|up to|at most|below|not more than|不到|不足|至多|低于|少于"
+_ABOUT = re.compile(rf"(?:{_ABOUT_WORDS})[ ]?(?:an? |the |us)?[$€£¥]?\Z")
+_OVER = re.compile(rf"(?:{_OVER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
+_UNDER = re.compile(rf"(?:{_UNDER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
+_HEDGED = re.compile(f"{_ABOUT_WORDS}|{_OVER_WORDS}|{_UNDER_WORDS}")
 _ABOUT_AFTER = re.compile(r" ?(?:or so\b|左右|上下)")
 _OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")
+_HEDGED_AFTER = re.compile(rf"{_ABOUT_AFTER.pattern}|{_OVER_AFTER.pattern}")
 _HEDGE_REACH_CHARACTERS = 20
 _APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|(?<!\bm)(?<!km)[¹²³⁰⁴-⁹]{1,4}")
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
@@ -97,8 +97,12 @@ _NUMBER_WORDS = {f"{word}s": value for word, value in MULTIPLES.items()} | MULTI
 
 def stated_in_claim(text: str) -> Stated:
     """Return the quantities of a claim that need evidence; "one", "first" and numbers inside names are skipped."""
-    text = _LIST_MARK.sub("", prepared(_APPARATUS.sub(" ", text)))
-    text = written = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
+    if not text.isascii() or any(mark in text for mark in ("[", "(", "//", "www.")):
+        text = _APPARATUS.sub(" ", text)
+    text = _LIST_MARK.sub("", prepared(text))
+    if not text.isascii() or "-" in text or "/" in text:
+        text = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
+    written = text
     dates, text = find_dates(text)
     times = list(find_times(text))
     text = blanked(text, _spans(times))
@@ -185,7 +189,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             continue
         number, mark = match["number"], match["suffix"] or ""
         suffix = mark.strip(" -")
-        compact = re.sub("[ ,'’]", "", number)
+        compact = number if number.isdigit() else _GAP.sub("", number)
         value, step = float(compact), 10.0 ** -len(compact.partition(".")[2])
         others: tuple[float, ...] = ()
         before = UNIT_BEFORE.search(text[max(0, start - 5) : start])
@@ -201,7 +205,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             others = (value,) if suffix in UNIT_BY_NAME or not in_claim else ()
             value, step = value * _SCALES[suffix], step * _SCALES[suffix]
         else:
-            others = _other_readings(number, in_claim=in_claim)
+            others = () if number.isdigit() else _other_readings(number, in_claim=in_claim)
         is_decade = suffix == "s" or text.startswith("年代", end)
         after = UNIT_AFTER.match(text, end) if not (is_decade or suffix in ("st", "nd", "rd", "th")) else None
         if after:
@@ -330,6 +334,8 @@ def _is_in_name(text: str, start: int, end: int) -> bool:
 
 def _hedge(text: str, start: int, end: int) -> Hedge:
     before = text[max(0, start - _HEDGE_REACH_CHARACTERS) : start]
+    if not (_HEDGED.search(before) or _HEDGED_AFTER.match(text, end)):
+        return ""
     if _ABOUT.search(before) or _ABOUT_AFTER.match(text, end):
         return "about"
     if _OVER.search(before) or _OVER_AFTER.match(text, end):

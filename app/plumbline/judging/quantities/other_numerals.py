@@ -81,7 +81,8 @@ _OF_PASSAGES = {word: value for values in _VALUES.values() for word, value in va
 def names_other_numeral(text: str) -> bool:
     """Return True if a text in folded case may have such a numeral."""
     words = _WORD.findall(text)
-    if not _EVERY.isdisjoint(words) or any("-" in word and not _EVERY.isdisjoint(word.split("-")) for word in words):
+    parts = [part for word in words if "-" in word for part in word.split("-")] if "-" in text else ()
+    if not (_EVERY.isdisjoint(words) and _EVERY.isdisjoint(parts)):
         return True
     return not text.isascii() and (
         any(word.removeprefix("و") in _EVERY for word in words) or _KOREAN.search(text) is not None
@@ -90,6 +91,8 @@ def names_other_numeral(text: str) -> bool:
 
 def find_stated(text: str) -> Iterator[Numeral]:
     """Yield the numerals of a claim; none of a claim that has English words, nor of a word that may be no numeral."""
+    if not names_other_numeral(text):
+        return
     words = frozenset(_WORD.findall(text))
     languages = _languages(words)
     if not languages and not _ENGLISH.isdisjoint(words):

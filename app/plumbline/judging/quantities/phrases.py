@@ -37,9 +37,11 @@ _SHARE_STEP = 5.0
 
 def find_phrases(text: str, *, in_claim: bool) -> Iterator[Quantity]:
     """Yield the amounts of a casefolded text that phrases name; those of a claim may be blanked out after that."""
-    is_ascii = text.isascii()
+    present = {word for word in (_ASCII_WORDS if text.isascii() else _WORDS) if word in text}
+    if not present:
+        return
     for words, pattern, read in _ALWAYS if in_claim else _ALWAYS + _IN_PASSAGES:
-        if (words[0].isascii() or not is_ascii) and any(word in text for word in words):
+        if not present.isdisjoint(words):
             for match in pattern.finditer(text):
                 if (found := read(match)) is not None:
                     yield replace(found, start=match.start(), end=match.end())
@@ -119,7 +121,7 @@ _ALWAYS: tuple[_Rule, ...] = tuple(
         ),
         (("分之",), rf"(?P<divisor>[千万])分之(?P<count>\d{{1,4}}(?:\.\d{{1,3}})?|{_HAN})", _thousandths),
         (
-            (" of ",),
+            ("third", "quarter", "fourth", "fifth", "sixth", "eighth", "tenth"),
             r"\b(?P<count>one|two|three|four|five|a)[ -](?P<part>thirds?|quarters?|fourths?|fifths?|sixths?|eighths?"
             r"|tenths?)(?= of\b)(?! of an? (?:hour|century|season|year|game|match|mile))",
             lambda match: Quantity(100 * english_part(match["count"], match["part"]), PERCENT, _SHARE_STEP),
@@ -157,7 +159,13 @@ _IN_PASSAGES: tuple[_Rule, ...] = tuple(
             r"((?<![\d.])\d{1,2}(?:\.\d{1,2})?) ?% ?(?:off|discount|reduction|的?优惠|的?折扣)",
             lambda match: Quantity(100 - float(match[1]), PERCENT, 1.0),
         ),
-        ((" ",), rf"\b(?:an?|one) {_LASTING}\b", lambda match: Quantity(1.0, UNIT_BY_NAME[match["unit"]], 1.0)),
+        (
+            ("a ", "an ", "one "),
+            rf"\b(?:an?|one) {_LASTING}\b",
+            lambda match: Quantity(1.0, UNIT_BY_NAME[match["unit"]], 1.0),
+        ),
         (("ties",), rf"\b({'|'.join(DECADES)})\b", lambda match: Quantity(float(DECADES[match[1]]), None, 10.0)),
     )
 )
+_WORDS = frozenset(word for words, _, _ in _ALWAYS + _IN_PASSAGES for word in words)
+_ASCII_WORDS = frozenset(filter(str.isascii, _WORDS))

@@ -231,6 +231,8 @@ def asks(text: str, stems: Container[str], known: Container[str]) -> bool:
     No question in form only ("Did you know that ...?"), and none with numbers. One that speaks of the user or the
     assistant may have a few words of its own: "Want me to draft the email?".
     """
+    if "?" not in text and "？" not in text:
+        return False
     folded = text.lower().translate(_EMPHASIS).rstrip(' "”)')
     if folded[-1:] not in ("?", "？") or len(folded) > _MAX_LEAD_CHARACTERS or _RHETORICAL.search(folded):
         return False

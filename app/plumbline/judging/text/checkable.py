@@ -97,8 +97,9 @@ def _is_label(sentence: Sentence, stems: Container[str], known: Container[str], 
 
 def _is_terse(text: str, stems: Container[str], known: Container[str]) -> bool:
     """Return True for a line such as "Requirements:", with hardly a word that question and contexts do not have."""
-    new = count_new(text.lower(), stems, known)
-    return text.rstrip(" *_")[-1:] in (":", "：") and new <= (len(content_words(text)) <= _TERSE_WORDS)
+    if text.rstrip(" *_")[-1:] not in (":", "："):
+        return False
+    return count_new(text.lower(), stems, known) <= (len(content_words(text)) <= _TERSE_WORDS)
 
 
 # A sentence longer than this asserts something besides its "I do not know".

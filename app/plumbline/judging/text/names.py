@@ -15,6 +15,7 @@ _CAPITALISED = re.compile(rf"(?<![^\W_]){_CAPITAL}\w*(?:['’][A-Za-z]+)?")
 _NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) ({_CAPITAL}\w{{1,40}})")
 # Identifiers of programs are names, wherever they stand: load_table, --prune, maxWorkers.
 _IDENTIFIER = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{1,60}|[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,20}[A-Z]\w{1,60})")
+_INNER_CAPITAL = re.compile(r"[A-Z](?<=[a-z][A-Z])")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 # Units behind a number: "900 MPa".
 _UNIT = re.compile(r"\d\s?(?P<unit>[kMGT]?(?:Pa|Hz|Wh|VA|W|V|A|J|N|B|bps|eV|bar)|Nm|Ah|Mbit|Gbit)\b")
@@ -68,13 +69,16 @@ class KnownNames:
         unknown = [
             name for name in found if len(name) >= _SHORTEST_NAME and name not in units and not self._is_known(name)
         ]
-        unknown += [match.group() for match in _IDENTIFIER.finditer(text) if not self._has_parts(match.group())]
+        if "_" in text or "--" in text or _INNER_CAPITAL.search(text):
+            unknown += [match.group() for match in _IDENTIFIER.finditer(text) if not self._has_parts(match.group())]
         if not unknown:
             return ()
         spelt_out = self._spelt_out(text)
         return tuple(name for name in unknown if name not in spelt_out)
 
     def _is_known(self, name: str) -> bool:
+        if name.lower() in self._words and name[1:].islower() and name.isascii() and name.isalpha():
+            return True
         parts = split_words(name).every
         if all(part in self._words for part in parts) or parts[0] in _NO_NAMES or not has_content(name):
             return True

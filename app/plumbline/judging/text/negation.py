@@ -135,6 +135,12 @@ def differs(claim: str, evidence: str) -> bool:
     return _differs_zh(said, given) if language == "zh" else _differs_en(said, given)
 
 
+def negates(text: str) -> bool:
+    """Return False if a text has no plain negation in either language, so that it `differs` from none without one."""
+    folded = to_simplified(text.casefold())
+    return _NO_EN.search(folded) is not None or (not folded.isascii() and _NO_ZH.search(folded) is not None)
+
+
 def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
     """Return True if a clause has the words of known ones, one of the two a negation more, and none agrees; linear."""
     by_words: dict[frozenset[str], list[tuple[int, bool]]] = {}

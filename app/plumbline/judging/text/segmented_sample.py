@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from plumbline.ground.concurrency import within_deadline
@@ -117,10 +117,12 @@ class ContextIndex:
 
     def _candidates(self, words: frozenset[str]) -> dict[int, int]:
         """Count the words shared with each candidate row; exact for every row returned."""
+        known = [word for word in words if word in self._postings]
+        if sum(len(self._postings[word]) for word in known) <= _MAX_POSTINGS_READ:
+            return Counter(chain.from_iterable(map(self._postings.__getitem__, known)))
         shared: Counter[int] = Counter()
         read = 0
-        known = sorted((word for word in words if word in self._postings), key=lambda w: (len(self._postings[w]), w))
-        for word in known:
+        for word in sorted(known, key=lambda word: (len(self._postings[word]), word)):
             postings = self._postings[word]
             if read and read + len(postings) > _MAX_POSTINGS_READ:
                 return {row: len(words & self._distinct[row]) for row, _ in shared.most_common(_MAX_CANDIDATES)}

@@ -7,8 +7,8 @@ import math
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import pairwise
+from functools import cache, cached_property
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -137,7 +137,8 @@ class _Passages:
         self.names = KnownNames(self.vocabulary.union(split_words(question).every), [question, *sample.source.contexts])
         self.quantities = ContextQuantities(sample.source.contexts, sample.context_sentences)
         self._facts = ExactFacts(index.structured)
-        self._clauses_by_text: dict[str, list[negation.Clause]] = {}
+        self._negates = cache(negation.negates)
+        self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))
 
     @cached_property
     def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
@@ -155,18 +156,23 @@ class _Passages:
         measures: Mapping[str, float],
         covered: Cover,
         *,
+        content: Sequence[str] | None = None,
         names: tuple[str, ...] = (),
         copied: float = 0.0,
     ) -> LexicalFeatures:
-        """Return the features of a sentence: its measures of wording, and those that any language has."""
+        """Return the features of a sentence: its measures of wording, and those that any language has.
+
+        `content`: its words of content, where they are known.
+        """
         rows = tuple(self.rows[number] for number in covered.rows)
         numbers = (*self.quantities.find_missing(text), *self._facts.find_misplaced(text))
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
         best = [passage for passage in best if len(passage) <= _LONGEST_COMPARED]
-        negates = bool(best) and all(negation.differs(text, passage) for passage in best)
+        negates = bool(best) and (self._negates(text) or all(map(self._negates, best)))
+        negates = negates and all(negation.differs(text, passage) for passage in best)
         counted = {
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
-            "negation": float(negates or self._is_denied(text, best)),
+            "negation": float(negates or self._is_denied(text, content, best)),
             "roles": float(are_swapped(text, best)),
         }
         is_known_amount = not numbers and self.quantities.holds_amount(text)
@@ -175,21 +181,21 @@ class _Passages:
         )
 
     @cached_property
-    def _denying(self) -> list[int]:
-        denying = (number for number, text in enumerate(self.texts) if negation.may_deny(text))
-        return [number for number in denying if len(self.texts[number]) <= _LONGEST_COMPARED][:_MAX_DENYING]
+    def _denying(self) -> list[tuple[str, frozenset[str]]]:
+        """Return the passages that may deny a sentence, with the stems of their words."""
+        denying = ((text, words) for text, words in zip(self.texts, self.words, strict=True) if negation.may_deny(text))
+        short = (each for each in denying if len(each[0]) <= _LONGEST_COMPARED)
+        return [
+            (text, frozenset(word[:_STEM] for word in words.content)) for text, words in islice(short, _MAX_DENYING)
+        ]
 
-    def _is_denied(self, text: str, best: list[str]) -> bool:
+    def _is_denied(self, text: str, content: Sequence[str] | None, best: list[str]) -> bool:
         if len(text) > _LONGEST_COMPARED:
             return False
         near = best
         if not negation.may_deny(text):
-            words = {word[:_STEM] for word in split_words(text).content} if self._denying else set()
-            near = [
-                self.texts[number]
-                for number in self._denying
-                if len(words.intersection(word[:_STEM] for word in self.words[number].content)) >= negation.FEWEST_WORDS
-            ]
+            words = {word[:_STEM] for word in content or split_words(text).content} if self._denying else set()
+            near = [other for other, stems in self._denying if len(words & stems) >= negation.FEWEST_WORDS]
         if not near:
             return False
         claim = list(negation.split_clauses(text))
@@ -198,22 +204,20 @@ class _Passages:
         agreeing = [text for text in self.texts[:_MAX_AGREEING] if len(text) <= _LONGEST_COMPARED]
         return negation.is_denied(claim, self._clauses([*near, *agreeing]))
 
-    def _clauses(self, texts: Sequence[str]) -> list[negation.Clause]:
-        for text in texts:
-            if text not in self._clauses_by_text:
-                self._clauses_by_text[text] = list(negation.split_clauses(text))
-        return [clause for text in texts for clause in self._clauses_by_text[text]]
+    def _clauses(self, texts: Iterable[str]) -> list[negation.Clause]:
+        return [clause for text in texts for clause in self._split_clauses(text)]
 
 
 def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
     written = [split_words(text) for text in texts]
-    known_words = KnownWords([known.every for known in passages.words], passages.vocabulary)
-    words = [_reworded(spoken, known_words) for spoken in written]
+    synonyms = KnownWords([known.every for known in passages.words], passages.vocabulary)
+    words = [_reworded(spoken, synonyms) for spoken in written]
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
     copies = _copied_runs(written, passages.words)
-    for text, spoken, runs, copied in within_deadline(zip(texts, words, covers, copies, strict=True)):
+    by_sentence = zip(texts, written, words, covers, copies, strict=True)
+    for text, own, spoken, runs, copied in within_deadline(by_sentence):
         covered = runs
         if len(spoken.every) == 1 and len(spoken.every[0]) <= 1:
             # One word of one character has no run of four: the passages that have it.
@@ -225,7 +229,7 @@ def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
             "unknown_names": float(min(_MAX_NAMES, len(names))),
         }
-        found.append(passages.features(text, measures, covered, names=names, copied=copied))
+        found.append(passages.features(text, measures, covered, content=own.content, names=names, copied=copied))
     return found
 
 
