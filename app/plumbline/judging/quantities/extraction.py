@@ -37,7 +37,7 @@ _SCALES = {
 } | {name: float(value) for name, value in HAN_SCALE_VALUES.items() if name not in "十拾"}  # fmt: skip
 _SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
 _DIGITS = re.compile(
-    r"(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[ '’]\d{3})+(?!\d)|\d+(?:\.\d+)?)"
+    r"(?=\d)(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[ '’]\d{3})+(?!\d)|\d+(?:\.\d+)?)"
     # The 千 of 千克 belongs to the unit.
     rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米瓦])(?:{_SCALE})(?![a-z]))?"
 )

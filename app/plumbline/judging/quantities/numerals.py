@@ -31,8 +31,10 @@ MULTIPLES = {
 DECADES = {"twenties": 1920, "thirties": 1930, "forties": 1940, "fifties": 1950, "sixties": 1960, "seventies": 1970}
 DECADES |= {"eighties": 1980, "nineties": 1990}
 _CARDINAL = "|".join(sorted([*_ONES, *_TENS, *_SCALES], key=len, reverse=True))
+# Most words begin otherwise, and are passed over at once.
+_FIRST_LETTERS = "".join(sorted({"a", *(word[0] for word in (*_ONES, *_TENS, *_SCALES))}))
 ENGLISH_NUMERAL = re.compile(
-    rf"\b(?:an?[ -](?=hundred|thousand|million|billion|trillion))?(?:{_CARDINAL})\b"
+    rf"\b(?=[{_FIRST_LETTERS}])(?:an?[ -](?=hundred|thousand|million|billion|trillion))?(?:{_CARDINAL})\b"
     rf"(?:(?:(?:(?<=hundred)|(?<=thousand)|(?<=million)|(?<=billion))(?: and |, )|[ -])(?:{_CARDINAL})\b){{0,12}}"
     rf"(?:[ -](?P<ordinal>{'|'.join(ORDINALS)})\b)?"
 )

@@ -15,6 +15,7 @@ _AMBIGUOUS, _IN_ANY_PASSAGE, _COUNTS_ALONE = (
     frozenset(_DATA[name].split()) for name in ("ambiguous", "in_any_passage", "counts")
 )
 _WORD = re.compile(r"[^\W\d_]{2,24}(?:-[^\W\d_]{2,24}){0,3}")
+_ASCII_WORD = re.compile(r"[a-zA-Z]{2,24}(?:-[a-zA-Z]{2,24}){0,3}")
 _ENGLISH = frozenset({"the", "of", "and", "was", "were", "with"})
 _JOIN = re.compile(r" (?:(?:y|e|et) )?و?|-(?:et-)?")
 # "Drei Viertel", "tres millones": not that number.
@@ -80,7 +81,7 @@ _OF_PASSAGES = {word: value for values in _VALUES.values() for word, value in va
 
 def names_other_numeral(text: str) -> bool:
     """Return True if a text in folded case may have such a numeral."""
-    words = _WORD.findall(text)
+    words = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
     parts = [part for word in words if "-" in word for part in word.split("-")] if "-" in text else ()
     if not (_EVERY.isdisjoint(words) and _EVERY.isdisjoint(parts)):
         return True

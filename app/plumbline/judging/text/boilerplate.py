@@ -306,9 +306,9 @@ def _start_of_closer(text: str, start: int, stems: Container[str]) -> int | None
 
 
 def _is_filler(clause: str, stems: Container[str], words: Container[str] = _FILLER) -> bool:
-    tokens = _TOKEN.findall(clause)
-    if any(_new_of(token, stems, (), words) for token in tokens):
+    if any(_new_of(match.group(), stems, (), words) for match in _TOKEN.finditer(clause)):
         return False
+    tokens = _TOKEN.findall(clause)
     is_about_question = any(token not in words and not _HAN.match(token) for token in tokens)
     return not (is_about_question and _ASSERTING.intersection(tokens))
 

@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters, to_simplified
 
-# Of a clause its words, the number of its plain negations, and if it has any negative turn besides.
-Clause = tuple[frozenset[str], int, bool]
 # What plainly negates, once what only looks like it is taken out.
 _NO_EN = re.compile(
     r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|failed to|fails to|fail to|unable to)\b|n['’]t\b"
@@ -104,6 +104,21 @@ _TURNING_ZH = re.compile(
 )
 
 
+@dataclass(frozen=True)
+class Clause:
+    """A clause by its words and the number of its plain negations; `rest` is its text without them."""
+
+    words: frozenset[str]
+    negations: int
+    rest: str
+    is_chinese: bool
+
+    @cached_property
+    def is_negative(self) -> bool:
+        """Return True if it has a negative turn besides."""
+        return (_NEGATIVE_ZH if self.is_chinese else _NEGATIVE_EN).search(self.rest) is not None
+
+
 def is_turned(quote: str, passage: str) -> bool:
     """Return True if two almost equal texts differ in a negation or in a word that reverses the sense, as "rose"."""
     return _turns(quote) != _turns(passage)
@@ -143,14 +158,15 @@ def negates(text: str) -> bool:
 
 def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
     """Return True if a clause has the words of known ones, one of the two a negation more, and none agrees; linear."""
-    by_words: dict[frozenset[str], list[tuple[int, bool]]] = {}
-    for words, negations, is_negative in known:
-        by_words.setdefault(words, []).append((negations, is_negative))
-    for words, negations, is_negative in claim:
-        alike = by_words.get(words, [])
-        if all((negations + other) % 2 for other, _ in alike) and any(
-            abs(negations - other) == 1 and not (other_negative if negations > other else is_negative)
-            for other, other_negative in set(alike)
+    by_words: dict[frozenset[str], list[Clause]] = {}
+    for other in known:
+        by_words.setdefault(other.words, []).append(other)
+    for clause in claim:
+        alike = by_words.get(clause.words, [])
+        if all((clause.negations + other.negations) % 2 for other in alike) and any(
+            abs(clause.negations - other.negations) == 1
+            and not (other if clause.negations > other.negations else clause).is_negative
+            for other in alike
         ):
             return True
     return False
@@ -164,9 +180,7 @@ def may_deny(text: str) -> bool:
 def split_clauses(text: str) -> Iterator[Clause]:
     """Yield the clauses of some length."""
     is_zh = detect_language(text) == "zh"
-    no, no_negation, negative = (
-        (_NO_ZH, _NO_NEGATION_ZH, _NEGATIVE_ZH) if is_zh else (_NO_EN, _NO_NEGATION_EN, _NEGATIVE_EN)
-    )
+    no, no_negation = (_NO_ZH, _NO_NEGATION_ZH) if is_zh else (_NO_EN, _NO_NEGATION_EN)
     for clause in _CLAUSES.split(to_simplified(text.casefold())):
         plain = no_negation.sub(" ", clause)
         parts = no.split(plain)
@@ -178,7 +192,7 @@ def split_clauses(text: str) -> Iterator[Clause]:
             words = frozenset(map(_stem, said))
         # What is denied stands behind the negation.
         if len(words) >= (_FEWEST_HAN if is_zh else FEWEST_WORDS) and (is_zh or has_content(parts[-1])):
-            yield words, len(parts) - 1, negative.search(" ".join(parts) if len(parts) > 1 else clause) is not None
+            yield Clause(words, len(parts) - 1, " ".join(parts) if len(parts) > 1 else clause, is_zh)
 
 
 def is_unexplained(claim: str, evidence: str) -> bool:

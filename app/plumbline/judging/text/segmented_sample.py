@@ -162,6 +162,7 @@ _NOISE = re.compile(
     rf"|{CITATION_MARK}|(?<=[.。,，;；!?！？”\"）)])[¹²³⁰⁴-⁹]{{1,4}}"
 )
 _MAY_BE_NUMBERED = re.compile(r"\d(?:(?<=[a-z#.] \d)|(?<=#\d)|(?<=[料档段落源]\d)|(?<=[料档段落源] \d))", re.IGNORECASE)
+_SOURCE_NOUNS = ("doc", "passage", "context", "source", "excerpt", "snippet", "chunk", "reference")
 # "Document 2" is a place, and no number of the text.
 _NUMBERED_SOURCE = re.compile(
     r"\b(documents?|docs?|passages?|contexts?|sources?|excerpts?|snippets?|chunks?|references?)\s(?:no\.?\s|#|number\s)?\d{1,2}"
@@ -206,9 +207,13 @@ def _plain(text: str, sentence: Sentence) -> str:
     plain = text[at:].strip()
     if _MAY_BE_MARKED.search(plain):
         plain = _NOISE.sub(" ", _LINK.sub(r"\1", _CHECKBOX.sub("", plain, count=1))).strip()
-    if _MAY_BE_NUMBERED.search(plain):
+    if _MAY_BE_NUMBERED.search(plain) and (not plain.isascii() or _names_source(plain.lower())):
         plain = _NUMBERED_SOURCE.sub(r"\1", plain)
     return plain if has_word(plain, 0, len(plain)) else text
+
+
+def _names_source(text: str) -> bool:
+    return any(noun in text for noun in _SOURCE_NOUNS)
 
 
 def _without_declining(text: str) -> str:
