@@ -3,7 +3,6 @@
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
 from importlib.resources import files
 
@@ -31,7 +30,7 @@ for _form in _GROUP_BY_FORM:
 class KnownWords:
     """Words of the contexts' passages, of each and of all (`vocabulary`)."""
 
-    def __init__(self, passages: Sequence[Sequence[str]], vocabulary: AbstractSet[str]) -> None:
+    def __init__(self, passages: Sequence[Sequence[str]], vocabulary: frozenset[str]) -> None:
         self._passages = passages
         self._vocabulary = vocabulary
         # By the first form of a group, for all sentences of an answer.
