@@ -14,7 +14,8 @@ import json
 import os
 import statistics
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ import numpy as np
 from fastapi import FastAPI
 from pydantic import BaseModel
 
+from benchmarks.service_process import cpu_seconds_of
 from plumbline.ground.settings import Settings
 from plumbline.main import create_app
 from plumbline.retrieval.conventions import build_conventions
@@ -117,10 +119,12 @@ class DefaultBody(BaseModel):
     run: dict[str, dict[str, float]]
 
 
-def http_paths(qrels: Grades, run: Scores) -> tuple[Callable[[], None], Callable[[], None], int]:
+@contextmanager
+def http_paths(qrels: Grades, run: Scores) -> Iterator[tuple[Callable[[], None], Callable[[], None], int]]:
     """The same run through our endpoint and through FastAPI's default path; and the bytes of our body.
 
-    Both through an ASGI transport: what is compared is the server's work, not sockets.
+    Both through an ASGI transport: what is compared is the server's work, not sockets. A first request is behind each:
+    ours starts the process that forks for large bodies.
     """
     plain = FastAPI()
 
@@ -134,30 +138,31 @@ def http_paths(qrels: Grades, run: Scores) -> tuple[Callable[[], None], Callable
         {"qrels": qrels, "runs": [{"name": "run", "results": run}], "measures": measures, "resamples": 0}
     )
     default_body = msgspec.json.encode({"qrels": qrels, "run": run})
-    return (
-        lambda: asyncio.run(post(service, "/v1/retrieval/evaluations", own_body)),
-        lambda: asyncio.run(post(plain, "/default", default_body)),
-        len(own_body),
-    )
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+        for app in (service, plain):
+            runner.run(stack.enter_async_context(app.router.lifespan_context(app)))
+        ways = [
+            lambda: runner.run(post(service, "/v1/retrieval/evaluations", own_body)),
+            lambda: runner.run(post(plain, "/default", default_body)),
+        ]
+        for way in ways:
+            way()
+        yield ways[0], ways[1], len(own_body)
+        runner.run(stack.aclose())
 
 
 async def post(app: FastAPI, path: str, body: bytes) -> None:
-    transport = httpx2.ASGITransport(app=app)
-    async with app.router.lifespan_context(app), httpx2.AsyncClient(transport=transport, base_url=ORIGIN) as client:
+    async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url=ORIGIN) as client:
         response = await client.post(path, content=body, headers={"content-type": "application/json"})
         assert response.status_code == 200, response.text[:300]
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
     gc.collect()
-    started = _cpu_seconds()
+    started = cpu_seconds_of(os.getpid())
     work()
-    return _cpu_seconds() - started
-
-
-def _cpu_seconds() -> float:
-    """CPU seconds of this process and of those that it started and that have ended."""
-    return sum(os.times()[:4])
+    return cpu_seconds_of(os.getpid()) - started
 
 
 def race(ways: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
@@ -214,9 +219,9 @@ def main() -> None:
         ratios["text, pytrec_eval"] = measured["pytrec_eval"] / measured["ours"]
 
     if "http" not in skipped:
-        own, default, size = http_paths(qrels, run)
-        sizes["body_mb"] = round(size / 1e6)
-        measured = race({"ours": own, "FastAPI default": default}, options.rounds)
+        with http_paths(qrels, run) as (own, default, size):
+            sizes["body_mb"] = round(size / 1e6)
+            measured = race({"ours": own, "FastAPI default": default}, options.rounds)
         seconds |= {f"http: {name}": value for name, value in measured.items()}
         ratios["http, FastAPI default"] = measured["FastAPI default"] / measured["ours"]
 

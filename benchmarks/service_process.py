@@ -85,7 +85,7 @@ def running_service(knobs: Mapping[str, str], *, needs_model: bool = True) -> It
 
 def cpu_seconds_of(pid: int) -> float:
     """What a process and all that it started have used so far, in steps of a clock tick."""
-    return (_ticks(pid, with_ended=True) + sum(_ticks(each) for each in _tree(pid)[1:])) / _TICKS_A_SECOND
+    return sum(map(_ticks, _tree(pid))) / _TICKS_A_SECOND
 
 
 def waited_for_core() -> float:
@@ -139,13 +139,14 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
-def _ticks(pid: int, *, with_ended: bool = False) -> int:
+def _ticks(pid: int) -> int:
+    """Of a process, and of those that it started and that have ended."""
     try:
         # After the name, which may hold anything: proc(5) numbers utime, stime, cutime, cstime from 14.
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0
-    return sum(map(int, fields[11 : 15 if with_ended else 13]))
+    return sum(map(int, fields[11:15]))
 
 
 def _memory_kib(pid: int) -> int:

@@ -5,11 +5,12 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from plumbline.ground.child_process import ChildProcesses
 from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
@@ -77,6 +78,7 @@ class Service:
     scorer: Scorer
     batch_slots: asyncio.Semaphore
     encoder: SentenceEncoder
+    children: ChildProcesses
 
 
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
@@ -172,7 +174,8 @@ def build(
     )
     scorer = Scorer(cascade, executor, on_call=on_call, observer=observer, calibrations=plan.calibrations)
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
-    return Service(cascade, scorer, slots, encoder)
+    # ended before the threads, which wait for them
+    return Service(cascade, scorer, slots, encoder, stack.enter_context(closing(ChildProcesses())))
 
 
 def _llm_tier(

@@ -53,6 +53,18 @@ async def test_a_bad_value_is_named_with_its_query_and_document(client: httpx2.A
     assert "/qrels/q13/d7: Expected `int`, got `str`" in read_problem(response, 422).detail
 
 
+@pytest.mark.parametrize("path", ["evaluations", "comparisons"])
+@pytest.mark.parametrize("query", ["q1", "not judged"])
+async def test_a_bad_score_is_named_with_its_place_in_judged_queries_and_others(
+    client: httpx2.AsyncClient, path: str, query: str
+) -> None:
+    scored = {"name": "scored", "results": {**{f"q{each}": {"d1": 1.0} for each in range(9)}, query: {"d7": "0.5"}}}
+
+    response = await client.post(f"/v1/retrieval/{path}", json={"qrels": QRELS, "runs": [KEYWORD, scored]})
+
+    assert f"/runs/1/results/{query}/d7: Expected `float`, got `str`" in read_problem(response, 422).detail
+
+
 async def test_seed_0_the_rankings_that_were_read_stand_beside_the_measures(client: httpx2.AsyncClient) -> None:
     told = '{"doc_1": 1, "doc_5": 2}'
     llm = {

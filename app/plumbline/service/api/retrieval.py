@@ -7,13 +7,13 @@ from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from plumbline.ground.child_process import run_in_child
+from plumbline.ground.child_process import ChildProcesses
 from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
 from plumbline.judging.scoring import Scorer
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api import retrieval_answers as answers
 from plumbline.service.api.auth import is_from_another_origin
-from plumbline.service.api.dependencies import ScorerDep
+from plumbline.service.api.dependencies import ChildrenDep, ScorerDep
 from plumbline.service.api.json_body import check_media_type
 from plumbline.service.api.message_body import printable
 from plumbline.service.api.openapi import (
@@ -44,7 +44,7 @@ MESSAGES = (
 _FORM = "multipart/form-data"
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
 _MAX_OPTIONS_BYTES = 100_000
-# Reading JSON holds the interpreter for 6.5 ms a megabyte; a process takes a second to start.
+# Reading JSON holds the interpreter for 6.5 ms a megabyte.
 _MAX_BYTES_IN_THREAD = 8_000_000
 # What the limits let through takes a minute or so.
 _CHILD_SECONDS = 600.0
@@ -100,16 +100,17 @@ router = APIRouter(prefix="/retrieval", tags=["retrieval"], responses=PROBLEM_RE
 
 
 @router.post("/evaluations", operation_id="evaluate_retrieval", **_EVALUATIONS)
-async def evaluate_retrieval(request: Request, scorer: ScorerDep) -> Response:
+async def evaluate_retrieval(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
     """Compute the measures of one or many runs against judgments, with every convention that changes a number stated.
 
     Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
     """
     if not request.headers.get("content-type", "").startswith(_FORM):
-        return await _answer(request, scorer, answers.evaluate_runs)
+        return await _answer(request, scorer, children, answers.evaluate_runs)
     qrels, runs, options = await _read_form(request)
     size = sum(len(each.content) for each in (qrels, *runs))
-    return Response(await run_work(scorer, size, answers.evaluate_files, qrels, runs, options), media_type=JSON)
+    answer = await run_work(scorer, children, size, answers.evaluate_files, qrels, runs, options)
+    return Response(answer, media_type=JSON)
 
 
 @router.post(
@@ -117,37 +118,41 @@ async def evaluate_retrieval(request: Request, scorer: ScorerDep) -> Response:
     operation_id="compare_retrieval",
     **_described(wire.ComparisonRequest, wire.ComparisonResult, COMPARISON_EXAMPLES),
 )
-async def compare_retrieval(request: Request, scorer: ScorerDep) -> Response:
+async def compare_retrieval(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
     """Compare runs with each other or with a baseline: paired tests over queries, corrected for multiple testing."""
-    return await _answer(request, scorer, answers.compare_runs)
+    return await _answer(request, scorer, children, answers.compare_runs)
 
 
 @router.post(
     "/fusions", operation_id="fuse_retrieval", **_described(wire.FusionRequest, wire.FusionResult, FUSION_EXAMPLES)
 )
-async def fuse_retrieval(request: Request, scorer: ScorerDep) -> Response:
+async def fuse_retrieval(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
     """Fuse several runs into one. With judgments: its measures, and weights tuned by k-fold with held-out scores."""
-    return await _answer(request, scorer, answers.fuse_runs)
+    return await _answer(request, scorer, children, answers.fuse_runs)
 
 
 @router.post(
     "/rankings", operation_id="parse_rankings", **_described(wire.RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
 )
-async def parse_rankings(request: Request, scorer: ScorerDep) -> Response:
+async def parse_rankings(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
     """Parse the ids that LLM outputs rank, by query. An output without a ranking is marked and is no score."""
-    return await _answer(request, scorer, answers.parse_texts)
+    return await _answer(request, scorer, children, answers.parse_texts)
 
 
-async def _answer(request: Request, scorer: Scorer, work: Callable[[bytes], bytes]) -> Response:
+async def _answer(
+    request: Request, scorer: Scorer, children: ChildProcesses, work: Callable[[bytes], bytes]
+) -> Response:
     check_media_type(request.headers.getlist("content-type"))
     body = await request.body()
-    return Response(await run_work(scorer, len(body), work, body), media_type=JSON)
+    return Response(await run_work(scorer, children, len(body), work, body), media_type=JSON)
 
 
-async def run_work(scorer: Scorer, size: int, work: Callable[P, bytes], /, *args: P.args, **kwargs: P.kwargs) -> bytes:
+async def run_work(
+    scorer: Scorer, children: ChildProcesses, size: int, work: Callable[P, bytes], /, *args: P.args, **kwargs: P.kwargs
+) -> bytes:
     """Return what `work` returns on a body of this size: in a thread, or in a process of its own for a large one."""
     if size > _MAX_BYTES_IN_THREAD:
-        return await scorer.offload(lambda: run_in_child(work, _CHILD_SECONDS, *args, **kwargs))
+        return await scorer.offload(lambda: children.run(work, _CHILD_SECONDS, *args, **kwargs))
     with scorer.shared_turns(size):
         return await scorer.offload(lambda: work(*args, **kwargs))
 
