@@ -142,7 +142,7 @@ def http_paths(qrels: Grades, run: Scores) -> Iterator[tuple[Callable[[], None],
         stack = AsyncExitStack()
         for app in (service, plain):
             runner.run(stack.enter_async_context(app.router.lifespan_context(app)))
-        ways = [
+        ways: list[Callable[[], None]] = [
             lambda: runner.run(post(service, "/v1/retrieval/evaluations", own_body)),
             lambda: runner.run(post(plain, "/default", default_body)),
         ]
