@@ -237,6 +237,27 @@ def test_what_anthropics_web_search_found_is_read_from_the_words_that_the_answer
     assert sample.context_labels == (ContextLabels(title="A", source="https://a"),)
 
 
+@pytest.mark.parametrize(
+    ("parts", "answer"),
+    [
+        (["It was ope", "ned in ", "1931."], "It was opened in 1931."),
+        (["According to the record, ", "the bridge is red", " and ", "long", "."], None),
+        (["它于1931年开放，", "全长412米。"], None),
+        (["It costs $1.", "50. ", "It is red.", "[1]"], None),
+        (["It is red.", "It is long."], "It is red.\nIt is long."),
+        (["Let me look", {"type": "tool_use", "id": "c", "name": "look"}, "it is red"], "Let me look\nit is red"),
+    ],
+)
+def test_parts_of_an_answer_are_one_text(parts: list[Any], answer: str | None) -> None:
+    content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
+
+    sample = parse_conversation(
+        {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": content}]}
+    )
+
+    assert sample.answer == (answer or "".join(parts))
+
+
 def test_thoughts_are_no_part_of_an_answer() -> None:
     parts = [{"text": "Perhaps in 1930?", "thought": True}, {"text": "In 1931.", "thoughtSignature": "x"}]
 

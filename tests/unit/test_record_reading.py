@@ -72,7 +72,7 @@ BAD_VALUES: list[tuple[dict[str, object], str]] = [
     (
         {"contexts": [{"id": 3, "score": 0.5}]},
         "contexts[0] is an object with 'id', 'score'; expected a string, or an object with its text in text, "
-        "page_content, content, contents, passage or document.content",
+        "page_content, pageContent, content, contents, passage or document.content",
     ),
     ({"contexts": [{"node": {"id_": "n"}}]}, "contexts[0].node is an object with 'id_'; expected a string"),
     ({"contexts": "['a', 'b"}, "contexts begins as a list and cannot be read as one; expected a JSON list"),

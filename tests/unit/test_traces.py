@@ -230,6 +230,104 @@ def test_older_conventions_with_events_and_numbered_prompts_are_read(tmp_path: P
         assert (record.sample.question, record.sample.contexts, record.sample.answer) == (QUESTION, (WIKI,), ANSWER)
 
 
+def openinference_span(number: int, kind: str, **attributes: Any) -> dict[str, Any]:
+    """A span of trace a: the first is the root; names of attributes have __ for the dot."""
+    return {
+        "name": kind.lower(),
+        "context": {"trace_id": "a", "span_id": f"a{number}"},
+        "parent_id": None if number == 1 else "a1",
+        "start_time": f"2026-05-01T10:00:0{number}Z",
+        "attributes": {
+            "openinference.span.kind": kind,
+            **{name.replace("__", "."): value for name, value in attributes.items()},
+        },
+    }
+
+
+def langfuse_span(number: int, kind: str, given: object, returned: object) -> dict[str, Any]:
+    own = {"type": kind, "input": json.dumps(given), "output": json.dumps(returned)}
+    attributes = {f"langfuse.observation.{name}": value for name, value in own.items()}
+    return otlp_span("a", number, attributes, parent=int(number > 1))
+
+
+def openllmetry_span(number: int, kind: str, given: object, returned: object) -> dict[str, Any]:
+    own = {"traceloop.entity.input": json.dumps(given), "traceloop.entity.output": json.dumps(returned)}
+    return otlp_span("a", number, {"traceloop.span.kind": kind, **own}, parent=int(number > 1))
+
+
+def call_details() -> list[dict[str, Any]]:
+    """Today's convention with the messages of a call in an event."""
+    messages = {
+        "gen_ai.input.messages": [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}],
+        "gen_ai.output.messages": [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}]}],
+    }
+    attributes = [{"key": name, "value": otlp_value(json.dumps(value))} for name, value in messages.items()]
+    event = {"name": "gen_ai.client.inference.operation.details", "attributes": attributes}
+    retrieval = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": json.dumps([{"content": WIKI}])}
+    return [
+        otlp_span("a", 1, {"gen_ai.operation.name": "chat"}, events=[event]),
+        otlp_span("a", 2, retrieval, parent=1),
+    ]
+
+
+ROOT = openinference_span(1, "CHAIN", input__value=QUESTION, output__value=ANSWER)
+FOUND = json.dumps([{"pageContent": WIKI}])
+CHUNKS = [{"choices": [{"delta": {"content": text}}]} for text in ("It was ope", "ned in ", "1931.")]
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        [{**ROOT, "children": [openinference_span(2, "RETRIEVER", output__value=FOUND)]}],
+        [ROOT, openinference_span(2, "RETRIEVER", output__value=WIKI)],
+        [ROOT, openinference_span(2, "TOOL", output__value=json.dumps(WIKI))],
+        [
+            openinference_span(1, "LLM", input__value=QUESTION, output__value=json.dumps([*CHUNKS, {"choices": []}])),
+            openinference_span(2, "RETRIEVER", output__value=FOUND),
+        ],
+        [langfuse_span(1, "chain", {"question": QUESTION}, {"answer": ANSWER}),
+         langfuse_span(2, "retriever", QUESTION, [{"content": WIKI}])],
+        [openllmetry_span(1, "workflow", {"question": QUESTION}, ANSWER), openllmetry_span(2, "tool", {}, WIKI)],
+        call_details(),
+    ],
+    ids=["nested", "plain document", "JSON string", "chunks", "Langfuse's spans", "OpenLLMetry", "event"],
+)  # fmt: skip
+@pytest.mark.parametrize("is_indented", [False, True])
+def test_spans_of_other_shapes_lose_nothing(tmp_path: Path, spans: list[dict[str, Any]], is_indented: bool) -> None:
+    file = tmp_path / "traces.jsonl"
+    # as the console exporter of Python writes them
+    file.write_text("".join(json.dumps(each, indent=4 if is_indented else None) + "\n" for each in spans))
+
+    with RecordReader(file, columns="openinference") as reader:
+        (record,) = reader
+
+    assert isinstance(record, Record)
+    assert (record.sample.question, record.sample.contexts, record.sample.answer) == (QUESTION, (WIKI,), ANSWER)
+
+
+def test_whole_numbers_of_otlp_are_numbers(tmp_path: Path) -> None:
+    result = {"kvlistValue": {"values": [{"key": "metres", "value": {"intValue": "412"}}]}}
+    attributes = [{"key": "gen_ai.tool.call.result", "value": result}]
+    tool = otlp_span("a", 3, {"gen_ai.operation.name": "execute_tool"}, parent=1)
+    tool["attributes"] += attributes
+
+    (record,) = read(tmp_path, otlp_lines(*call_details()[:1], tool), "otlp")
+
+    assert record.sample.contexts == ('{"metres": 412}',)
+
+
+def test_a_bad_line_between_indented_spans_is_a_problem_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    file.write_text("\n".join([json.dumps(ROOT, indent=4), '{\n"torn": \n}', json.dumps(ROOT, indent=4)]))
+
+    with RecordReader(file, columns="openinference") as reader:
+        record, problem = reader
+
+    assert record.custom_id == "a"
+    line = len(json.dumps(ROOT, indent=4).splitlines()) + 1
+    assert str(problem).startswith(f"row 1 (line {line}): not JSON")
+
+
 def test_what_a_reranker_left_out_is_no_context(tmp_path: Path) -> None:
     spans = phoenix_trace("a")
     kept = {"openinference.span.kind": "RERANKER", "reranker.output_documents.0.document.content": LENGTH}

@@ -35,6 +35,7 @@ _RESULTS: Final = re.compile(r"(?!web_)(?:\w+_)?tool_result|tool_call_response|t
 _OWN_TOOL: Final = re.compile(r"\w+_call(?:_output)?|mcp_\w+")
 _DOCUMENTS: Final = frozenset({"document", "search_result"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", None})
+_ENDS: Final = tuple(".!?:。！？：")
 _A_MESSAGE: Final = "a chat message: an object with role and content"
 _Object = Mapping[str, object]
 
@@ -102,7 +103,7 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
         return Message(role, "", tuple(passages))
     parts = content if isinstance(content, list) else [content]
     texts = [_part(part, f"{name}.content[{place}]", passages, tool_by_call) for place, part in enumerate(parts)]
-    text = "\n".join(each for each in texts if each)
+    text = _joined(texts) if role == "assistant" else "\n".join(each for each in texts if each)
     # Anthropic's results of tools come as a user's message without a text
     return Message("tool" if role == "user" and passages and not text.strip() else role, text, tuple(passages))
 
@@ -141,6 +142,20 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
         text = next((part[each] for each in ("text", "content", "refusal") if isinstance(part.get(each), str)), "")
         return checked_text(text, name, "a string")
     return ""
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return the parts of an answer as one text: providers cut it anywhere, at citations and in streams.
+
+    A new line stands where something else was between two parts, or where one that has ended is followed by a capital.
+    """
+    found, before, is_apart = [], "", False
+    for part in parts:
+        if part and before and (is_apart or (before.endswith(_ENDS) and part[0].isalpha() and not part[0].islower())):
+            found.append("\n")
+        found.append(part)
+        before, is_apart = part or before, not part
+    return "".join(found)
 
 
 def _is_document(value: object) -> bool:

@@ -114,7 +114,7 @@ def context_field(text: str, labels: ContextLabels) -> str | dict[str, str]:
 
 
 # The field with the text when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
-_TEXT_NAMES: Final = ("text", "page_content", "content", "contents", "passage", "document.content")
+_TEXT_NAMES: Final = ("text", "page_content", "pageContent", "content", "contents", "passage", "document.content")
 # Fields with what an answer may cite a passage by.
 _LABEL_NAMES: Final = {
     "id": ("id", "doc_id", "document_id", "chunk_id", "id_", "_id"),

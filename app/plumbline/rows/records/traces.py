@@ -6,6 +6,7 @@ Spans are those of OTLP JSON, of Phoenix and of Langfuse. Attributes are OpenInf
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_
 
 _BLOCK_BYTES: Final = 1 << 20
 _DEEPEST: Final = 4
+# Between the indented objects that the console exporter of Python writes one behind the other.
+_NEXT_VALUE: Final = re.compile(rb"(?<=^\})\r?\n(?=\{)", re.MULTILINE)
+# The event of today's convention that has a call's messages as attributes.
+_DETAILS: Final = "gen_ai.client.inference.operation.details"
 _ASKED: Final = ("question", "query", "input", "user_input", "prompt", "messages", "content", "text")
 _ANSWERED: Final = (
     *("answer", "response", "result", "output", "output_text", "content", "text", "messages"),
@@ -65,6 +70,8 @@ class _Span:
     def result(self) -> str:
         """Return what a tool returned."""
         value = _at(self.attributes, "gen_ai", "tool", "call", "result") or self._value("output") or ""
+        if isinstance(value, str) and value.startswith('"'):
+            value = _json(value)
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
     def documents(self) -> list[object]:
@@ -76,7 +83,8 @@ class _Span:
                 found = next((listed for name in _DOCUMENT_LISTS if (listed := _list(opened.get(name)))), None)
             if found:
                 return found
-        return []
+        text = _opened(self._value("output"))
+        return [text] if isinstance(text, str) and text.strip() else []
 
     def _value(self, name: str) -> object:
         value = self.attributes.get(name)
@@ -131,11 +139,13 @@ class TraceRows:
 
 
 def _values(data: bytes) -> Iterator[tuple[int, object]]:
-    """Yield the JSON values of a file with their lines: one a line, or one for all."""
+    """Yield the JSON values of a file with their lines: one a line, one for all, or indented ones in a row."""
     lines = [(number, line) for number, line in enumerate(data.splitlines(), start=1) if line.strip()]
     if len(lines) > 1 and isinstance(decode_row(lines[0][1]), BadRow):
-        whole = b'{"spans":' + data + b"}"
-        lines = [(lines[0][0], whole)]
+        lines, number = [], lines[0][0]
+        for value in _NEXT_VALUE.split(data):
+            lines.append((number, b'{"spans":' + value + b"}"))
+            number += value.count(b"\n") + 1
     elif len(lines) == 1 and lines[0][1].lstrip().startswith(b"["):
         lines = [(lines[0][0], b'{"spans":' + lines[0][1] + b"}")]
     for number, line in lines:
@@ -157,6 +167,7 @@ def _spans(value: object) -> Iterator[_Span]:
         span = None if inner else _span(value)
         if span is not None:
             yield span
+            yield from _spans(_list(value.get("children")) or [])
 
 
 def _span(value: Mapping[str, object]) -> _Span | None:
@@ -168,19 +179,24 @@ def _span(value: Mapping[str, object]) -> _Span | None:
         return None
     attributes = given.get("attributes")
     attributes = _nested(_otlp(attributes)) if isinstance(attributes, list) else attributes
-    # Langfuse has input and output beside its type
+    # Langfuse has input and output beside its type, in spans among its own attributes, as OpenLLMetry has
     found = dict(attributes) if isinstance(attributes, Mapping) else given
+    entity = {name: _json(str(text)) for name, text in _mapping(_at(found, "traceloop", "entity")).items()}
+    found = {**_mapping(_at(found, "langfuse", "observation")), **entity, **found}
     for event in _list(given.get("events")) or ():
         _add_event(found, event)
-    kind = _at(found, "openinference", "span", "kind") or _at(found, "gen_ai", "operation", "name")
+    kinds = (("openinference", "span", "kind"), ("gen_ai", "operation", "name"), ("traceloop", "span", "kind"))
+    kind = next((kind for place in kinds if (kind := _at(found, *place))), None)
     return _Span(
         trace=trace,
         id=_first(ids, "spanId", "span_id", "id"),
         parent=_first(ids, "parentSpanId", "parent_id", "parentObservationId"),
         start=_first(ids, "startTimeUnixNano", "start_time", "startTime", "timestamp"),
         end=_first(ids, "endTimeUnixNano", "end_time", "endTime"),
-        kind=str(kind or _first(ids, "span_kind", "type")).upper(),
-        name=str(_at(found, "tool", "name") or _at(found, "gen_ai", "tool", "name") or _first(ids, "name")),
+        kind=str(kind or _first(ids, "span_kind", "type") or _first(found, "type")).upper(),
+        name=str(
+            _at(found, "tool", "name") or _at(found, "gen_ai", "tool", "name") or _first({**ids, **found}, "name")
+        ),
         attributes=found,
     )
 
@@ -231,10 +247,19 @@ def _text(value: object, names: Sequence[str], role: str, depth: int = 0) -> str
     if isinstance(value, Mapping):
         return next((text for name in names if (text := _text(value.get(name), names, role, depth + 1)).strip()), "")
     listed = _list(value) or []
+    if streamed := _streamed(listed):
+        return streamed
     with suppress(BadRow):
         said = [each.text for each in parse_messages(listed) if each.role == role and each.text.strip()]
         return said[-1] if said else ""
     return next((text for each in reversed(listed) if (text := _text(each, names, role, depth + 1)).strip()), "")
+
+
+def _streamed(chunks: Sequence[object]) -> str:
+    """Return the text of an answer's chunks as they were streamed; empty if they are none."""
+    first_choices = [choices[0] for each in chunks if (choices := _list(_at(each, "choices")))]
+    said = [_at(each, "delta", "content") for each in first_choices]
+    return "".join(each for each in said if isinstance(each, str))
 
 
 def _otlp(pairs: list[object]) -> dict[str, object]:
@@ -253,7 +278,8 @@ def _otlp_value(value: object) -> object:
         return [_otlp_value(each) for each in _list(listed.get("values")) or ()]
     if isinstance(pairs := value.get("kvlistValue"), Mapping):
         return _otlp(_list(pairs.get("values")) or [])
-    return next(iter(value.values()), None)
+    # 64 bits are written as a text
+    return next((int(each) if kind == "intValue" else each for kind, each in value.items()), None)
 
 
 def _nested(flat: Mapping[str, object]) -> dict[str, object]:
@@ -281,6 +307,9 @@ def _add_event(attributes: dict[str, object], event: object) -> None:
     given = event.get("attributes")
     held = _nested(_otlp(given)) if isinstance(given, list) else given
     if not isinstance(held, Mapping):
+        return
+    if event["name"] == _DETAILS:
+        attributes["gen_ai"] = {**_mapping(attributes.get("gen_ai")), **_mapping(held.get("gen_ai"))}
         return
     genai = attributes.setdefault("gen_ai", {})
     is_choice = event["name"] == "gen_ai.choice"
@@ -313,6 +342,10 @@ def _at(value: object, *path: str) -> object:
     return value
 
 
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}
+
+
 def _list(value: object) -> list[object] | None:
     """Return a list, also of JSON in a text, or of an object with numbers for names."""
     value = _opened(value)
@@ -322,10 +355,14 @@ def _list(value: object) -> list[object] | None:
 
 
 def _opened(value: object) -> object:
-    if isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-        with suppress(ValueError, RecursionError):
-            return json.loads(value)
-    return value
+    return _json(value) if isinstance(value, str) and value.lstrip().startswith(("{", "[")) else value
+
+
+def _json(text: str) -> object:
+    """Return the value that a text is the JSON of, or the text."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(text)
+    return text
 
 
 def _first(value: Mapping[str, object], *names: str) -> str:
