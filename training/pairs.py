@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from training.edits import BREAKING, KEEPING, Claim
-from training.material import Row
+from training.material import Row, rows_of_claims
 from training.vectors import VectorStore
 
 # Sets whose licence allows training (their documents are in no release); the others are for measurement alone.
@@ -43,6 +43,7 @@ _BROKEN_OF_CLAIM, _KEPT_OF_CLAIM = 5, 2
 _BROKEN_OF_SENTENCE, _KEPT_OF_SENTENCE = 3, 2
 _SENTENCES_OF_DOCUMENT = 3
 _OTHERS = 6
+_WINDOWS_TO_EDIT_FROM = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,21 @@ def edit_claims(rows: Sequence[Row], alike: Callable[[str], Sequence[str]], seed
         for text in draw.sample(windows, min(_SENTENCES_OF_DOCUMENT, len(windows))):
             made += _edited(row, text, [], alike, draw, broken=_BROKEN_OF_SENTENCE, kept=_KEPT_OF_SENTENCE)
     return made
+
+
+def rows_of_edited(edited: Sequence[EditedClaim]) -> list[Row]:
+    """Return a row for each edited claim, in their order; the edits of a set are a set of their own."""
+    by_row: dict[str, list[int]] = defaultdict(list)
+    for place, made in enumerate(edited):
+        by_row[made.row.id].append(place)
+    found: dict[int, Row] = {}
+    for places in by_row.values():
+        some = [edited[place] for place in places]
+        row = some[0].row
+        labels = [int(not made.is_broken) for made in some]
+        rows = rows_of_claims(row, [made.text for made in some], labels, f"{row.dataset} edited")
+        found.update(zip(places, rows, strict=True))
+    return [found[place] for place in range(len(edited))]
 
 
 def wrong_tokens(edited: EditedClaim, store: VectorStore) -> list[int]:
@@ -127,7 +143,7 @@ def _edited(
     broken: int,
     kept: int,
 ) -> list[EditedClaim]:
-    near = [row.passages.windows[index] for index in row.passages.near(text)]
+    near = row.passages.near(text, _WINDOWS_TO_EDIT_FROM)
     claim = Claim(text, near, row.passages.windows, others, alike)
     made: list[EditedClaim] = []
     for edits, most, is_broken in ((BREAKING, broken, True), (KEEPING, kept, False)):
