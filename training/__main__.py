@@ -57,6 +57,8 @@ _PARTS: Final = ("layer", "ablations", "head", "upper")
 _FOLDS: Final = 2
 _EVERYDAY: Final = Path(__file__).parents[1] / "tests" / "data" / "everyday.jsonl"
 _FAITHFUL: Final = "faithful"
+# Weights of answers sum to 1, so that the usual penalty would flatten every slope.
+_UNPENALISED: Final = 1e6
 # Of a claim in the features of the layer, before the statistics of its tokens: alignment, words, copy, copied, length.
 _OLD_COLUMNS: Final = len(("alignment", *WORD_MEASURES)) + 3
 
@@ -114,7 +116,7 @@ class Layers:
                 )
             found = fit(seen)(examples.features, examples.tier)
             scores[held] = found[held]
-            scale = LogisticRegression().fit(
+            scale = LogisticRegression(C=_UNPENALISED).fit(
                 found[others, None], answers.labels[others], sample_weight=balanced_weights(answers.pick(others))
             )
             shares[held] = scale.predict_proba(found[held, None])[:, 1]
@@ -181,7 +183,7 @@ class Layers:
             self._features = kept
         labels = self._answers.labels
         weights = balanced_weights(self._answers)
-        alone = LogisticRegression().fit(values[mine], labels[mine], sample_weight=weights[mine])
+        alone = LogisticRegression(C=_UNPENALISED).fit(values[mine], labels[mine], sample_weight=weights[mine])
         everyday = self._by_kind(alone.predict_proba(of_everyday)[:, 1])
         return {
             **found,
@@ -198,7 +200,7 @@ class Layers:
         scored, asked = fit(seen), self._examples(self._everyday, self._everyday_features[:, columns], calibration)
         scores = scored(examples.features, examples.tier)[:, None]
         weights = balanced_weights(self._answers)
-        scale = LogisticRegression().fit(scores, self._answers.labels, sample_weight=weights)
+        scale = LogisticRegression(C=_UNPENALISED).fit(scores, self._answers.labels, sample_weight=weights)
         return self._by_kind(scale.predict_proba(scored(asked.features, asked.tier)[:, None])[:, 1])
 
     def _by_kind(self, shares: FloatArray) -> Figures:
