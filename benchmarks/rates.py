@@ -81,7 +81,7 @@ def simulate(sets: Sets, *, draws: int, order: str) -> dict[str, object]:
                         continue
                     held.append(found.corrected.low <= unfaithful.mean() <= found.corrected.high)
                     width += found.corrected.high - found.corrected.low
-                    # Without scores nobody could have drawn by them.
+                    # Labels alone are drawn at random: drawing by score takes scores.
                     alike = estimate_rate(unfaithful[drawn_alike[:count]], scores[drawn_alike[:count]], [])
                     plain += alike.labels_only.high - alike.labels_only.low
                     for risk in _RISKS if count == max(_LABELS) and order == "random" else ():

@@ -69,7 +69,7 @@ Figures = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is read: labelled rows, claims edited from them, and everyday rows, which are only judged."""
+    """Labelled rows, claims edited from them, everyday rows that are measured alone, and the vectors of all."""
 
     store: VectorStore
     rows: Sequence[Row]

@@ -178,7 +178,7 @@ class Measured:
 
 
 def _probe(pipe: Connection, address: str) -> None:
-    """Ask for /healthz again and again; whoever sends a word gets the milliseconds since the last one."""
+    """Poll /healthz; on "fetch", send the response times since the last one, in milliseconds."""
     connection = http.client.HTTPConnection(address, timeout=120)
     taken: list[float] = []
     while True:

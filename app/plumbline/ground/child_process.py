@@ -132,7 +132,7 @@ def _answer(asked: BinaryIO, answer: BinaryIO) -> None:
 
 
 def _fork_for_each(control: socket.socket) -> None:
-    """Fork for each connection that is handed in, until nobody can hand in more."""
+    """Fork for each connection received, until the service closes its end."""
     signal.signal(signal.SIGCHLD, _reap)
     while True:
         header, connections, *_ = socket.recv_fds(control, _MOST_HEADER_BYTES, 1)

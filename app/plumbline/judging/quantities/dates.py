@@ -99,11 +99,14 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
     """
     dates: list[Date] = []
     has_month = any(name in text for name in _MONTHS_CUT) and _MONTH_ANYWHERE.search(text) is not None
-    marks = {mark for mark in ("'", "月", "年", "last day of") if mark in text}
-    marks |= {
-        mark for mark, is_there in ((_NAMED, has_month), (_JOINED, _JOIN.search(text)), ("'", "’" in text)) if is_there
-    }
-    for mark, pattern in _DATE if marks else ():
+    marks = {mark for mark in ("月", "年", "last day of") if mark in text}
+    if "'" in text or "’" in text:
+        marks.add("'")
+    if has_month:
+        marks.add(_NAMED)
+    if _JOIN.search(text):
+        marks.add(_JOINED)
+    for mark, pattern in _DATE:
         if mark not in marks:
             continue
         found = [date for match in pattern.finditer(text) for date in _read(match)]

@@ -64,7 +64,7 @@ class _ResultTexts(Mapping[str, Results]):
         return len(self._texts)
 
     def read_rest(self) -> None:
-        """Read what nobody asked for; msgspec.DecodeError as for the others."""
+        """Decode the results that no measure has read, so that faults in them are refused, too: msgspec.DecodeError."""
         for query_id in list(self._unread):
             self[query_id]
 
