@@ -13,7 +13,7 @@ from plumbline.judging.text.words import (
     english_stop_words,
     han_share,
     has_content,
-    has_letters,
+    is_in_a_language,
     nfkc,
     normalise,
     split_characters,
@@ -186,9 +186,14 @@ def test_han_share_counts_letters_alone() -> None:
     assert han_share("1234") == 0.0
 
 
-@pytest.mark.parametrize(("text", "has"), [("a", True), ("坝", True), ("é", True), ("42", False), ("_", False)])
-def test_a_letter_of_any_script_is_a_letter(text: str, has: bool) -> None:
-    assert has_letters(text) is has
+@pytest.mark.parametrize("text", ["a", "坝", "é", "No.", "In 1987", "iPhone 14", "5 kg of rice", "400毫升"])
+def test_words_are_in_a_language(text: str) -> None:
+    assert is_in_a_language(text)
+
+
+@pytest.mark.parametrize("text", ["42", "_", "400ml", "~5.5 h", "**400 ml**", "USB-C", "A5", "$5.99", "10:30 am"])
+def test_amounts_and_codes_are_in_no_language(text: str) -> None:
+    assert not is_in_a_language(text)
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import heapq
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, compress, product
 from typing import Literal
@@ -39,10 +39,18 @@ class Quantity:
 
 
 class Facts:
-    """Amounts, dates and times (minutes on a dial) of a passage, whose `text` may enumerate what a claim counts."""
+    """Amounts, dates and times (minutes on a dial) of a passage, whose `text` may enumerate what a claim counts.
+
+    `bounds` are the amounts that it states with a hedge: ("under", 120.0) for "up to 120".
+    """
 
     def __init__(
-        self, amounts: Iterable[tuple[float, Unit | None]], dates: Sequence[Date], times: frozenset[int], text: str
+        self,
+        amounts: Iterable[tuple[float, Unit | None]],
+        dates: Sequence[Date],
+        times: frozenset[int],
+        text: str,
+        bounds: Collection[tuple[Hedge, float]] = (),
     ) -> None:
         by_unit: dict[Unit | None, set[float]] = {}
         for value, unit in amounts:
@@ -53,6 +61,7 @@ class Facts:
         self._dates = {(date.year, date.month, date.day) for date in dates}
         self._dates_by_known: dict[tuple[bool, ...], set[tuple[int | None, ...]]] = {}
         self.times = times
+        self.bounds = bounds
         self._text = text
 
     @cached_property
@@ -148,7 +157,11 @@ def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
 
 
 def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
-    if any(_is_meant(quantity, value) for value in _comparable(facts, quantity)):
+    bound = _as_bound(quantity)
+    if any(
+        _is_meant(bound if (quantity.hedge, value) in facts.bounds else quantity, value)
+        for value in _comparable(facts, quantity)
+    ):
         return True
     if quantity.others and all(other in facts.values for other in quantity.others):
         return True
@@ -164,6 +177,19 @@ def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
         for low, high in _ranges(quantity)
         for found in made[bisect_left(made, low) : bisect_right(made, high)]
     )
+
+
+def _as_bound(quantity: Quantity) -> Quantity:
+    """Return the amount as it may be said of a bound: rounded by its zeros, no more.
+
+    "Up to 150 km" may be said of 120 km, but not of "up to 120 km"; "over 300" of "over 312".
+    """
+    if quantity.hedge not in ("over", "under") or quantity.is_year:
+        return quantity
+    step = quantity.step
+    while quantity.value and step >= 1 and quantity.value % (10 * step) == 0:
+        step *= 10
+    return replace(quantity, hedge="", step=step)
 
 
 def _comparable(facts: Facts, quantity: Quantity) -> Iterator[float]:

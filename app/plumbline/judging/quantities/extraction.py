@@ -154,7 +154,8 @@ def facts_in(text: str) -> Facts:
             found += later
             amounts += derived
     amounts += [(float(part), None) for date in found for part in date.parts]
-    return Facts(amounts, found, frozenset(times), text)
+    bounds = {(each.hedge, each.value) for _, quantities, _ in read for each in quantities if each.hedge}
+    return Facts(amounts, found, frozenset(times), text, bounds)
 
 
 def _is_short_year(text: str, quantity: Quantity) -> bool:
@@ -197,8 +198,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         if suffix in _SCALES and suffix in UNIT_BY_NAME and unit is None:
             # "1500 m" is metres and "1.2m" a million, more often than not.
             if not in_claim or mark[0] == " ":
-                hedge = _hedge(text, start, end) if in_claim else ""
-                yield Quantity(value, UNIT_BY_NAME[suffix], step, hedge, start=start, end=end)
+                yield Quantity(value, UNIT_BY_NAME[suffix], step, _hedge(text, start, end), start=start, end=end)
             if in_claim and mark[0] == " ":
                 continue
         if suffix in _SCALES:
@@ -216,7 +216,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             value,
             unit,
             step,
-            _hedge(text, start, end) if in_claim else "",
+            _hedge(text, start, end),
             others,
             is_year=number.isdigit() and len(number) == _YEAR_DIGITS and not suffix,
             is_century=bool(_CENTURY.match(text, end)),
@@ -246,7 +246,7 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             value,
             unit,
             1.0,
-            _hedge(text, match.start(), end) if in_claim else "",
+            _hedge(text, match.start(), end),
             is_year=value in _YEARS and " " in match.group(),
             is_century=bool(_CENTURY.match(text, end)),
             start=match.start(),
@@ -290,7 +290,7 @@ def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             continue
         is_century = text.startswith("世纪", end)
         unit, end = _unit_after(text, end)
-        hedge = _hedge(text, start, end) if in_claim else ""
+        hedge = _hedge(text, start, end)
         yield Quantity(han_value(match.group()), unit, 1.0, hedge, is_century=is_century, start=start, end=end)
 
 

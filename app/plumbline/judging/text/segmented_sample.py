@@ -26,8 +26,8 @@ from plumbline.judging.text.words import (
     content_words,
     detect_language,
     has_content,
-    has_letters,
     is_han,
+    is_in_a_language,
     split_tokens,
     split_words,
 )
@@ -395,7 +395,7 @@ def unread(sample: Sample) -> SegmentedSample:
 def segment(sample: Sample) -> SegmentedSample:
     """Split the texts of a sample into sentences; linear in their length. Raises TierFailure `timeout`."""
     sentences = split_sentences(sample.answer)
-    speaking = sample.answer if has_letters(sample.answer) else " ".join(sample.contexts)
+    speaking = sample.answer if is_in_a_language(sample.answer) else " ".join(sample.contexts)
     split = [split_context(context, lead=labels.lead) for context, labels in sample.labelled_contexts]
     context_sentences = tuple(each.sentences for each in split)
     index = ContextIndex(context_sentences, [each.readings for each in split])

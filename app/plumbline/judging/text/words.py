@@ -70,6 +70,10 @@ _HAN_RUN = re.compile(f"[{_HAN}]+")
 _KANA_OR_HANGUL = re.compile("[\u3040-\u30ff\uac00-\ud7af]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _LETTER = re.compile(r"[^\W\d_]")
+# Short, so that most texts are left after a few characters: words of capitals, and amounts with their units.
+_CODE = r"[A-Z]{2,12}(?:-[A-Z\d]{1,6})?"
+_AMOUNT = r"[A-Z.,:$€£¥+-]{0,6}\d[\dA-Z.,:/+-]{0,12}(?: ?[a-zA-Zµ°%][a-zA-Z/²³]{0,3}(?![a-zA-Z]))?"
+_AMOUNTS_AND_CODES = re.compile(rf"[\s*~≈]{{0,4}}(?:(?:{_CODE}|{_AMOUNT})[\s*~–-]{{0,4}}){{1,4}}[.。*]{{0,4}}")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 # A full stop or comma inside a number is part of it.
@@ -200,8 +204,9 @@ def detect_language(text: str) -> Language:
     return "en" if _count(_LATIN, text) >= 0.5 * letters else "other"
 
 
-def has_letters(text: str) -> bool:
-    return _LETTER.search(text) is not None
+def is_in_a_language(text: str) -> bool:
+    """Return True if any letters are a word's: "400 ml", "A5" and "USB-C" may be said in every language."""
+    return _LETTER.search(text) is not None and _AMOUNTS_AND_CODES.fullmatch(text) is None
 
 
 def pieces(text: str, size: int = _PIECE_CHARACTERS) -> Iterator[str]:
