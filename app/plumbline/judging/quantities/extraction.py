@@ -54,12 +54,19 @@ _HAN_SHARE = re.compile(
 )
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
 _SHORT_RANGE = re.compile(r"(?<!\d)(?P<century>[12]\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
+_FISCAL_YEAR = re.compile(r"(?<![a-z])fy ?['’]?(\d\d)(?!\d)")
 _ABOUT_WORDS = (
     r"about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~|≈|estimated|as many as"
     "|as much as|[近约]|大约|大概|将近|接近|高达|多达|估计"
 )
-_OVER_WORDS = "over|more than|at least|greater than|above|exceed(?:s|ed|ing)?|超过|逾|至少|突破"
-_UNDER_WORDS = "under|less than|fewer than|up to|at most|below|not more than|不到|不足|至多|低于|少于"
+_OVER_WORDS = (
+    r"over|(?<!\bno )(?<!\bnot )more than|at least|(?:no|not) (?:less|fewer) than|greater than|above"
+    r"|(?<!not )exceed(?:s|ed|ing)?|(?<![不未])超过|逾|至少|突破|不[低少小]于"
+)
+_UNDER_WORDS = (
+    r"under|(?<!\bno )(?<!\bnot )(?:less|fewer) than|up to|at most|below|(?:no|not) more than|not exceed(?:ing)?"
+    "|不到|不足|至多|最多|(?<!不)[低少]于|[不未]超过|不[多高大]于"
+)
 _ABOUT = re.compile(rf"(?:{_ABOUT_WORDS})[ ]?(?:an? |the |us)?[$€£¥]?\Z")
 _OVER = re.compile(rf"(?:{_OVER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
 _UNDER = re.compile(rf"(?:{_UNDER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
@@ -145,6 +152,7 @@ def facts_in(text: str) -> Facts:
         amounts += [(value, None) for value in roman_values(piece)]
         amounts += [(1.0, None)] if _FIRST_KIND.search(folded) else []
         amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(folded)]
+        amounts += [(2000.0 + int(year), None) for year in _FISCAL_YEAR.findall(folded)]
         read.append((folded, quantities, dates))
     found = [date for _, _, dates in read for date in dates]
     # Of a table of more numbers anything follows.

@@ -54,6 +54,8 @@ _AHEAD = re.compile(
 _PRESENTS = re.compile(
     r"\s*(?:\w+,? )?(?:here(?:'s| is| are)|below (?:is|are)|the following (?:is|are)|these are|this is (?:how|what)|how"
     r"|what|there are (?:two|three|four|five|six|several|some|a few|a couple of|a number of|\d))\b"
+    r"|\s*(?:(?:please|first|then|next|now|simply|just),? ){0,2}(?:run|execute|use|type|enter|try|follow|complete|take"
+    r"|add|call|paste|copy) (?:the following|this|these)\b"
     r"|.{1,120}\b(?:as follows|like this|simple|easy|straightforward)\s?:|.{0,60}(?:如下|以下[^，。；]{1,8})\s?[:：]"
 )
 _RELATES = re.compile(r"\b(?:that|which|who|whose|because|since|after|as long)\b|因为|由于|导致")

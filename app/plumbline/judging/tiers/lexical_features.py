@@ -54,7 +54,10 @@ _OVERSTATING = frozenset("都全每只最更必")
 _WEIGHTLESS = FUNCTION_CHARACTERS - _OVERSTATING
 # On dev 84 % of the answers with such a run are unfaithful, 99 % where the data are no pairs of inference.
 _SHORTEST_RUN, _UNCOMMON_IN_RUN = 3, 2
-_AMOUNT = re.compile(rf"\d{UNIT_AFTER.pattern}")
+# With what bounds it: 不超过2GB, 约半年.
+_AMOUNT = re.compile(
+    rf"(?:不?超过|不[低少多大小高]于|不[足到]|至[少多]|最[多少高低]|大约|将近|接近|[约近])(?=\s?[\d半])|\d{UNIT_AFTER.pattern}|半(?:个?[年天月小])"
+)
 _LIGHT = (COMMON_CHARACTERS | FUNCTION_CHARACTERS) - _OVERSTATING
 _WEIGHTLESS_UNITS = np.array(sorted(map(ord, _WEIGHTLESS)), dtype=np.uint64)
 # A zero parts two texts.
