@@ -288,6 +288,7 @@ def test_words_of_the_question_make_no_frame_of_an_assertion() -> None:
         "To reset the router, follow these steps:",
         "The router has the following two steps:",
         "**Here are 3 ways to reset the router:**",
+        "Then run the following command:",
     ],
 )
 def test_a_line_before_a_list_introduces_it(text: str) -> None:

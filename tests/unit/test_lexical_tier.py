@@ -4,6 +4,8 @@ import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Judgement, Verdict
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.calibration import (
@@ -108,6 +110,31 @@ def test_the_reason_names_what_no_context_has() -> None:
 
     assert claim.reason == "in no context: Orwin, 14"
     assert _claim("The keeper lit lamps.", "The keeper lit the lamps.").reason is None
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "context", "reason"),
+    [
+        ("Who approves 800 euros?", "The head approves 800 euros.", "The head approves above 500 euros.", None),
+        ("8000元的费用谁批？", "8000元由总监审批。", "超过5000元由总监审批。", None),
+        # One of yes or no may state what is wrong.
+        ("Does it cost 800 euros?", "Yes, it costs 800 euros.", "It costs 500 euros.", "in no context: 800 euros"),
+        ("Why did it close in 1995?", "It closed in 1995.", "It closed in 1985.", "in no context: 1995"),
+    ],
+)
+def test_amounts_of_an_open_question_are_not_made_up(
+    question: str, answer: str, context: str, reason: str | None
+) -> None:
+    case = segment(Sample(question, (context,), answer))
+
+    (claim,) = LexicalTier(NO_CALIBRATION, InlineExecutor()).judge_now(case).claims
+
+    assert claim.reason == reason
+
+
+@pytest.mark.parametrize("answer", ["文件大小不超过2GB。", "版本保留180天（约半年）。", "文件至少2GB。"])
+def test_words_that_bound_an_amount_are_no_names(answer: str) -> None:
+    assert _claim(answer, "文件大小上限为2GB，版本保留180天。").reason is None
 
 
 def test_the_evidence_is_the_best_context_sentence_at_its_offsets() -> None:
@@ -288,6 +315,7 @@ def test_a_copy_scores_near_one() -> None:
         ("27", "地铁七号线共设车站二十七座。"),
         ("**1926年**", "学校创办于一九二六年。"),
         ("12,000.", "It has twelve thousand seats."),
+        ("400ml", "尘盒容量为400毫升。"),
     ],
 )
 def test_an_amount_alone_counts_as_a_copy_however_it_is_written(answer: str, context: str) -> None:

@@ -15,6 +15,8 @@ from plumbline.judging.quantities.other_numerals import names_other_numeral
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import pieces
 
+Amount = tuple[float, Unit | None]
+
 # Whatever may name an amount. Most sentences have none of it, and cost nothing more.
 _HINT = re.compile(
     r"\d|[〇零一二两兩三四五六七八九十百千万萬亿億半]|[½-⅞]"
@@ -42,10 +44,14 @@ _HAN_NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万�
 
 
 class ContextQuantities:
-    """Amounts, dates and times of all contexts of a sample, read in full only when a sentence needs it."""
+    """Amounts, dates and times of all contexts of a sample, read in full only when a sentence needs it.
 
-    def __init__(self, contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]]) -> None:
+    `given`: a text whose amounts with a unit are not made up either: a question that takes no yes or no.
+    """
+
+    def __init__(self, contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]], given: str = "") -> None:
         self._contexts = contexts
+        self._given = given
         self._sentences = sentences
         self._searched = 0
 
@@ -58,7 +64,11 @@ class ContextQuantities:
             self._searched += len(stated.wordings) * len(self._text)
             if stands_verbatim(stated, self._text):
                 return ()
-        return missing(stated, self._facts, is_derived=False).wordings
+        lacking = missing(stated, self._facts, is_derived=False)
+        made_up = tuple(
+            each for each in lacking.quantities if not each.unit or (each.value, each.unit) not in self._asked
+        )
+        return replace(lacking, quantities=made_up).wordings
 
     def holds_amount(self, text: str) -> bool:
         """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""
@@ -67,6 +77,10 @@ class ContextQuantities:
             return False
         stated = stated_in_claim(bare)
         return stated.wordings == (bare,) and self._stated.issuperset(_values(stated))
+
+    @cached_property
+    def _asked(self) -> frozenset[Amount]:
+        return frozenset((each.value, each.unit) for each in stated_in_claim(self._given).quantities)
 
     @cached_property
     def _stated(self) -> frozenset[tuple[object, ...]]:
@@ -133,8 +147,6 @@ def _continues(edge: str, beyond: str) -> bool:
         return True
     return edge.isascii() and edge.isalnum() and beyond[0].isascii() and beyond[0].isalnum()
 
-
-Amount = tuple[float, Unit | None]
 
 # A quote has a handful; of more numbers anything can be made.
 _MAX_OPERANDS = 8

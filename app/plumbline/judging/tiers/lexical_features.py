@@ -18,6 +18,7 @@ from plumbline.judging.quantities.numerals import UNIT_AFTER, han_to_digits
 from plumbline.judging.text import negation
 from plumbline.judging.text.names import KnownNames, are_swapped
 from plumbline.judging.text.segmented_sample import SegmentedSample
+from plumbline.judging.text.short_answers import question_assertions
 from plumbline.judging.text.structured import ExactFacts
 from plumbline.judging.text.synonyms import KnownWords
 from plumbline.judging.text.words import (
@@ -138,7 +139,8 @@ class _Passages:
         # A name of the question is not made up.
         self.question = question = sample.source.question
         self.names = KnownNames(self.vocabulary.union(split_words(question).every), [question, *sample.source.contexts])
-        self.quantities = ContextQuantities(sample.source.contexts, sample.context_sentences)
+        given = "" if question_assertions(question, sample.source.contexts) else question
+        self.quantities = ContextQuantities(sample.source.contexts, sample.context_sentences, given)
         self._facts = ExactFacts(index.structured)
         self._negates = cache(negation.negates)
         self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))
