@@ -2,14 +2,28 @@
 
 import asyncio
 import math
+import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType, SimpleNamespace
 
 import pytest
 
-from plumbline.ground.concurrency import within_deadline, work_deadline
+from benchmarks.fuzz.families import FAMILIES
+from plumbline.ground import concurrency
+from plumbline.ground.concurrency import InlineExecutor, within_deadline, work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers import offload
+from plumbline.judging.tiers.calibration import load_calibrations
+from plumbline.judging.tiers.lexical import LexicalTier
+
+FACT = "The Marlow Bridge was opened in 1931."
+CHARACTERS = 5_000
+# Of functions, for each character of the text; a microsecond each, at most.
+CALLS_BETWEEN_LOOKS = 5
 
 
 def test_work_without_a_deadline_goes_through_all_pieces() -> None:
@@ -42,3 +56,55 @@ async def test_a_deadline_ends_with_its_block() -> None:
         await asyncio.sleep(0)
 
     assert list(within_deadline("ab")) == ["a", "b"]
+
+
+def longest_stretch(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> int:
+    """The most calls of functions that a work makes without a look at its deadline."""
+    calls = last = longest = 0
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    def look() -> float:
+        nonlocal last, longest
+        longest, last = max(longest, calls - last), calls
+        return 0.0
+
+    monkeypatch.setattr(concurrency, "time", SimpleNamespace(monotonic=look))
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+        look()
+    finally:
+        sys.setprofile(before)
+    return longest
+
+
+@pytest.mark.parametrize(
+    ("family", "place"),
+    [
+        ("citations", "contexts"),
+        ("citations", "answer"),
+        ("initials", "contexts"),
+        ("lines", "contexts"),
+        ("chat tags", "contexts"),
+        ("short sentences", "answer"),
+        ("hash lines", "answer"),
+        ("rule lines", "answer"),
+    ],
+)
+def test_no_long_stretch_of_work_goes_without_a_look_at_the_deadline(
+    family: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hostile = FAMILIES[family](CHARACTERS)[:CHARACTERS]
+    sample = Sample("", (FACT,), hostile) if place == "answer" else Sample("", (hostile,), FACT)
+    tier = LexicalTier(load_calibrations(None), InlineExecutor())
+
+    def work() -> None:
+        case = segment(sample)
+        if case.needs_judge:
+            tier.judge_now(case)
+
+    assert longest_stretch(work, monkeypatch) < CALLS_BETWEEN_LOOKS * CHARACTERS

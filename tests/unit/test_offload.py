@@ -91,6 +91,22 @@ async def test_a_quote_to_be_looked_for_and_a_long_reply_go_to_the_threads(said:
     assert await work_given_away(FACT, said) > 0
 
 
+async def test_metrics_that_need_words_in_the_contexts_look_for_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[str] = []
+
+    def has_content(text: str) -> bool:
+        looked_at.append(text)
+        return True
+
+    monkeypatch.setattr("plumbline.judging.tiers.metrics.has_content", has_content)
+    metrics = find_metrics(["context_relevance", "context_precision", "context_recall", "noise_sensitivity"])
+    scorer = Scorer(JudgeCascade([]), CountingExecutor())
+
+    await scorer.score(Sample("When?", (FACT,), FACT, reference=FACT), JudgeOptions((), 0.5, 5.0, metrics=metrics))
+
+    assert sorted(looked_at) == sorted(["When?", FACT, FACT])
+
+
 async def test_a_sample_whose_texts_take_longer_than_its_deadline_is_not_judged() -> None:
     tier = LlmTier({"default": ScriptedChat(reply(FACT))}, PROMPTS, executor := CountingExecutor())
     sample = Sample("", (f"{FACT} {'x ' * (SMALL_CHARACTERS // 2)}",), FACT)

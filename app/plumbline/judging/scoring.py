@@ -33,7 +33,14 @@ from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.metrics import Estimator, Metric, MetricResult, MetricStatus, estimate_metrics
+from plumbline.judging.tiers.metrics import (
+    Estimator,
+    Metric,
+    MetricResult,
+    MetricStatus,
+    estimate_metrics,
+    spoken_texts,
+)
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 T = TypeVar("T")
@@ -197,6 +204,7 @@ def _measured(
         otherwise = "no_contexts"
     else:
         otherwise = f"not_by_tier_{result.tier.value}"
+    spoken = spoken_texts(sample)
 
     def repeated(name: str) -> MetricResult:
         value = getattr(result if result.scores is None or name == "context_utilization" else result.scores, name, None)
@@ -208,7 +216,7 @@ def _measured(
     return tuple(
         repeated(metric.score)
         if metric.score
-        else metric.result(sample, answers, claims=result.claims, otherwise=otherwise)
+        else metric.result(spoken, answers, claims=result.claims, otherwise=otherwise)
         for metric in options.metrics
     )
 

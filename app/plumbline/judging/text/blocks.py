@@ -77,7 +77,7 @@ def split_blocks(text: str) -> Iterator[TextBlock]:
       the first word of this one would not have fitted (hard-wrapped text); never after a colon, never in Chinese,
       where a new line is a new paragraph.
     """
-    lines = list(within_deadline(_lines(text)))
+    lines = list(_lines(text))
     # Of each line: the length of the longest one between the blank ones around it.
     width_by_line: list[int] = []
     for first, after in pairwise([*(at for at, line in enumerate(lines) if line.is_after_blank), len(lines)]):
@@ -103,7 +103,7 @@ def is_cjk(character: str) -> bool:
 def _lines(text: str) -> Iterator[_Line]:
     offset = 0
     is_after_blank = True
-    for raw in text.splitlines(keepends=True):
+    for raw in within_deadline(text.splitlines(keepends=True)):
         indent = len(raw) - len(raw.lstrip())
         start, end = offset + indent, offset + len(raw.rstrip())
         offset += len(raw)
@@ -187,9 +187,9 @@ def _paragraph_at(
         return position, "prose" if position + 1 == len(lines) else "markup"
     is_under_item = previous_kind == "list_item" and not line.is_after_blank and line.indent >= _LIST_INDENT_CHARS
     kind: BlockKind = "list_item" if marker or (is_under_item and not is_cjk(text[line.body])) else "prose"
-    last = position
-    while last + 1 < len(lines) and _continues(text, lines[last], lines[last + 1], width_by_line[last]):
-        last += 1
+    for last in within_deadline(range(position, len(lines))):
+        if last + 1 == len(lines) or not _continues(text, lines[last], lines[last + 1], width_by_line[last]):
+            break
     return last, kind
 
 

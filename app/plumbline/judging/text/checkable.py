@@ -58,12 +58,13 @@ def checkable_positions(
     last = len(sentences) - 1
     unlabelled = [
         position
-        for position in spoken
+        for position in within_deadline(spoken)
         if position not in headers
         and not _SOURCE_LINK.match(sentences[position].text)
         and not _is_label(sentences[position], stems, known, leads=position < last)
     ]
-    return tuple(position for position in unlabelled or spoken if not _declines(sentences[position]))
+    positions = within_deadline(unlabelled or spoken)
+    return tuple(position for position in positions if not _declines(sentences[position]))
 
 
 def _declines(sentence: Sentence) -> bool:

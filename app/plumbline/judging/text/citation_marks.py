@@ -5,6 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.citation_labels import MARK, MAY_MARK, OWN_LABEL, LabelResolver
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence
@@ -109,7 +110,7 @@ def cited_statements(sentence: Sentence, marks: Sequence[CitationMark]) -> tuple
     """
     groups: list[tuple[str, list[CitationMark]]] = []
     at = sentence.start
-    for mark in sorted(marks, key=lambda each: each.start):
+    for mark in within_deadline(sorted(marks, key=lambda each: each.start)):
         between = _slice(sentence, at, mark.start)
         at = max(at, mark.end)
         if groups and not _says_something(between):
@@ -152,7 +153,7 @@ class _MarkReader:
         code = [match.span() for match in _CODE.finditer(sentence.text)] if "`" in sentence.text else []
         found: list[CitationMark] = []
         before: re.Match[str] | None = None
-        for match in MARK.finditer(self._answer, sentence.start, sentence.end):
+        for match in within_deadline(MARK.finditer(self._answer, sentence.start, sentence.end)):
             at = match.start() - sentence.start
             if any(start <= at < end for start, end in code):
                 continue

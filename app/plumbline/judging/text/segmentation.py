@@ -102,7 +102,7 @@ def _spans(text: str, block: TextBlock, *, is_cased: bool) -> list[tuple[int, in
     event = _EVENT.search(text, block.start, block.end)
     if event is None or event.end() == block.end:
         return [(block.start, block.end)]
-    spans = list(within_deadline(_Splitter(text, block, is_cased=is_cased).spans()))
+    spans = list(_Splitter(text, block, is_cased=is_cased).spans())
     if len(spans) > 1 and not has_word(text, *spans[-1]):
         # A smiley or a stray quote after the last stop is no sentence; what a stop ends has a word.
         spans[-2:] = [(spans[-2][0], spans[-1][1])]
@@ -123,7 +123,8 @@ class _Splitter:
         self._begin(block.start)
 
     def spans(self) -> Iterator[tuple[int, int]]:
-        for match in _EVENT.finditer(self._text, self._block.start, self._block.end):
+        # Not by sentence: of a megabyte of marks that end nothing there is one.
+        for match in within_deadline(_EVENT.finditer(self._text, self._block.start, self._block.end)):
             at = match.start()
             if at < self._guard:
                 continue
@@ -258,7 +259,7 @@ def _match_pairs(text: str, start: int, end: int) -> dict[int, int]:
     close_by_open: dict[int, int] = {}
     unclosed: list[tuple[str, int]] = []
     count_by_opener: Counter[str] = Counter()
-    for match in _MARK.finditer(text, start, end):
+    for match in within_deadline(_MARK.finditer(text, start, end)):
         mark = match.group()
         opener = _OPENER_BY_CLOSER.get(mark)
         if mark in _STRAIGHT:

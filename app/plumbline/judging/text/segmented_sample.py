@@ -337,7 +337,7 @@ class SegmentedSample:
         a common one or stands in the question. A table row is read with its header, "Yes." and "No." with the question.
         A sentence of which nothing would be left is returned whole.
         """
-        sentences = [each._replace(text=self.without_marks(each.text)) for each in self.sentences]
+        sentences = [each._replace(text=self.without_marks(each.text)) for each in within_deadline(self.sentences)]
         name_of = partial(_field, index=self.index, stems=self.stems)
         rows = read_rows(sentences, header_positions(sentences), name_of)
         asked: dict[bool, str] | None = None

@@ -156,13 +156,13 @@ def _lines(text: str) -> list[_Value] | None:
     """Return the lines of a log or of code; None unless nearly every line looks like one."""
     spans: list[_Value] = []
     position = 0
-    for line in text.splitlines(keepends=True):
+    for line in within_deadline(text.splitlines(keepends=True)):
         if stripped := line.strip():
             start = position + line.index(stripped)
             spans.append((start, start + len(stripped), stripped))
         position += len(line)
     for pattern in (_LOG_LINE, _CODE_LINE):
-        like = sum(pattern.match(line) is not None for _, _, line in spans)
+        like = sum(pattern.match(line) is not None for _, _, line in within_deadline(spans))
         if len(spans) >= _FEWEST_LINES and like >= _LEAST_ALIKE * len(spans):
             return spans
     return None
@@ -189,13 +189,10 @@ def _json(text: str) -> list[_Value] | None:
         return None
     levels: list[_Level] = []
     values: list[_Value] = []
-    position, limit = _SPACE.match(text).end(), len(text.rstrip())  # type: ignore[union-attr]
-    while position < limit:
-        token = _JSON_TOKEN.match(text, position)
+    for token, after in within_deadline(_json_tokens(text)):
         if token is None or len(levels) > _DEEPEST:
             return None
         mark, start, end = token.group(), token.start(), token.end()
-        position = _SPACE.match(text, end).end()  # type: ignore[union-attr]
         if mark in "{[":
             above = levels[-1] if levels else None
             levels.append(_Level(mark == "{", (above.pending or above.key) if above else ""))
@@ -205,11 +202,20 @@ def _json(text: str) -> list[_Value] | None:
         elif not levels:
             return None
         elif mark not in ":,":
-            if levels[-1].is_object and text[position : position + 1] == ":":
+            if levels[-1].is_object and text[after : after + 1] == ":":
                 levels[-1].pending, levels[-1].key_start = mark.strip(_QUOTES), start
             else:
                 values.append(_scalar(levels, mark, start, end))
     return values if values and not levels else None
+
+
+def _json_tokens(text: str) -> Iterator[tuple[re.Match[str] | None, int]]:
+    """Yield each mark, name and value, None for what is none of them, with the place of the next one."""
+    position, limit = _SPACE.match(text).end(), len(text.rstrip())  # type: ignore[union-attr]
+    while position < limit:
+        token = _JSON_TOKEN.match(text, position)
+        position = _SPACE.match(text, token.end()).end() if token else limit  # type: ignore[union-attr]
+        yield token, position
 
 
 def _scalar(levels: list[_Level], mark: str, start: int, end: int) -> _Value:
@@ -234,12 +240,12 @@ def _reading(levels: list[_Level], key: str, value: str) -> str:
 
 def _yaml(text: str) -> list[_Value] | None:
     """Return the scalars of YAML in block style; None unless nearly every line is a key or an item."""
-    if not _is_yaml([line for line in text.splitlines() if line.strip()]):
+    if not _is_yaml([line for line in within_deadline(text.splitlines()) if line.strip()]):
         return None
     levels: list[tuple[int, _Level]] = []
     values: list[_Value] = []
     position = 0
-    for raw in text.splitlines(keepends=True):
+    for raw in within_deadline(text.splitlines(keepends=True)):
         start, position = position, position + len(raw)
         line = _YAML_NOTE.sub("", raw.rstrip("\r\n"), count=1)
         found = _YAML_LINE.match(line)
@@ -266,7 +272,7 @@ def _is_yaml(lines: Sequence[str]) -> bool:
     if len(lines) < _FEWEST_LINES or max(map(len, lines)) > _LONGEST_YAML_LINE:
         return False
     keys, names, inside = 0, set[str](), -1
-    for line in lines:
+    for line in within_deadline(lines):
         indent = len(line) - len(line.lstrip())
         if inside >= 0 and indent > inside:
             continue
@@ -301,7 +307,7 @@ def _csv(text: str) -> list[_Value] | None:
         values: list[_Value] = []
         ends = [0, *accumulate(map(len, lines))]
         before = 0
-        for number, row in enumerate(reader):
+        for number, row in enumerate(within_deadline(reader)):
             start, end, before = ends[before], ends[reader.line_num], reader.line_num
             if row and len(row) != len(header):
                 return None
@@ -327,7 +333,7 @@ def header_positions(sentences: Sequence[Sentence]) -> frozenset[int]:
     """Return the positions of the rows that stand above a |---| rule."""
     return frozenset(
         position
-        for position, (row, rule) in enumerate(pairwise(sentences))
+        for position, (row, rule) in enumerate(within_deadline(pairwise(sentences)))
         if row.kind == "table_row" and rule.kind == "markup" and TABLE_RULE.match(rule.text)
     )
 
@@ -341,7 +347,7 @@ def read_rows(
     """
     texts: dict[int, str] = {}
     names: list[tuple[str, str]] = []
-    for position, sentence in enumerate(sentences):
+    for position, sentence in enumerate(within_deadline(sentences)):
         if sentence.kind == "table_row":
             cells = split_cells(sentence.text)
             if position in header_positions:

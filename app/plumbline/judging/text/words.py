@@ -17,6 +17,8 @@ from typing import Literal
 
 from stop_words import get_stop_words
 
+from plumbline.ground.concurrency import within_deadline
+
 
 def english_stop_words() -> frozenset[str]:
     """Return `sklearn.feature_extraction.text.ENGLISH_STOP_WORDS`, from its file: importing the package takes a second.
@@ -126,6 +128,7 @@ _MAX_CHARACTERS_SEARCHED = 200_000_000
 _HAN_SHARE_OF_CHINESE = 0.3
 _PIECE_CHARACTERS = 20_000
 _MOST_WORDS_READ = 10_000
+_MOST_PIECES_READ = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ class Words:
 def split_words(text: str) -> Words:
     """Split a text into words: no possessive, numbers as written, "camelCase" split, bigrams for Han."""
     if len(text) > _PIECE_CHARACTERS:
-        parts = [split_words(piece) for piece in pieces(text)]
+        parts = [split_words(piece) for piece in within_deadline(pieces(text))]
         said = tuple(chain.from_iterable(part.content for part in parts))
         return Words(tuple(chain.from_iterable(part.every for part in parts)), said)
     folded = _fold(_with_words_apart(text))
@@ -280,10 +283,10 @@ def contains_verbatim(whole: str, part: str) -> bool:
 
 
 def has_content(text: str) -> bool:
-    """Return True if a word is no stopword, of a long text one of the first ten thousand."""
+    """Return True if a word is no stopword, of a long text one of the first ten thousand, within 200,000 characters."""
     if len(text) <= _PIECE_CHARACTERS:
         return any(not is_stopword for _, is_stopword in _all_words(_fold(_with_words_apart(text))))
-    spoken = (piece for piece in pieces(text) if _LETTER_OR_DIGIT.search(piece))
+    spoken = islice((piece for piece in pieces(text) if _LETTER_OR_DIGIT.search(piece)), _MOST_PIECES_READ)
     words = chain.from_iterable(_all_words(_fold(_with_words_apart(piece))) for piece in spoken)
     return any(not is_stopword for _, is_stopword in islice(words, _MOST_WORDS_READ))
 
@@ -294,7 +297,7 @@ def han_share(text: str) -> float:
         return 0.0
     letters = _count(_LETTER, text)
     # A code point of a Han block that is not assigned yet is no letter.
-    return min(1.0, sum(len(run) for run in _HAN_RUN.findall(text)) / letters) if letters else 0.0
+    return min(1.0, sum(map(len, _HAN_RUN.findall(text))) / letters) if letters else 0.0
 
 
 def _with_words_apart(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
@@ -222,7 +223,7 @@ def build_judgement(
     copied = sum(length * finding.copied for length, finding in zip(lengths, findings, strict=True))
     is_copied = aggregation.is_copied(copied / max(1, sum(lengths)))
     claims = []
-    for position, sentence in enumerate(sample.sentences):
+    for position, sentence in enumerate(within_deadline(sample.sentences)):
         finding = finding_by_position.get(position)
         if finding is None:
             claims.append(whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM))

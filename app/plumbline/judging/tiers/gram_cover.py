@@ -56,7 +56,7 @@ def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = No
     codes, owners = _grams(texts, size)
     count = int((texts == 0).sum()) + 1
     bounds = np.searchsorted(owners, np.arange(count + 1))
-    wanted = [_distinct(codes[start:end], left_out) for start, end in pairwise(bounds)]
+    wanted = (_distinct(codes[start:end], left_out) for start, end in pairwise(bounds))
     places = _Places(_ascending(codes), others, size)
     return [places.cover(grams) for grams in within_deadline(wanted)]
 

@@ -2,6 +2,7 @@
 
 from concurrent.futures import Executor
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -65,7 +66,7 @@ def find_copies(sample: SegmentedSample) -> dict[int, Finding]:
     A copy needs no model and no common script: "iPhone 14 Pro Max" from a Chinese context.
     """
     findings = {}
-    for position, text in zip(sample.checkable, sample.assertions, strict=True):
+    for position, text in within_deadline(zip(sample.checkable, sample.assertions, strict=True)):
         match = sample.index.best_match(text, content_words(text))
         if match is None or not match.is_verbatim:
             return {}
@@ -78,7 +79,8 @@ def find_copies(sample: SegmentedSample) -> dict[int, Finding]:
 def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
     """Return the wording of each checkable sentence, by position, with the context sentence that has most of it."""
     findings = {}
-    for text, (position, features) in zip(sample.assertions, measure_lexical_features(sample).items(), strict=True):
+    measured = zip(sample.assertions, measure_lexical_features(sample).items(), strict=True)
+    for text, (position, features) in within_deadline(measured):
         wordings = (text, sample.sentences[position].text) if features.is_whole else ()
         copy = next((row for row in features.rows if any(sample.index.holds(row, each) for each in wordings)), None)
         best = next(iter(features.rows), None) if copy is None else copy

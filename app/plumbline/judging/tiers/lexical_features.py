@@ -214,9 +214,9 @@ class _Passages:
 
 
 def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
-    written = [split_words(text) for text in texts]
+    written = [split_words(text) for text in within_deadline(texts)]
     synonyms = KnownWords([known.every for known in passages.words], passages.vocabulary)
-    words = [_reworded(spoken, synonyms) for spoken in written]
+    words = [_reworded(spoken, synonyms) for spoken in within_deadline(written)]
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
@@ -253,7 +253,8 @@ def _copied_runs(asked: Sequence[Words], known: Sequence[Words]) -> list[float]:
 
 def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
     asked, known = (
-        [split_characters(han_to_digits(text)) for text in sentences] for sentences in (texts, passages.texts)
+        [split_characters(han_to_digits(text)) for text in within_deadline(sentences)]
+        for sentences in (texts, passages.texts)
     )
     ids: dict[str, int] = {}
     units, others = _numbered(asked, ids), _numbered(known, ids)

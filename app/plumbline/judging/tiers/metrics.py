@@ -6,7 +6,7 @@ a judge: right in order more often than not, and not calibrated.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from enum import StrEnum
@@ -184,21 +184,18 @@ class Metric:
     score: str | None = None
     depth: int | None = None
 
-    def lacks(self, sample: Sample) -> str | None:
-        """Return the reason why it cannot be judged on a sample: `no_question`, ...; None if it can."""
-        texts = {
-            "question": (sample.question,),
-            "contexts": sample.contexts,
-            "reference": (sample.reference or "",),
-        }
-        missing = (need for need in self.needs if not any(map(has_content, texts[need])))
-        return next((f"no_{need}" for need in missing), None)
+    def lacks(self, spoken: Container[str]) -> str | None:
+        """Return why it cannot be judged on a sample with these `spoken_texts`: `no_question`, ...; None if it can."""
+        return next((f"no_{need}" for need in self.needs if need not in spoken), None)
 
     def result(
-        self, sample: Sample, answers: MetricAnswers, *, claims: Sequence[Claim], otherwise: str
+        self, spoken: Container[str], answers: MetricAnswers, *, claims: Sequence[Claim], otherwise: str
     ) -> MetricResult:
-        """Return the result on a sample from its probes; `otherwise`: the reason where a tier was not asked them."""
-        if (lack := self.lacks(sample)) is not None:
+        """Return the result on a sample with these `spoken_texts` from its probes.
+
+        `otherwise`: the reason where a tier was not asked them.
+        """
+        if (lack := self.lacks(spoken)) is not None:
             return MetricResult(self.name, None, MetricStatus.NOT_APPLICABLE, lack)
         verdicts = tuple(each for probe in self.probes for each in answers.verdicts.get(probe.name, ()))
         if all(probe.name in answers.verdicts for probe in self.probes):
@@ -214,15 +211,23 @@ class Metric:
         return MetricResult(self.name, None, MetricStatus.NOT_JUDGED, failed, verdicts=verdicts)
 
 
-def probes_for(metrics: Iterable[Metric], sample: Sample) -> tuple[Probe, ...]:
+def spoken_texts(sample: Sample) -> frozenset[str]:
+    """Return which of `question`, `contexts` and `reference` say something: what metrics need."""
+    texts = {"question": (sample.question,), "contexts": sample.contexts, "reference": (sample.reference or "",)}
+    return frozenset(name for name, said in texts.items() if any(map(has_content, said)))
+
+
+def probes_for(metrics: Sequence[Metric], sample: Sample) -> tuple[Probe, ...]:
     """Return the probes that these metrics need on a sample, each once."""
-    able = (metric for metric in metrics if metric.lacks(sample) is None)
+    spoken = spoken_texts(sample) if metrics else frozenset()
+    able = (metric for metric in metrics if metric.lacks(spoken) is None)
     return tuple({probe.name: probe for metric in able for probe in metric.probes}.values())
 
 
 def estimate_metrics(metrics: Iterable[Metric], estimator: Estimator) -> MetricAnswers:
     """Return the estimates of the metrics that can be told without a judge. Raises TierFailure `timeout`."""
-    able = (metric for metric in metrics if metric.estimate and metric.lacks(estimator.case.source) is None)
+    spoken = spoken_texts(estimator.case.source)
+    able = (metric for metric in metrics if metric.estimate and metric.lacks(spoken) is None)
     estimates = {metric.name: metric.estimate(estimator) for metric in within_deadline(able) if metric.estimate}
     return MetricAnswers(estimates={name: value for name, value in estimates.items() if value is not None})
 
