@@ -4,7 +4,7 @@ import heapq
 import math
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations, compress, product
@@ -41,7 +41,7 @@ class Quantity:
 class Facts:
     """Amounts, dates and times (minutes on a dial) of a passage, whose `text` may enumerate what a claim counts.
 
-    `bounds` are the amounts that it states with a hedge: ("under", 120.0) for "up to 120".
+    `bounds` finds the amounts with the hedge that it has: ("under", 120.0) for "up to 120".
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Facts:
         dates: Sequence[Date],
         times: frozenset[int],
         text: str,
-        bounds: Collection[tuple[Hedge, float]] = (),
+        bounds: Callable[[], Collection[tuple[Hedge, float]]],
     ) -> None:
         by_unit: dict[Unit | None, set[float]] = {}
         for value, unit in amounts:
@@ -61,7 +61,7 @@ class Facts:
         self._dates = {(date.year, date.month, date.day) for date in dates}
         self._dates_by_known: dict[tuple[bool, ...], set[tuple[int | None, ...]]] = {}
         self.times = times
-        self.bounds = bounds
+        self._bounds = bounds
         self._text = text
 
     @cached_property
@@ -74,6 +74,10 @@ class Facts:
         """Return the amounts of a unit within these bounds, both included, ascending."""
         values = self._by_unit.get(unit, [])
         return values[bisect_left(values, low) : bisect_right(values, high)]
+
+    @cached_property
+    def bounds(self) -> Collection[tuple[Hedge, float]]:
+        return self._bounds()
 
     @cached_property
     def smallest(self) -> Sequence[float]:
@@ -159,7 +163,7 @@ def missing(stated: Stated, facts: Facts, *, is_derived: bool) -> Stated:
 def _has(facts: Facts, quantity: Quantity, made: Sequence[float]) -> bool:
     bound = _as_bound(quantity)
     if any(
-        _is_meant(bound if (quantity.hedge, value) in facts.bounds else quantity, value)
+        _is_meant(quantity if bound is quantity or (quantity.hedge, value) not in facts.bounds else bound, value)
         for value in _comparable(facts, quantity)
     ):
         return True

@@ -152,7 +152,7 @@ def facts_in(text: str) -> Facts:
         amounts += [(value, None) for value in roman_values(piece)]
         amounts += [(1.0, None)] if _FIRST_KIND.search(folded) else []
         amounts += [(float(century + year), None) for century, year in _SHORT_RANGE.findall(folded)]
-        amounts += [(2000.0 + int(year), None) for year in _FISCAL_YEAR.findall(folded)]
+        amounts += [(2000.0 + int(year), None) for year in (_FISCAL_YEAR.findall(folded) if "fy" in folded else ())]
         read.append((folded, quantities, dates))
     found = [date for _, _, dates in read for date in dates]
     # Of a table of more numbers anything follows.
@@ -162,7 +162,13 @@ def facts_in(text: str) -> Facts:
             found += later
             amounts += derived
     amounts += [(float(part), None) for date in found for part in date.parts]
-    bounds = {(each.hedge, each.value) for _, quantities, _ in read for each in quantities if each.hedge}
+
+    def bounds() -> frozenset[tuple[Hedge, float]]:
+        # Few claims ask for them.
+        return frozenset(
+            (_hedge(folded, each.start, each.end), each.value) for folded, quantities, _ in read for each in quantities
+        )
+
     return Facts(amounts, found, frozenset(times), text, bounds)
 
 
@@ -206,7 +212,8 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         if suffix in _SCALES and suffix in UNIT_BY_NAME and unit is None:
             # "1500 m" is metres and "1.2m" a million, more often than not.
             if not in_claim or mark[0] == " ":
-                yield Quantity(value, UNIT_BY_NAME[suffix], step, _hedge(text, start, end), start=start, end=end)
+                hedge = _hedge(text, start, end) if in_claim else ""
+                yield Quantity(value, UNIT_BY_NAME[suffix], step, hedge, start=start, end=end)
             if in_claim and mark[0] == " ":
                 continue
         if suffix in _SCALES:
@@ -224,7 +231,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             value,
             unit,
             step,
-            _hedge(text, start, end),
+            _hedge(text, start, end) if in_claim else "",
             others,
             is_year=number.isdigit() and len(number) == _YEAR_DIGITS and not suffix,
             is_century=bool(_CENTURY.match(text, end)),
@@ -254,7 +261,7 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             value,
             unit,
             1.0,
-            _hedge(text, match.start(), end),
+            _hedge(text, match.start(), end) if in_claim else "",
             is_year=value in _YEARS and " " in match.group(),
             is_century=bool(_CENTURY.match(text, end)),
             start=match.start(),
@@ -298,7 +305,7 @@ def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             continue
         is_century = text.startswith("世纪", end)
         unit, end = _unit_after(text, end)
-        hedge = _hedge(text, start, end)
+        hedge = _hedge(text, start, end) if in_claim else ""
         yield Quantity(han_value(match.group()), unit, 1.0, hedge, is_century=is_century, start=start, end=end)
 
 
