@@ -121,6 +121,39 @@ async def test_a_quote_that_is_not_there_is_asked_for_once() -> None:
     assert [each["id"] for each in data_of(chat.requests[1])["claims"]] == ["1.0"]
 
 
+@pytest.mark.parametrize(
+    ("answer", "contexts", "is_asked"),
+    [
+        ("Wolves roam there.", CONTEXTS, False),
+        ("Wolves roam there since 1954.", CONTEXTS, False),
+        ("Wolves roam there since 1932.", CONTEXTS, True),
+        ("The lake is frozen.", CONTEXTS, True),
+        ("Wolves roam there.", ("大坝建于1932年。",), True),
+        ("Yes.", CONTEXTS, True),
+    ],
+)
+async def test_a_contradiction_without_a_quote_is_asked_again_where_something_could_be_quoted(
+    answer: str, contexts: tuple[str, ...], is_asked: bool
+) -> None:
+    accused = {"reason": "no", "verdict": "contradicted"}
+    chat = ScriptedChat(json.dumps({"sentences": [{"id": 1, "claims": [accused]}]}), checked(c0_0=accused))
+
+    judgement = await judge(chat, case=case_of(answer, *contexts, question="Is it deep?"))
+
+    assert [(each.verdict, each.flags) for each in judgement.claims] == [(Verdict.CONTRADICTED, ("evidence_missing",))]
+    assert len(chat.requests) == 1 + is_asked
+
+
+async def test_of_a_whole_passage_given_as_a_quote_the_beginning_is_searched() -> None:
+    passage = "The dam was built in 1932" + ", as everyone knows" * 300
+    case = case_of(TEXTS[1], passage, question="How old is the dam?")
+
+    judgement = await judge(ScriptedChat(sentences(1, quotes=[passage])), case=case)
+
+    assert [each.verdict for each in judgement.claims] == [Verdict.SUPPORTED]
+    assert judgement.account.calls == 1
+
+
 async def test_a_second_look_has_the_answer_and_the_doubt() -> None:
     first = json.dumps({"sentences": [{"id": 1, "claims": [said(1)]}, {"id": 2, "claims": [said(2, quotes=[])]}]})
     chat = ScriptedChat(first, checked(c1_0=said(2)))

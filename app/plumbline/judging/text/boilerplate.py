@@ -156,7 +156,10 @@ _TRAILER = re.compile(
 _ENDING = " .!?。！？~～"
 _CLAUSE_MARKS = ",;，；。.!！"
 _SOURCE_LAST = frozenset(_PHRASES["en"]["source_last"].split())
-_SALUTATION = re.compile(r"(?:dear(?: [^\s,.:!]{1,20}){1,3}|(?:尊敬的|亲爱的)\w{1,12})\s?[,，:：!！]\s*\Z")
+_SALUTATION = re.compile(
+    r"(?:(?:dear|hi|hello|hey)(?: [^\s,.:!\d]{1,20}\.?){1,3}|(?:尊敬的|亲爱的)\w{1,12}"
+    r"|\w{1,6}(?:先生|女士|小姐|老师)[您你]好)\s?[,，:：!！]\s*\Z"
+)
 _SOURCES = re.compile(
     r"\s*(?:sources?|references?|citations?|来源|信息来源|资料来源|参考(?:资料|文献|来源)?|出处|引用)\s?[:：]\s?",
     re.IGNORECASE,

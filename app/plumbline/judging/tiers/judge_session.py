@@ -26,6 +26,7 @@ from plumbline.judging.tiers.evidence.verdict_rules import (
     UNCOVERED,
     denied,
     doubts,
+    has_nothing_to_quote,
     named_doubts,
     with_flags,
     with_shown_calculation,
@@ -232,9 +233,17 @@ class JudgeSession:
         asked = [claim for claim in claims if UNANSWERED in claim.flags or doubts(claim)]
         if not asked:
             return tuple(claims)
-        window = await offload.run(
-            lambda: _nearest_window(asked, self.sample.windows), self.executor, inline=self.sample.is_small
+        search = self.sample.search
+        window, asked = await offload.run(
+            lambda: (
+                _nearest_window(asked, self.sample.windows),
+                [claim for claim in asked if not has_nothing_to_quote(claim, search)],
+            ),
+            self.executor,
+            inline=self.sample.is_small,
         )
+        if not asked:
+            return tuple(claims)
         try:
             looked = await self._check(asked, window, doubts=named_doubts(asked))
         except TierFailure as failure:
@@ -244,7 +253,6 @@ class JudgeSession:
             is_open = failure.reason is FailureReason.NOT_ASKED
             self.flags |= {"not_asked" if is_open else "second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
-        search = self.sample.search
         settled = await offload.run(
             lambda: [denied(_after_second_look(claim, looked.get(claim.id)), search) for claim in claims],
             self.executor,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Annotated, Final
 
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import missing
@@ -87,8 +87,13 @@ def _verdict(value: object) -> object:
     return _VERDICT_BY_WORD.get(_JOINTS.sub("", value.lower()), value) if isinstance(value, str) else value
 
 
+def _beginning(quote: str) -> str:
+    """Return what is searched of a quote; a cut number would not be found."""
+    return quote if len(quote) <= _MAX_QUOTE_CHARACTERS else quote[:_MAX_QUOTE_CHARACTERS].rstrip("0123456789.,")
+
+
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
-_Quote = Annotated[str, Field(max_length=_MAX_QUOTE_CHARACTERS)]
+_Quote = Annotated[str, AfterValidator(_beginning)]
 
 
 class ClaimReply(BaseModel):

@@ -73,6 +73,20 @@ def doubts(claim: Claim) -> tuple[str, ...]:
     return tuple(flag for flag in claim.flags if flag in doubtful)
 
 
+def has_nothing_to_quote(claim: Claim, search: EvidenceSearch) -> bool:
+    """Return True for a contradiction without any quote, of a claim of which no context has a word or the amounts.
+
+    Asked again, a judge could show none: as good as not mentioned, which needs none. False where texts in two scripts
+    cannot be compared.
+    """
+    if claim.verdict is not Verdict.CONTRADICTED or doubts(claim) != (MISSING,):
+        return False
+    if shared_words(claim.text, search.texts) != 0.0:
+        return False
+    stated = stated_in_claim(claim.text)
+    return not stated or bool(missing(stated, search.facts, is_derived=False))
+
+
 def named_doubts(claims: Iterable[Claim]) -> dict[str, str]:
     """Return the doubt that the second look names for each claim id, in the words of the prompt."""
     doubts_by_id = {claim.id: doubts(claim) for claim in claims}
