@@ -10,7 +10,7 @@ from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Quantity, Stated, is_rounded_to, missing
 from plumbline.judging.quantities.derivation import MULTIPLIED
 from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, prepared, stated_in_claim
-from plumbline.judging.quantities.numerals import PERCENT, Unit
+from plumbline.judging.quantities.numerals import PERCENT, Unit, letter_runs
 from plumbline.judging.quantities.other_numerals import names_other_numeral
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import pieces
@@ -18,15 +18,20 @@ from plumbline.judging.text.words import pieces
 Amount = tuple[float, Unit | None]
 
 # Whatever may name an amount. Most sentences have none of it, and cost nothing more.
-_HINT = re.compile(
-    r"\d|[〇零一二两兩三四五六七八九十百千万萬亿億半]|[½-⅞]"
-    r"|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{3,5}teen|twenty|thirty|forty|fifty|sixty|seventy"
-    r"|eighty|ninety|hundred|thousand|million|billion|trillion|half|third|quarter|fifth|century|noon|midday|midnight"
-    r"|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_SIGN = re.compile("[\\d〇零一二两兩三四五六七八九十百千万萬亿億半½-⅞]")
+_NUMBER_WORDS = (
+    "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty ninety"
+    " hundred thousand million billion trillion half third quarter fifth century noon midday midnight"
+    " jan feb mar apr may jun jul aug sep oct nov dec"
 )
+_NUMBER_WORD = rf"\b(?:{'|'.join(_NUMBER_WORDS.split())}|\w{{3,5}}teen)"
+_HINT = re.compile(_NUMBER_WORD)
+# The pattern takes ten times as long as a look at the words' first letters.
+_LETTERS = range(3, 5)
+_BEGINNINGS = frozenset(word[: _LETTERS[-1]] for word in _NUMBER_WORDS.split())
 # What an amount of a passage may hang on besides: a list, an ordinal, a multiple, a Roman numeral.
 _FACT = re.compile(
-    rf"{_HINT.pattern}|,[^,]{{1,80}},|、|\b(?:both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
+    rf"{_SIGN.pattern}|{_NUMBER_WORD}|,[^,]{{1,80}},|、|\b(?:both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
     r"|fortnight|dozen|first|second|fourth|sixth|seventh|eighth|ninth|tenth|trio|quart|duo|twins|[ivxl]{2,6}\b)|翻番|翻倍"
     rf"|{FIRST_KIND}",
     re.IGNORECASE,
@@ -61,8 +66,9 @@ class ContextQuantities:
             return ()
         stated = stated_in_claim(sentence)
         if self._searched < _MAX_SEARCHED_CHARACTERS:
-            self._searched += len(stated.wordings) * len(self._text)
-            if stands_verbatim(stated, self._text):
+            wordings = stated.wordings
+            self._searched += len(wordings) * len(self._text)
+            if stand_verbatim(wordings, self._text):
                 return ()
         lacking = missing(stated, self._facts, is_derived=False)
         made_up = tuple(
@@ -103,16 +109,20 @@ class ContextQuantities:
 
 
 def _names_amount(text: str) -> bool:
-    return _HINT.search(text) is not None or names_other_numeral(text)
+    if _SIGN.search(text):
+        return True
+    words = letter_runs(text)
+    may_hint = "teen" in text or any(not _BEGINNINGS.isdisjoint([word[:size] for word in words]) for size in _LETTERS)
+    return (may_hint and _HINT.search(text) is not None) or names_other_numeral(text)
 
 
 def _states_fact(text: str) -> bool:
     return _FACT.search(text) is not None or names_other_numeral(text.casefold())
 
 
-def stands_verbatim(stated: Stated, text: str) -> bool:
+def stand_verbatim(wordings: Sequence[str], text: str) -> bool:
     """Return True if a prepared text has each amount, date and time as it is written, so that none is missing."""
-    return all(_stands(wording, text) for wording in stated.wordings)
+    return all(_stands(wording, text) for wording in wordings)
 
 
 def _stands(wording: str, text: str) -> bool:

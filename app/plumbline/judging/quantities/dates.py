@@ -53,7 +53,9 @@ _TIME = re.compile(
     r"|(?<![\d:.])(?P<hour2>[012]?\d):(?P<minute2>[0-5]\d)(?![\d:])"
     r"|\b(?P<twelve>noon|midday|midnight)\b|(?P<twelve_han>正午|午夜)"
 )
-_CLOCK = re.compile(r"\d(?: ?[ap]\.?m|:\d)|noon|mid|正午|午夜")
+_CLOCK = re.compile(r"\d(?: ?[ap]\.?m|:\d)")
+_NAMED_TIMES = ("noon", "midday", "midnight", "正午", "午夜")
+_SPOKEN = ("half past ", "quarter past ", "quarter to ")
 _SPOKEN_TIME = re.compile(rf"\b(?P<part>half past|quarter (?:past|to)) (?P<hour>{'|'.join(HOURS)}|1[0-2]|[1-9])\b")
 # "三点" may be three points: there it needs a part of the day, or minutes.
 _HAN_TIME = re.compile(
@@ -61,6 +63,7 @@ _HAN_TIME = re.compile(
     rf"(?<![\d.{_HAN[1:-1]}])(?P<hour>[012]?\d|{_HAN}{{1,3}})[点點时時]"
     rf"(?:(?P<half>半)|(?P<quarters>[一三])刻|(?P<minute>[0-5]?\d|{_HAN}{{1,3}})分)?"
 )
+_HAN_HOUR = re.compile("[点點时時]")
 _LAST_DAY = re.compile("^last day|最后一[天日]$")
 # Of a date without a year.
 _LEAP_YEAR = 2_000
@@ -98,8 +101,8 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
     A month without day or year counts where it is "led" by a word such as "in", or "anywhere".
     """
     dates: list[Date] = []
-    has_month = any(name in text for name in _MONTHS_CUT) and _MONTH_ANYWHERE.search(text) is not None
-    marks = {mark for mark in ("月", "年", "last day of") if mark in text}
+    has_month = any(map(text.__contains__, _MONTHS_CUT)) and _MONTH_ANYWHERE.search(text) is not None
+    marks = set(filter(text.__contains__, ("月", "年", "last day of")))
     if "'" in text or "’" in text:
         marks.add("'")
     if has_month:
@@ -135,15 +138,16 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
 
 def find_times(text: str, *, bare: bool = False) -> Iterator[Time]:
     """Yield the times of day in a casefolded text; `bare`: those too that may count something else, as in "三点"."""
-    for match in _TIME.finditer(text) if _CLOCK.search(text) else ():
+    has_time = _CLOCK.search(text) is not None or any(map(text.__contains__, _NAMED_TIMES))
+    for match in _TIME.finditer(text) if has_time else ():
         hour, minute = int(match["hour"] or match["hour2"] or 0), int(match["minute"] or match["minute2"] or 0)
         yield Time((_HOUR * hour + minute) % _HALF_DAY_MINUTES, *match.span())
-    for match in _SPOKEN_TIME.finditer(text) if " past " in text or " to " in text else ():
+    for match in _SPOKEN_TIME.finditer(text) if any(map(text.__contains__, _SPOKEN)) else ():
         minute = _HALF_HOUR if match["part"] == "half past" else _QUARTER_HOUR
         hour = HOURS.get(match["hour"]) or int(match["hour"])
         minutes = _HOUR * hour + (-minute if match["part"] == "quarter to" else minute)
         yield Time(minutes % _HALF_DAY_MINUTES, *match.span())
-    for match in _HAN_TIME.finditer(text) if any(mark in text for mark in "点點时時") else ():
+    for match in _HAN_TIME.finditer(text) if _HAN_HOUR.search(text) else ():
         if not (bare or any(match.group("part", "half", "quarters", "minute"))):
             continue
         hour, quarters = _number(match["hour"]) or 0, _number(match["quarters"]) or 0

@@ -10,6 +10,7 @@ from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stat
 from plumbline.judging.quantities.dates import Date, Time, blanked, find_dates, find_times
 from plumbline.judging.quantities.derivation import MAX_QUANTITIES, derive
 from plumbline.judging.quantities.numerals import (
+    CARDINALS,
     ENGLISH_NUMERAL,
     ENGLISH_PART,
     HAN_NUMERAL,
@@ -24,6 +25,7 @@ from plumbline.judging.quantities.numerals import (
     english_part,
     english_value,
     han_value,
+    letter_runs,
     roman_values,
 )
 from plumbline.judging.quantities.other_numerals import find_possible, find_stated
@@ -37,7 +39,7 @@ _SCALES = {
 } | {name: float(value) for name, value in HAN_SCALE_VALUES.items() if name not in "十拾"}  # fmt: skip
 _SCALE = "|".join(sorted(_SCALES, key=len, reverse=True))
 _DIGITS = re.compile(
-    r"(?=\d)(?P<number>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[ '’]\d{3})+(?!\d)|\d+(?:\.\d+)?)"
+    r"(?P<number>\d(?:\d{0,2}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{0,2}(?:[ '’]\d{3})+(?!\d)|\d*(?:\.\d+)?))"
     # The 千 of 千克 belongs to the unit.
     rf"(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米瓦])(?:{_SCALE})(?![a-z]))?"
 )
@@ -53,7 +55,7 @@ _HAN_SHARE = re.compile(
     f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二两兩三四五六七八九\\d])成(?![立为功])"
 )
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
-_SHORT_RANGE = re.compile(r"(?<!\d)(?P<century>[12]\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
+_SHORT_RANGE = re.compile(r"(?P<century>[12](?<!\d[12])\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
 _FISCAL_YEAR = re.compile(r"(?<![a-z])fy ?['’]?(\d\d)(?!\d)")
 _ABOUT_WORDS = (
     r"about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~|≈|estimated|as many as"
@@ -104,7 +106,7 @@ _NUMBER_WORDS = {f"{word}s": value for word, value in MULTIPLES.items()} | MULTI
 
 def stated_in_claim(text: str) -> Stated:
     """Return the quantities of a claim that need evidence; "one", "first" and numbers inside names are skipped."""
-    if not text.isascii() or any(mark in text for mark in ("[", "(", "//", "www.")):
+    if not text.isascii() or any(map(text.__contains__, ("[", "(", "//", "www."))):
         text = _APPARATUS.sub(" ", text)
     text = _LIST_MARK.sub("", prepared(text))
     if not text.isascii() or "-" in text or "/" in text:
@@ -119,9 +121,10 @@ def stated_in_claim(text: str) -> Stated:
         *phrases, *_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True),
         *_other(text),
     ]  # fmt: skip
-    quantities = [
-        replace(each, others=(1900 + each.value,)) if _is_short_year(text, each) else each for each in quantities
-    ]
+    if "年" in text:
+        quantities = [
+            replace(each, others=(1900 + each.value,)) if _is_short_year(text, each) else each for each in quantities
+        ]
     return Stated(tuple(quantities), tuple(dates), tuple(times), written)
 
 
@@ -250,6 +253,8 @@ def _other_readings(number: str, *, in_claim: bool) -> tuple[float, ...]:
 
 
 def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
+    if in_claim and CARDINALS.isdisjoint(letter_runs(text)):
+        return
     for match in ENGLISH_NUMERAL.finditer(text):
         value = english_value(match.group())
         if _AFTER_DIGIT.search(text, max(0, match.start() - 2), match.start()):
@@ -291,7 +296,7 @@ def _implied(text: str) -> Iterator[Quantity]:
 
 
 def _han(text: str, *, in_claim: bool) -> Iterator[Quantity]:
-    if not _HAN.search(text):
+    if text.isascii() or not _HAN.search(text):
         return
     for match in _HAN_SHARE.finditer(text):
         number = match["number"] or match["tenths"]

@@ -30,9 +30,11 @@ MULTIPLES = {
 }  # fmt: skip
 DECADES = {"twenties": 1920, "thirties": 1930, "forties": 1940, "fifties": 1950, "sixties": 1960, "seventies": 1970}
 DECADES |= {"eighties": 1980, "nineties": 1990}
-_CARDINAL = "|".join(sorted([*_ONES, *_TENS, *_SCALES], key=len, reverse=True))
+# Every `ENGLISH_NUMERAL` has one of them.
+CARDINALS = frozenset((*_ONES, *_TENS, *_SCALES))
+_CARDINAL = "|".join(sorted(CARDINALS, key=lambda word: (-len(word), word)))
 # Most words begin otherwise, and are passed over at once.
-_FIRST_LETTERS = "".join(sorted({"a", *(word[0] for word in (*_ONES, *_TENS, *_SCALES))}))
+_FIRST_LETTERS = "".join(sorted({"a", *(word[0] for word in CARDINALS)}))
 ENGLISH_NUMERAL = re.compile(
     rf"\b(?=[{_FIRST_LETTERS}])(?:an?[ -](?=hundred|thousand|million|billion|trillion))?(?:{_CARDINAL})\b"
     rf"(?:(?:(?:(?<=hundred)|(?<=thousand)|(?<=million)|(?<=billion))(?: and |, )|[ -])(?:{_CARDINAL})\b){{0,12}}"
@@ -55,6 +57,14 @@ HAN_NUMERAL = re.compile(
     f"[{''.join([*_HAN_DIGITS, *_HAN_SCALES, *_HAN_MYRIADS])}]{{1,20}}(?:点[零〇一二三四五六七八九]{{1,8}})?"
 )
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+
+
+_LETTERS, _ASCII_LETTERS = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
+
+
+def letter_runs(folded: str) -> list[str]:
+    """Return the words of a text in folded case, the parts of compounds one by one."""
+    return (_ASCII_LETTERS if folded.isascii() else _LETTERS).findall(folded)
 
 
 def english_value(numeral: str) -> float:

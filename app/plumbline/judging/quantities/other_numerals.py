@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import count
 
-from plumbline.judging.quantities.numerals import han_value
+from plumbline.judging.quantities.numerals import han_value, letter_runs
 
 _HUNDRED = 100
 _DATA = tomllib.loads(files("plumbline.judging.quantities").joinpath("other_numerals.toml").read_text(encoding="utf-8"))
@@ -15,7 +15,6 @@ _AMBIGUOUS, _IN_ANY_PASSAGE, _COUNTS_ALONE = (
     frozenset(_DATA[name].split()) for name in ("ambiguous", "in_any_passage", "counts")
 )
 _WORD = re.compile(r"[^\W\d_]{2,24}(?:-[^\W\d_]{2,24}){0,3}")
-_ASCII_WORD = re.compile(r"[a-zA-Z]{2,24}(?:-[a-zA-Z]{2,24}){0,3}")
 _ENGLISH = frozenset({"the", "of", "and", "was", "were", "with"})
 _JOIN = re.compile(r" (?:(?:y|e|et) )?و?|-(?:et-)?")
 # "Drei Viertel", "tres millones": not that number.
@@ -27,6 +26,7 @@ _COUNTED = re.compile(
     r" (?:mesi|giorni|settimane|anni|ore|minuti|euro|persone|volte|mois|jours|semaines|ans|heures|minutes|euros|fois)\b"
 )
 _HAN_BY_KOREAN: Mapping[str, str] = _DATA["korean"]
+_HANGUL = re.compile("[가-힣]")
 _KOREAN_PART = re.compile("|".join(_HAN_BY_KOREAN))
 _KOREAN = re.compile(
     r"(?<![가-힣])(?:(?:(?:열|스물|서른|마흔|쉰)?(?:두|세|네|다섯|여섯|일곱|여덟|아홉)|열|스무)"
@@ -81,13 +81,13 @@ _OF_PASSAGES = {word: value for values in _VALUES.values() for word, value in va
 
 def names_other_numeral(text: str) -> bool:
     """Return True if a text in folded case may have such a numeral."""
-    words = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
-    parts = [part for word in words if "-" in word for part in word.split("-")] if "-" in text else ()
-    if not (_EVERY.isdisjoint(words) and _EVERY.isdisjoint(parts)):
+    words = letter_runs(text)
+    if not _EVERY.isdisjoint(words):
         return True
-    return not text.isascii() and (
-        any(word.removeprefix("و") in _EVERY for word in words) or _KOREAN.search(text) is not None
-    )
+    if text.isascii():
+        return False
+    is_arabic = "و" in text and any(word.removeprefix("و") in _EVERY for word in words)
+    return is_arabic or (_HANGUL.search(text) is not None and _KOREAN.search(text) is not None)
 
 
 def find_stated(text: str) -> Iterator[Numeral]:

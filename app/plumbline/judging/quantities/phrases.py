@@ -37,10 +37,11 @@ _SHARE_STEP = 5.0
 
 def find_phrases(text: str, *, in_claim: bool) -> Iterator[Quantity]:
     """Yield the amounts of a casefolded text that phrases name; those of a claim may be blanked out after that."""
-    present = {word for word in (_ASCII_WORDS if text.isascii() else _WORDS) if word in text}
+    rules, all_words, ascii_words = _OF_CLAIMS if in_claim else _OF_PASSAGES
+    present = set(filter(text.__contains__, ascii_words if text.isascii() else all_words))
     if not present:
         return
-    for words, pattern, read in _ALWAYS if in_claim else _ALWAYS + _IN_PASSAGES:
+    for words, pattern, read in rules:
         if not present.isdisjoint(words):
             for match in pattern.finditer(text):
                 if (found := read(match)) is not None:
@@ -167,5 +168,12 @@ _IN_PASSAGES: tuple[_Rule, ...] = tuple(
         (("ties",), rf"\b({'|'.join(DECADES)})\b", lambda match: Quantity(float(DECADES[match[1]]), None, 10.0)),
     )
 )
-_WORDS = frozenset(word for words, _, _ in _ALWAYS + _IN_PASSAGES for word in words)
-_ASCII_WORDS = frozenset(filter(str.isascii, _WORDS))
+
+
+def _with_words(rules: tuple[_Rule, ...]) -> tuple[tuple[_Rule, ...], frozenset[str], frozenset[str]]:
+    """Return rules with all their words, and with those that a text in ASCII may have."""
+    words = frozenset(word for words, _, _ in rules for word in words)
+    return rules, words, frozenset(filter(str.isascii, words))
+
+
+_OF_CLAIMS, _OF_PASSAGES = _with_words(_ALWAYS), _with_words(_ALWAYS + _IN_PASSAGES)

@@ -73,6 +73,7 @@ _COLON = re.compile("[:：]")
 _CLAUSE_BREAK = re.compile(r"[,;:!?.()，。；：、！？（）~～—–]+|\s-\s")
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|[0-9]+|[^\W\d_a-z]+")
 _HAN = re.compile("[\u3400-\u9fff]+")
+_WORD = re.compile(r"\w+")
 _EMPHASIS = str.maketrans("’", "'", "*_`#>")
 
 # The contexts, as answers speak of them.
@@ -302,12 +303,21 @@ def _end_of_opener(text: str, stems: Container[str]) -> int:
 def _start_of_closer(text: str, start: int, stems: Container[str]) -> int | None:
     tail = text[start:]
     body = tail.rstrip(_ENDING)
-    final = body.split()[-1:]
-    may_trail = not final or final[0].lower() in _SOURCE_LAST or not final[0].isalpha()
-    if may_trail and (match := _TRAILER.search(tail)):
+    if _may_trail(body) and (match := _TRAILER.search(tail)):
         return start + match.start()
-    last = max(body.rfind(mark) for mark in _CLAUSE_MARKS)
+    last = max(map(body.rfind, _CLAUSE_MARKS))
     return start + last if last >= 0 and is_boilerplate(tail[last + 1 :], stems) else None
+
+
+def _may_trail(body: str) -> bool:
+    """Return False if the last word is neither a noun of documents, as such remarks end with, nor their number."""
+    final = "".join(body.rsplit(maxsplit=1)[-1:])
+    if final.isalpha():
+        return final.lower() in _SOURCE_LAST
+    if not final.isascii() or ")" in final or "]" in final:
+        return True
+    last = "".join(_WORD.findall(final)[-1:])
+    return not last or last.lower() in _SOURCE_LAST or (last.isdigit() and len(last) <= _COUNT_DIGITS)
 
 
 def _is_filler(clause: str, stems: Container[str], words: Container[str] = _FILLER) -> bool:

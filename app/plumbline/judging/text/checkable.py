@@ -228,7 +228,7 @@ def abstains(text: str) -> bool:
 def may_abstain(text: str) -> bool:
     """Return True if any part of a text may abstain; most texts have no word for it."""
     folded = text.lower()
-    return any(cue in folded for cue in _CUES) or folded.startswith("na")
+    return any(map(folded.__contains__, _CUES)) or folded.startswith("na")
 
 
 def _is_declining(clause: str) -> bool:

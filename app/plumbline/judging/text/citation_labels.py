@@ -29,8 +29,12 @@ MARK = re.compile(
     rf"|(?<![\w-])(?P<said>(?i:{SOURCE_WORDS}) ?\d{{1,3}})"
     r"(?= (?:says|states|notes|mentions|explains|describes|reports|shows)\b|指出|显示|提到|提及|说明|表明|记载|介绍)"
 )
+# The ends of SOURCE_WORDS, and of ChatGPT's "citeturn0search1".
+_BEFORE_NUMBER = "(?i:rce|ces|doc|ocs|ent|nts|age|ges|ext|xts|ref|efs|nce|ion|ons|ite|unk|nks|urn)"
+# Whatever may be a mark: a sign, or the number of a source. `re` runs over all other characters at once.
 MAY_MARK = re.compile(
-    rf"[\[【(（［〔¹²³⁰⁴-⁹①-⑳]|<(?:sup|ref|source|cite|doc|co)\b|citeturn|\ue202turn|(?i:{SOURCE_WORDS} ?\d)"
+    rf"[\[【(（［〔¹²³⁰⁴-⁹①-⑳<\d](?:(?<!\d)|(?<={_BEFORE_NUMBER}\d)|(?<={_BEFORE_NUMBER} \d)"
+    r"|(?<=[源档料段落考献处]\d)|(?<=[源档料段落考献处] \d))"
 )
 # "[3] text": the number that a passage, or a line of sources, begins with.
 OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")

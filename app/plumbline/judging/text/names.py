@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from plumbline.judging.text.words import content_words, detect_language, has_content, split_words, to_simplified
+from plumbline.judging.text.words import detect_language, has_content, split_words, to_simplified
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
@@ -194,11 +194,13 @@ def _acts_of(text: str) -> Iterator[tuple[Collection[str], str, Collection[str]]
     for first, second in pairwise(names):
         between = text[first.end() : second.start()]
         words = between.casefold().split()
-        if len(words) > _MAX_BETWEEN or _NO_ACT.search(between) or not has_content(between):
+        if len(words) > _MAX_BETWEEN or _NO_ACT.search(between):
             continue
-        verbs = [word for word in content_words(between) if word != _PASSIVE]
-        one, other = ({word for word in content_words(name.group()) if has_content(word)} for name in (first, second))
-        if len(verbs) == 1 and one and other and not one & other and not (one | other) & _DATES:
+        verbs = [word for word in split_words(between).without_stopwords if word != _PASSIVE]
+        if len(verbs) != 1:
+            continue
+        one, other = (set(split_words(name.group()).without_stopwords) for name in (first, second))
+        if one and other and not one & other and not (one | other) & _DATES:
             yield (other, verbs[0][:_STEM], one) if _PASSIVE in words else (one, verbs[0][:_STEM], other)
 
 

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from plumbline.judging.text.words import content_words, detect_language, has_content, split_characters, to_simplified
+from plumbline.judging.text.words import (
+    content_words,
+    detect_language,
+    has_content,
+    split_characters,
+    split_words,
+    to_simplified,
+)
 
 # What plainly negates, once what only looks like it is taken out.
 _NO_EN = re.compile(
@@ -71,6 +78,8 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CLAUSE_END = re.compile(r"[,;:.!?]")
 _CLAUSES = re.compile(r"[,;:.!?，；：。！？]\s*|\s(?:and|but|while|that|because)\s")
 FEWEST_WORDS, _FEWEST_HAN = 3, 4
+# Whatever `_NO_EN` and `_NO_NEGATION_EN` find has one of these: most texts have none, and are spared both.
+_PARTS_EN = ("no", "n't", "n’t", "never", "neither", "without", "fail", "unable")
 _MARKS = (" not ", " no ", "n't", "n’t", "never", "without", "cannot", "None", "No ", *"不没未无")
 # "Fortunately," says nothing that could be repeated.
 _OPENING = re.compile(r"\A\W*\w{2,20}ly, ")
@@ -153,7 +162,9 @@ def differs(claim: str, evidence: str) -> bool:
 def negates(text: str) -> bool:
     """Return False if a text has no plain negation in either language, so that it `differs` from none without one."""
     folded = to_simplified(text.casefold())
-    return _NO_EN.search(folded) is not None or (not folded.isascii() and _NO_ZH.search(folded) is not None)
+    if _may_negate(folded) and _NO_EN.search(folded):
+        return True
+    return not folded.isascii() and _NO_ZH.search(folded) is not None
 
 
 def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
@@ -174,25 +185,29 @@ def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
 
 def may_deny(text: str) -> bool:
     """Return False if a text surely has no plain negation; quick."""
-    return any(mark in text for mark in _MARKS)
+    return any(map(text.__contains__, _MARKS))
 
 
 def split_clauses(text: str) -> Iterator[Clause]:
     """Yield the clauses of some length."""
     is_zh = detect_language(text) == "zh"
     no, no_negation = (_NO_ZH, _NO_NEGATION_ZH) if is_zh else (_NO_EN, _NO_NEGATION_EN)
+    left_out = _NEGATORS | _FAILURES | _PERMISSIONS
     for clause in _CLAUSES.split(to_simplified(text.casefold())):
-        plain = no_negation.sub(" ", clause)
-        parts = no.split(plain)
+        parts = no.split(no_negation.sub(" ", clause)) if is_zh or _may_negate(clause) else [clause]
         if is_zh:
             words = frozenset(_NOT_HAN.sub("", _MODAL_ZH.sub("", no.sub("", _ASPECT_ZH.sub("", clause))))) - _PARTICLES
         else:
-            left_out = _NEGATORS | _FAILURES | _PERMISSIONS
             said = (word for word in _content(clause) if word not in left_out and word[-3:] not in _NT)
             words = frozenset(map(_stem, said))
         # What is denied stands behind the negation.
-        if len(words) >= (_FEWEST_HAN if is_zh else FEWEST_WORDS) and (is_zh or has_content(parts[-1])):
+        fewest = _FEWEST_HAN if is_zh else FEWEST_WORDS
+        if len(words) >= fewest and (is_zh or parts[-1] == clause or has_content(parts[-1])):
             yield Clause(words, len(parts) - 1, " ".join(parts) if len(parts) > 1 else clause, is_zh)
+
+
+def _may_negate(folded: str) -> bool:
+    return any(map(folded.__contains__, _PARTS_EN))
 
 
 def is_unexplained(claim: str, evidence: str) -> bool:
@@ -253,7 +268,9 @@ def _states(text: str, before: Sequence[str], after: Sequence[str], *, gap: int 
 
 
 def _stem(word: str) -> str:
-    return (_ENDING.sub(lambda match: match[1] or "", word) if len(word) > _STEM else word)[:_STEM].rstrip("se")
+    if len(word) > _STEM and word.endswith(("ing", "ed")):
+        word = _ENDING.sub(lambda match: match[1] or "", word)
+    return word[:_STEM].rstrip("se")
 
 
 def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:
@@ -305,7 +322,7 @@ def _states_zh(text: str, before: str, after: str, *, repeated: int = _OBJECT_HA
 
 
 def _content(text: str) -> Sequence[str]:
-    return [word for word in content_words(text) if word not in _AUXILIARIES] if has_content(text) else ()
+    return [word for word in split_words(text).without_stopwords if word not in _AUXILIARIES]
 
 
 def _turns(text: str) -> Counter[str]:

@@ -57,8 +57,16 @@ class ContextIndex:
     `texts[row]` is what it says; `readings`: of each context, by position, where that is not its text.
     """
 
-    def __init__(self, contexts: Sequence[Sequence[Sentence]], readings: Sequence[Mapping[int, str]] = ()) -> None:
+    def __init__(
+        self,
+        contexts: Sequence[Sequence[Sentence]],
+        readings: Sequence[Mapping[int, str]] = (),
+        *,
+        words_by_text: dict[str, Words] | None = None,
+    ) -> None:
         self.readings = dict(enumerate(readings))
+        # Of each text that was split for this sample.
+        self.words_by_text: dict[str, Words] = {} if words_by_text is None else words_by_text
         self.texts: list[str] = []
         self.places: list[tuple[int, Sentence]] = []
         self.words: list[Words] = []
@@ -72,7 +80,7 @@ class ContextIndex:
             said = self.readings.get(context, {})
             for position, sentence in enumerate(within_deadline(sentences)):
                 text = said.get(position, sentence.text)
-                words, row = split_words(rows.get(position, text)), len(self.places)
+                words, row = self.split_words(rows.get(position, text)), len(self.places)
                 distinct = frozenset(words.content)
                 for word in distinct:
                     self._postings[word].append(row)
@@ -80,6 +88,13 @@ class ContextIndex:
                 self.places.append((context, sentence))
                 self.words.append(words)
                 self._distinct.append(distinct)
+
+    def split_words(self, text: str) -> Words:
+        """Return the words of a text of the sample, which is split once."""
+        words = self.words_by_text.get(text)
+        if words is None:
+            words = self.words_by_text[text] = split_words(text)
+        return words
 
     @property
     def structured(self) -> Iterator[str]:
@@ -146,13 +161,13 @@ def context_utilization(sentences: Sequence[Sentence], index: ContextIndex) -> f
     spoken = [sentence for sentence in sentences if sentence.kind != "markup"]
     if not spoken:
         return None
-    shares = [index.best_share(content_words(sentence.text)) for sentence in spoken]
+    shares = [index.best_share(index.split_words(sentence.text).content) for sentence in spoken]
     return sum(share >= RELATED_SHARE for share in shares) / len(spoken)
 
 
 _LONGEST_FIELD_WORDS = 4
 _MAX_TURNS = 4
-_MAY_BE_MARKED = re.compile(r"[*_`#>\[【<(（~|¹²³⁰⁴-⁹]|https?:|www\.")
+_MAY_BE_MARKED = re.compile(r"[*_`#>\[【<(（~|¹²³⁰⁴-⁹:.](?:(?<![:.])|(?<=http:)|(?<=https:)|(?<=www\.))")
 _HEADING_OR_QUOTE = re.compile(r"\s*(?:>\s?){0,8}(?:#{1,6}\s+)?")
 _CHECKBOX = re.compile(r"\[[ xX✓]\]\s")
 _FENCE_LINE = re.compile(r"^[ \t>]{0,8}(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
@@ -213,7 +228,7 @@ def _plain(text: str, sentence: Sentence) -> str:
 
 
 def _names_source(text: str) -> bool:
-    return any(noun in text for noun in _SOURCE_NOUNS)
+    return any(map(text.__contains__, _SOURCE_NOUNS))
 
 
 def _without_declining(text: str) -> str:
@@ -337,7 +352,9 @@ class SegmentedSample:
         a common one or stands in the question. A table row is read with its header, "Yes." and "No." with the question.
         A sentence of which nothing would be left is returned whole.
         """
-        sentences = [each._replace(text=self.without_marks(each.text)) for each in within_deadline(self.sentences)]
+        sentences: Sequence[Sentence] = self.sentences
+        if self.marks.texts:
+            sentences = [each._replace(text=self.without_marks(each.text)) for each in within_deadline(sentences)]
         name_of = partial(_field, index=self.index, stems=self.stems)
         rows = read_rows(sentences, header_positions(sentences), name_of)
         asked: dict[bool, str] | None = None
@@ -379,12 +396,9 @@ def restrict_to_contexts(case: SegmentedSample, contexts: Sequence[int]) -> Segm
     """Return the sample with some of its contexts alone, by their indices."""
     kept = tuple(case.context_sentences[index] for index in contexts)
     source = replace(case.source, contexts=tuple(case.source.contexts[index] for index in contexts), context_labels=())
-    return replace(
-        case,
-        source=source,
-        context_sentences=kept,
-        index=ContextIndex(kept, [case.index.readings.get(index, {}) for index in contexts]),
-    )
+    readings = [case.index.readings.get(index, {}) for index in contexts]
+    index = ContextIndex(kept, readings, words_by_text=case.index.words_by_text)
+    return replace(case, source=source, context_sentences=kept, index=index)
 
 
 def unread(sample: Sample) -> SegmentedSample:

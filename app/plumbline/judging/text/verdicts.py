@@ -168,9 +168,18 @@ class Judgement:
 
 
 def whole_sentence_claim(
-    index: int, sentence: Sentence, *, verdict: Verdict, support: float | None = None, flags: tuple[str, ...] = ()
+    index: int,
+    sentence: Sentence,
+    *,
+    verdict: Verdict,
+    support: float | None = None,
+    reason: str | None = None,
+    evidence: tuple[Evidence, ...] = (),
+    flags: tuple[str, ...] = (),
+    weight: float = 1.0,
 ) -> Claim:
-    return Claim(f"{index}.0", index, sentence.text, sentence.start, sentence.end, verdict, support, flags=flags)
+    text, start, end, _ = sentence
+    return Claim(f"{index}.0", index, text, start, end, verdict, support, reason, evidence, flags, weight)
 
 
 DUPLICATE = "duplicate"

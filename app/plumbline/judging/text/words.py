@@ -8,12 +8,11 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from itertools import chain, islice
 from runpy import run_path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from stop_words import get_stop_words
 
@@ -96,7 +95,7 @@ _SPACE = re.compile(r"\s+")
 # Names of relations and of code are written like this: "cityServed". On the human labels this tells data-to-text apart.
 # The capital first: few characters are one, so that the pattern runs over the others at once.
 _INNER_CAPITAL = re.compile(r"[A-Z](?<=[a-z][A-Z])")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
 # Numbers keep their decimals; words keep inner apostrophes; Han comes in runs.
 _TOKEN = re.compile(rf"\d+(?:\.\d+)*|[{_HAN}]+|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_HAN}]+)*")
 # The same for text in lower case and ASCII.
@@ -131,26 +130,34 @@ _MOST_WORDS_READ = 10_000
 _MOST_PIECES_READ = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
-    """Words of a text in order, repeats kept: all of them, and those that carry content (`content_words`)."""
+class Words(NamedTuple):
+    """Words of a text in order, repeats kept: all of them, and those that carry content (`content_words`).
+
+    `has_content`: one of them is no stopword.
+    """
 
     every: tuple[str, ...]
     content: tuple[str, ...]
+    has_content: bool
+
+    @property
+    def without_stopwords(self) -> tuple[str, ...]:
+        return self.content if self.has_content else ()
 
     @classmethod
     def of(cls, words: Sequence[str]) -> "Words":
         """Build it from English words."""
         content = [word for word in words if word not in _STOPWORDS_EN]
-        return cls(tuple(words), tuple(content or words))
+        return cls(tuple(words), tuple(content or words), bool(content))
 
 
 def split_words(text: str) -> Words:
     """Split a text into words: no possessive, numbers as written, "camelCase" split, bigrams for Han."""
     if len(text) > _PIECE_CHARACTERS:
         parts = [split_words(piece) for piece in within_deadline(pieces(text))]
-        said = tuple(chain.from_iterable(part.content for part in parts))
-        return Words(tuple(chain.from_iterable(part.every for part in parts)), said)
+        every = tuple(chain.from_iterable(part.every for part in parts))
+        content = tuple(chain.from_iterable(part.content for part in parts))
+        return Words(every, content, any(part.has_content for part in parts))
     folded = _fold(_with_words_apart(text))
     if folded.isascii():
         # As `_all_words`, in half the time: most text is in ASCII.
@@ -160,7 +167,8 @@ def split_words(text: str) -> Words:
         return Words.of(words)
     found = list(_all_words(folded))
     every = tuple([word for word, _ in found])
-    return Words(every, tuple([word for word, is_stopword in found if not is_stopword]) or every)
+    content = tuple([word for word, is_stopword in found if not is_stopword])
+    return Words(every, content or every, bool(content))
 
 
 def normalise(text: str) -> str:

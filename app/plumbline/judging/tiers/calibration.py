@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -234,8 +234,11 @@ def build_judgement(
             measured = calibration.support(finding.measures) * (aggregation.copied if is_copied else 1.0)
             support = min(VERBATIM_SUPPORT, measured)
         claims.append(
-            replace(
-                whole_sentence_claim(position, sentence, verdict=_verdict(finding, support), support=support),
+            whole_sentence_claim(
+                position,
+                sentence,
+                verdict=_verdict(finding, support),
+                support=support,
                 reason=None if finding.is_copy else _doubts(finding),
                 evidence=(finding.evidence,) if finding.evidence else (),
                 flags=("verbatim",) if finding.is_copy else (),

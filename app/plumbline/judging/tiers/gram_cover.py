@@ -1,6 +1,6 @@
 """Shares of a text's n-grams that other texts hold: all together, and the best one alone; batched in numpy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -23,6 +23,8 @@ MAX_GRAM = 4
 _MAX_PLACES_READ = 20_000
 _MAX_CANDIDATES = 32
 _MAX_EQUALS = 16
+# Counted at once, two megabytes.
+_MAX_CELLS = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,15 @@ def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = No
     """
     codes, owners = _grams(texts, size)
     count = int((texts == 0).sum()) + 1
-    bounds = np.searchsorted(owners, np.arange(count + 1))
-    wanted = (_distinct(codes[start:end], left_out) for start, end in pairwise(bounds))
-    places = _Places(_ascending(codes), others, size)
-    return [places.cover(grams) for grams in within_deadline(wanted)]
+    vocabulary = _ascending(codes)
+    # One number for a text and a gram of it, ascending.
+    pairs = _ascending(owners * len(vocabulary) + np.searchsorted(vocabulary, codes))
+    owners, ids = np.divmod(pairs, max(1, len(vocabulary)))
+    if left_out is not None:
+        counted = ~np.isin(vocabulary, left_out)[ids]
+        counted |= np.bincount(owners, counted, count)[owners] == 0
+        owners, ids = owners[counted], ids[counted]
+    return _Places(vocabulary, others, size).cover(owners, ids, count)
 
 
 def shared(texts: Units, others: Units, *, size: int) -> list[float]:
@@ -83,39 +90,74 @@ class _Places:
         grams, self._rows = np.divmod(self._pairs, self._others)
         self._bounds = np.searchsorted(grams, np.arange(len(vocabulary) + 1))
 
-    def cover(self, grams: Units) -> Cover:
-        if not len(grams):
-            return Cover(0.0, 0.0, ())
-        ids = np.searchsorted(self._vocabulary, grams)
-        starts, ends = self._bounds[ids], self._bounds[ids + 1]
-        lengths = ends - starts
-        anywhere = int((lengths > 0).sum())
-        if not anywhere:
-            return Cover(0.0, 0.0, ())
-        rows, counts = self._count(ids, starts, lengths)
-        best = int(counts.max())
-        equals = rows[counts == best][:_MAX_EQUALS]
-        return Cover(anywhere / len(grams), best / len(grams), tuple(int(row) for row in equals))
+    def cover(self, owners: IntArray, ids: IntArray, count: int) -> list[Cover]:
+        """Return the coverage of so many texts; `ids[i]` is a gram of text `owners[i]`, both ascending."""
+        starts, lengths = self._bounds[ids], self._bounds[ids + 1] - self._bounds[ids]
+        grams = np.bincount(owners, minlength=count)
+        anywhere = np.bincount(owners, lengths > 0, count).astype(np.int64)
+        places = np.bincount(owners, lengths, count).astype(np.int64)
+        bounds = np.searchsorted(owners, np.arange(count + 1))
+        tops: list[tuple[int, tuple[int, ...]]] = []
+        for first, last in within_deadline(self._batches(places)):
+            part = slice(bounds[first], bounds[last])
+            if last - first == 1 and places[first] > _MAX_PLACES_READ:
+                keys, counts = self._count(ids[part], starts[part], lengths[part])
+            else:
+                rows = self._rows[_ranges(starts[part], lengths[part])]
+                own = np.repeat(owners[part] - first, lengths[part])
+                keys, counts = _tally(own * self._others + rows, (last - first) * self._others)
+            tops += self._tops(keys, counts, last - first)
+        return [
+            Cover(found / total, best / total, rows) if found else Cover(0.0, 0.0, ())
+            for (best, rows), found, total in zip(tops, anywhere.tolist(), grams.tolist(), strict=True)
+        ]
+
+    def _batches(self, places: IntArray) -> Iterator[tuple[int, int]]:
+        """Yield stretches of texts that are counted at once, of a bounded size; one of too many places by itself."""
+        first, size = 0, 0
+        for text, number in enumerate(places.tolist()):
+            cost = number + self._others
+            if text > first and (size + cost > _MAX_CELLS or number > _MAX_PLACES_READ):
+                yield first, text
+                first, size = text, 0
+            size += cost
+            if number > _MAX_PLACES_READ:
+                yield first, text + 1
+                first, size = text + 1, 0
+        if first < len(places):
+            yield first, len(places)
+
+    def _tops(self, keys: IntArray, counts: IntArray, texts: int) -> list[tuple[int, tuple[int, ...]]]:
+        """Return the highest count of each text, and the rows that have it."""
+        owners, rows = np.divmod(keys, self._others)
+        best = np.zeros(texts, dtype=np.int64)
+        np.maximum.at(best, owners, counts)
+        is_top = counts == best[owners]
+        rows = rows[is_top]
+        bounds = np.searchsorted(owners[is_top], np.arange(texts + 1)).tolist()
+        equals = (rows[start : min(end, start + _MAX_EQUALS)] for start, end in pairwise(bounds))
+        return [(each, tuple(some.tolist())) for each, some in zip(best.tolist(), equals, strict=True)]
 
     def _count(self, ids: IntArray, starts: IntArray, lengths: IntArray) -> tuple[IntArray, IntArray]:
-        """Return the rows that hold any of the grams, ascending, and how many each holds."""
-        if lengths.sum() <= _MAX_PLACES_READ:
-            return self._tally(self._rows[_ranges(starts, lengths)])
+        """Return the rows likeliest to hold most of the grams of a text, ascending, and how many each holds."""
         order = np.flatnonzero(lengths)[np.argsort(lengths[lengths > 0], kind="stable")]
         kept = order[: max(1, int(np.searchsorted(np.cumsum(lengths[order]), _MAX_PLACES_READ)))]
-        rows, counts = self._tally(self._rows[_ranges(starts[kept], np.minimum(lengths[kept], _MAX_PLACES_READ))])
+        places = _ranges(starts[kept], np.minimum(lengths[kept], _MAX_PLACES_READ))
+        rows, counts = _tally(self._rows[places], self._others)
         candidates = np.sort(rows[np.argsort(-counts, kind="stable")[:_MAX_CANDIDATES]])
         # Ascending throughout, so that each search starts near the one before.
         keys = ids[:, None] * self._others + candidates[None, :]
         found = np.minimum(np.searchsorted(self._pairs, keys), len(self._pairs) - 1)
         return candidates, (self._pairs[found] == keys).sum(axis=0)
 
-    def _tally(self, rows: IntArray) -> tuple[IntArray, IntArray]:
-        if len(rows) * 8 < self._others:
-            return np.unique(rows, return_counts=True)
-        counts = np.bincount(rows)
-        found = np.flatnonzero(counts)
-        return found, counts[found]
+
+def _tally(numbers: IntArray, size: int) -> tuple[IntArray, IntArray]:
+    """Return the distinct of these numbers below `size`, ascending, and how often each is there."""
+    if len(numbers) * 8 < size:
+        return np.unique(numbers, return_counts=True)
+    counts = np.bincount(numbers)
+    found = np.flatnonzero(counts)
+    return found, counts[found]
 
 
 def _grams(units: Units, size: int) -> tuple[Units, IntArray]:
@@ -133,14 +175,6 @@ def _grams(units: Units, size: int) -> tuple[Units, IntArray]:
     return codes[inside], owners[inside]
 
 
-def _distinct(grams: Units, left_out: Units | None) -> Units:
-    distinct = _ascending(grams)
-    if left_out is None:
-        return distinct
-    kept = distinct[~np.isin(distinct, left_out)]
-    return kept if len(kept) else distinct
-
-
 def _ascending(numbers: NDArray[Number]) -> NDArray[Number]:
     """Return the distinct numbers, ascending: `np.unique` takes ten times as long on a sample's few."""
     if not len(numbers):
@@ -150,5 +184,7 @@ def _ascending(numbers: NDArray[Number]) -> NDArray[Number]:
 
 
 def _ranges(starts: IntArray, lengths: IntArray) -> IntArray:
+    if not len(starts):
+        return starts
     ends = np.cumsum(lengths)
     return np.asarray(np.arange(ends[-1]) + np.repeat(starts - (ends - lengths), lengths))

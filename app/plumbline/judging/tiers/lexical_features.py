@@ -128,7 +128,7 @@ class _Passages:
     """Distinct sentences of the contexts, shortest first, so that neither order nor repeats of contexts count."""
 
     def __init__(self, sample: SegmentedSample) -> None:
-        index = sample.index
+        self.index = index = sample.index
         rows: dict[str, int] = {}
         for row, text in enumerate(index.texts):
             rows.setdefault(text, row)
@@ -214,7 +214,7 @@ class _Passages:
 
 
 def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
-    written = [split_words(text) for text in within_deadline(texts)]
+    written = [passages.index.split_words(text) for text in within_deadline(texts)]
     synonyms = KnownWords([known.every for known in passages.words], passages.vocabulary)
     words = [_reworded(spoken, synonyms) for spoken in within_deadline(written)]
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
@@ -303,7 +303,7 @@ def _numbered(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
         for unit in sentence:
             if unit not in ids:
                 ids[unit] = to_unit(unit) if len(unit) == 1 else _PRIVATE_USE + len(ids) % _PRIVATE_USE_SIZE
-        flat.extend([ids[unit] for unit in sentence])
+        flat.extend(map(ids.__getitem__, sentence))
         flat.append(0)
     return np.array(flat[:-1], dtype=np.uint64)
 
@@ -319,15 +319,14 @@ class Cooccurrence:
 
     def __init__(self, sentences: Iterable[Sequence[str]], asked: Iterable[Sequence[str]]) -> None:
         wanted = frozenset(word[:_STEM] for words in asked for word in words)
-        self._pairs: set[tuple[str, str]] = set()
-        self._known: set[str] = set()
+        # None: any word that is not asked about.
+        self._pairs: set[tuple[str | None, str | None]] = set()
+        self._known: set[str | None] = set()
         for words in within_deadline(sentences):
-            found = [(at, cut) for at, word in enumerate(words) if (cut := word[:_STEM]) in wanted]
-            for index, (at, cut) in enumerate(found):
-                self._known.add(cut)
-                for later, other in found[index + 1 : index + 1 + _NEAR]:
-                    if later - at <= _NEAR:
-                        self._pairs.add((cut, other))
+            cuts = [cut if (cut := word[:_STEM]) in wanted else None for word in words]
+            self._known.update(cuts)
+            for distance in range(1, _NEAR + 1):
+                self._pairs.update(zip(cuts, cuts[distance:], strict=False))
 
     def share(self, words: Sequence[str]) -> float:
         """Return the share in [0, 1] of neighbours in `words` near each other; 1 for one known word, 0 for none."""
@@ -335,9 +334,6 @@ class Cooccurrence:
         pairs = list(pairwise(cut))
         if not pairs:
             return float(self._known.issuperset(cut)) if cut else 0.0
-        return sum(self._is_near(*pair) for pair in pairs) / len(pairs)
-
-    def _is_near(self, one: str, other: str) -> bool:
-        if one == other:
-            return one in self._known
-        return (one, other) in self._pairs or (other, one) in self._pairs
+        known, near = self._known, self._pairs
+        found = [(a, b) in near or (b, a) in near or (a == b and a in known) for a, b in pairs]
+        return sum(found) / len(pairs)

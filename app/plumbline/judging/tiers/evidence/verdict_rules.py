@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.context_quantities import stands_verbatim, without_calculated
+from plumbline.judging.quantities.context_quantities import stand_verbatim, without_calculated
 from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
 from plumbline.judging.text import negation
 from plumbline.judging.text.scores import PassCriterion, score
@@ -125,7 +125,7 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
     if stated:
         passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
         # Judges seldom say that they calculated.
-        if not stands_verbatim(stated, prepared(passages)) and without_calculated(
+        if not stand_verbatim(stated.wordings, prepared(passages)) and without_calculated(
             missing(stated, facts_in(passages), is_derived=is_derived), touched
         ):
             claim = with_flags(claim, NUMBER)
