@@ -32,6 +32,11 @@ CALIBRATIONS = load_calibrations(None)
 SOUND = ("supported", "partial")
 # The tag that Claude writes around a statement
 CLAUDE = "cite index"
+# The tag that Grok writes, in three lines
+GROK = (
+    '<grok:render card_id="9f3a07" card_type="citation_card" type="render_inline_citation">\n'
+    '<argument name="citation_id">2</argument>\n</grok:render>'
+)
 MUSEUM = ("The museum opened in 1931.", "The harbour was dredged in 1950.", "Admission costs 12 euros.")
 
 
@@ -178,7 +183,14 @@ def test_without_a_judge_cited_and_supporting_passages_are_told_apart(language: 
         ('It opened in 1931 <ref name="1"/>.', ["1"]),
         ("It opened in 1931 :contentReference[oaicite:1]{index=1}.", ["oaicite:1"]),
         ("It opened in 1931 \ue200filecite\ue202turn0file1\ue202L3-L5\ue201.", ["turn0file1"]),
-        ("The flat has 80 m² and a garden.", []),
+        (f"It opened in 1931.{GROK} It was dredged in 1950{GROK.replace('2', '1')}.", ["2", "1"]),
+        (GROK.replace("\n", "\r\n").join(("It opened in 1931 ", ".")), ["2"]),
+        ("It opened in 1931 【turn0search1】【turn1news0†L1-L4】.", ["turn0search1", "turn1news0"]),
+        ("It opened in 1931 [oai_citation:1‡The guide](https://example.org/a).", ["oai_citation:1"]),
+        ("它于1931年开放[1,2](@ref)。港口于1950年疏浚^[2]^。", ["1", "2", "2"]),
+        ("It opened in 1931^1^. It was dredged.^2,3^ Admission is 12 euros.", ["1", "2", "3"]),
+        ("<co>It opened in 1931</co: 0>, and <co>it was dredged</co: 0:[1,2]>.", ["0", "1", "2"]),
+        ("The flat has 80 m² and a garden of 9 m^2^, of 10^3^ roses.", []),
         ("The value lies in [0, 1] for all inputs.", []),
         ("It opened then [1931].", []),
         ("Use `rows[1]` to read the second row.", []),
@@ -193,6 +205,22 @@ def test_a_mark_is_read_in_every_usual_form_and_nothing_else_is(answer: str, lab
     marks = [mark for each in found.values() for mark in each]
     assert [mark.label for mark in marks] == labels
     assert all(answer[mark.start : mark.end] == mark.text for mark in marks)
+
+
+@pytest.mark.parametrize(
+    "noun",
+    [
+        *("source", "doc", "docs", "documents", "passage", "chunks", "Context", "refs", "reference", "citation"),
+        *("来源", "文档", "资料", "片段", "段落", "参考", "参考文献", "出处"),
+    ],
+)
+@pytest.mark.parametrize("number", ["2", " 2", "２"])
+def test_a_source_is_named_by_its_kind_and_number(noun: str, number: str) -> None:
+    answer = f"According to {noun}{number}, the harbour was dredged. {noun}{number} says that it is deep."
+
+    found = find_marks(Sample("", MUSEUM, answer), split_sentences(answer)).by_sentence
+
+    assert [mark.context for each in found.values() for mark in each] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -233,6 +261,7 @@ MARKS = [
         " [ref_1]",
         " [web:1]",
     ),
+    *("^1^", "【turn0search0†L1】", "[1](@ref)", " [oai_citation:0‡X Org](https://x.org/a)", GROK.replace("2", "1")),
     *(" ¹", "【4:0†source】", "【1†L3-L7】", "\ue200cite\ue202turn0search0\ue201", " citeturn0search0"),
     *(" :contentReference[oaicite:0]{index=0}", " [guide-2024]", " ([x.org](https://x.org/a?utm_source=chatgpt.com))"),
 ]

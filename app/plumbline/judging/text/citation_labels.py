@@ -2,40 +2,52 @@
 
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import SOURCE_WORDS
 
+_ACCORDING_TO = r"(?i:\baccording to |\bas (?:stated|described|mentioned|noted) in |根据|依据|按照)"
 # The group that has matched decides who reads the label.
-MARK = re.compile(
-    # ChatGPT's ([example.org](https://example.org/a)).
-    r"\(\[[^\[\]\n]{1,120}\]\((?P<link>https?://[^()\s]{1,400})\)\)"
+_MARK = re.compile(
+    # ChatGPT's ([example.org](https://example.org/a)), and its [oai_citation:0‡example.org](https://example.org/a).
+    r"(?P<round>\()?\[(?(round)|oai_citation)[^\[\]\n]{1,120}\]\((?P<link>[a-z-]{4,12}://[^()\s]{1,400})\)(?(round)\))"
     # [1], [2, 3], [^1^], 【1】, 【4:0†source】, (source 1), [doc-7]: what stands in the brackets decides.
     r"|(?::contentReference)?(?P<bracket>[\[【(（［〔])(?P<inside>[^\[\]【】()（）［］〔〕\n]{1,120})[\]】)）］〕]"
-    r"(?:\{index=\d{1,3}\})?"
+    r"(?:\{index=\d{1,3}\}|\(@ref\))?"
     r"|<(?:sup|ref|source|cite)>\s{0,3}(?P<tagged>[0-9][0-9 ,;–-]{0,20})\s{0,3}</(?:sup|ref|source|cite)>"
-    r"|<(?:ref|source|cite|doc)\s[a-z]{1,8}=[\"']?(?P<alone>\d{1,3})[\"']?\s?/>"
-    # Claude's tag around a statement, index="1-2,3-1" for passage and sentence; Cohere's <co: 0>, from 0.
+    # Grok's tag stands in three lines.
+    r"|<(?:(?:ref|source|cite|doc)\s[a-z]{1,8}=[\"']?|grok:render\b[^<>]{0,200}>\s{0,3}<argument name=\"citation_id\">)"
+    r"(?P<alone>\d{1,3})(?:[\"']?\s?/>|</argument>\s{0,3}</grok:render>)"
+    # Around a statement: Claude's, index="1-2,3-1" for passage and sentence; Cohere's <co: 0> or </co: 0:[1]>, from 0.
     r"|<c(?:ite index=[\"']?|o: ?)(?P<opened>\d[\d,:\- ]{0,60})[\"']?>|(?P<closed></c(?:ite|o)\b[^<>]{0,60}>)"
     # m² and x³ are no marks.
     r"|(?:(?<=[.。,，;；:：!?！？”\"’'」』）)\]])|(?<=[a-zA-Z]{3})|(?<=[\u4e00-\u9fff])|(?<=[12]\d\d\d)"
-    r"|(?<=\w\w\w )|(?<=[.。!?！？”\"] ))(?P<raised>[¹²³⁰⁴-⁹]{1,6}(?:[ ,，、][¹²³⁰⁴-⁹]{1,3}){0,6})"
+    r"|(?<=\w\w\w )|(?<=[.。!?！？”\"] ))(?P<raised>[¹²³⁰⁴-⁹]{1,6}(?:[ ,，、][¹²³⁰⁴-⁹]{1,3}){0,6}"
+    r"|\^\d{1,3}(?:[ ,，、]{1,2}\d{1,3}){0,6}\^(?!\w))"
     # ① behind a statement; before one it counts the items of a list.
     r"|(?<![①-⑳图表式第])(?P<circled>[①-⑳]{1,6})(?=\s{0,3}(?:[.。,，;；:：!?！？)）」』”\"'’]|\Z|\n))"
     # ChatGPT's search: the turn, the kind and the passage, which counts from 0.
     r"|\ue200?(?:file)?cite(?P<turned>(?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9})(?:\ue202?L[\dL-]{1,12})?\ue201?"
-    r"|(?i:\baccording to |\bas (?:stated|described|mentioned|noted) in |根据|依据|按照)"
-    rf"(?P<worded>(?i:{SOURCE_WORDS}) ?\d{{1,3}})(?![\w年])"
+    rf"|(?:{_ACCORDING_TO})(?P<worded>(?i:{SOURCE_WORDS}) ?\d{{1,3}})(?![\w年])"
     rf"|(?<![\w-])(?P<said>(?i:{SOURCE_WORDS}) ?\d{{1,3}})"
     r"(?= (?:says|states|notes|mentions|explains|describes|reports|shows)\b|指出|显示|提到|提及|说明|表明|记载|介绍)"
 )
-# The ends of SOURCE_WORDS, and of ChatGPT's "citeturn0search1".
-_BEFORE_NUMBER = "(?i:rce|ces|doc|ocs|ent|nts|age|ges|ext|xts|ref|efs|nce|ion|ons|ite|unk|nks|urn)"
-# Whatever may be a mark: a sign, or the number of a source. `re` runs over all other characters at once.
-MAY_MARK = re.compile(
-    rf"[\[【(（［〔¹²³⁰⁴-⁹①-⑳<\d](?:(?<!\d)|(?<={_BEFORE_NUMBER}\d)|(?<={_BEFORE_NUMBER} \d)"
-    r"|(?<=[源档料段落考献处]\d)|(?<=[源档料段落考献处] \d))"
+# The ends of `SOURCE_WORDS`, and of "turn".
+_ENDS = "(?i:doc|ocs|ent|nts|rce|ces|age|ges|ext|xts|ref|efs|nce|ion|ons|ite|unk|nks|urn)"
+_HAN_ENDS = "源档料段落考献处"
+_LAST = f"[cefknstCEFKNST{_HAN_ENDS}]"
+# What a mark may begin with, or its number behind a word, stands first and alone: `re` then runs over the other
+# characters many times as fast.
+_SIGN = re.compile(
+    r"[\[【(（［〔¹²³⁰⁴-⁹①-⑳:<^0-9０-９](?:(?<![:<^0-9０-９])"
+    r"|(?<=:)contentR|(?<=<)/?(?:sup|ref|source|cite|doc|co|grok)\b|(?<=\^)[0-9]"
+    rf"|(?<={_LAST}[0-9０-９])(?:(?<=[{_HAN_ENDS}].)|(?<={_ENDS}.))"
+    rf"|(?<={_LAST} [0-9０-９])(?:(?<=[{_HAN_ENDS}]..)|(?<={_ENDS}..)))"
 )
+# From where such a number is the mark's; it ends where the number begins.
+_WORDS_BEFORE = re.compile(rf"\ue200?(?:file)?cite\ue202?turn\Z|(?:{_ACCORDING_TO})?(?i:{SOURCE_WORDS}) ?\Z")
+_WORDS_REACH = 40
 # "[3] text": the number that a passage, or a line of sources, begins with.
 OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
 _NUMBER = r"[\^#]?\d{1,3}\^?"
@@ -55,8 +67,10 @@ _RANGE = re.compile(r"(\d{1,3})\^?(?:\s?(?:[–—~-]|至)\s?\^?(\d{1,3}))?")
 _LONGEST_RANGE = 20
 _BETWEEN_BOUNDS = re.compile(r"\s?[-–—~至]\s?")
 _TURN_PASSAGE = re.compile(r"turn\d+[a-z]+(\d+)")
-_OPENED_PASSAGE = re.compile(r"(?<![\d:-])\d{1,3}")
-_ZERO = re.compile(r"[\[【](?:\^|web:)?0\^?[\]】]|<cite index=[\"']?0\b")
+_TURNS = re.compile(r"(?:turn\d{1,3}[a-z]{2,10}\d{1,3}(?:†[^,、]{0,20})?(?:[ ,、]{1,2}|\Z)){1,9}")
+_OPENED_PASSAGE = re.compile(r"(?<![\d:-])\d{1,3}(?!\d|:\[)")
+_COPIED_NUMBER = re.compile(r"\[(oai_citation[a-z_]{0,12}:(\d{1,3}))")
+_ZERO = re.compile(r"[\[【](?:\^|web:)?0\^?[\]】]|<cite index=[\"']?0\b|>0</argument>")
 # "[1, p. 4]", "[2，第5页]": where in the passage.
 _PAGE = re.compile(r"\s?[,;:]\s?(?:pp?\.? ?|pages? |第 ?)\d{1,4}(?:\s?[–—~-]\s?\d{1,4})?(?: ?页)?\Z", re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s?[,;、]\s?")
@@ -76,6 +90,25 @@ _INDENT = 9
 
 # A label, and its context; None if there is no such passage.
 Named = tuple[str, int | None]
+
+
+def find_candidates(text: str, start: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
+    """Yield what looks like a mark, in order; `LabelResolver.read` says what it names."""
+    stop = len(text) if end is None else end
+    while sign := _SIGN.search(text, start, stop):
+        at = sign.start()
+        if text[at].isdecimal():
+            words = _WORDS_BEFORE.search(text, max(start, at - _WORDS_REACH), at)
+            at = words.start() if words else at
+        match = _MARK.match(text, at, stop)
+        if match:
+            yield match
+        start = match.end() if match else sign.end()
+
+
+def may_cite(text: str) -> bool:
+    """Return True if anything in a text may be, or begin, a mark."""
+    return _SIGN.search(text) is not None
 
 
 class LabelResolver:
@@ -107,8 +140,8 @@ class LabelResolver:
         kind = match.lastgroup or ""
         reader = {
             "link": self._link,
-            "opened": self._opened,
-            "closed": lambda _: [],
+            "opened": self._tagged,
+            "closed": self._tagged,
             "raised": self._raised,
             "circled": self._circled,
             "turned": self._turned,
@@ -128,6 +161,8 @@ class LabelResolver:
             return [(lines[1], self._find(int(lines[1])))]
         if (context := self._by_name.get(_folded(content))) is not None:
             return [(content, context)]
+        if _TURNS.fullmatch(content):
+            return self._turned(match)
         content = _PAGE.sub("", content)
         is_round = match["bracket"] in ("(", "（")
         has_numbers = (not is_round or self._has_round_marks) and _NUMBERS.fullmatch(content)
@@ -139,15 +174,18 @@ class LabelResolver:
 
     def _link(self, match: re.Match[str]) -> list[Named]:
         context = self._by_name.get(_folded(match["link"]))
-        return [(match["link"], context)] if self._has_links or context is not None else []
+        if self._has_links or context is not None:
+            return [(match["link"], context)]
+        copied = _COPIED_NUMBER.match(match.group())
+        return [(copied[1], self._positioned(int(copied[2]), 0))] if copied else []
 
-    def _opened(self, match: re.Match[str]) -> list[Named]:
-        numbers = dict.fromkeys(map(int, _OPENED_PASSAGE.findall(match["opened"])))
-        is_from_zero = match.group().startswith("<co:")
+    def _tagged(self, match: re.Match[str]) -> list[Named]:
+        numbers = dict.fromkeys(map(int, _OPENED_PASSAGE.findall(match[match.lastgroup or 0])))
+        is_from_zero = match.group().startswith(("<co", "</co"))
         return [(str(each), self._positioned(each, 0) if is_from_zero else self._find(each)) for each in numbers]
 
     def _turned(self, match: re.Match[str]) -> list[Named]:
-        labels = _TURN_PASSAGE.finditer(match["turned"])
+        labels = _TURN_PASSAGE.finditer(match[match.lastgroup or 0])
         return [(each[0], self._by_name.get(each[0], self._positioned(int(each[1]), 0))) for each in labels]
 
     def _circled(self, match: re.Match[str]) -> list[Named]:
@@ -158,10 +196,10 @@ class LabelResolver:
 
     def _raised(self, match: re.Match[str]) -> list[Named]:
         """Return what superscripts name: numbers, or the digits of one that is no number of a passage."""
-        given = [int(each) for each in re.split("[ ,、]", unicodedata.normalize("NFKC", match["raised"]))]
+        given = [int(each) for each in re.findall(r"\d+", unicodedata.normalize("NFKC", match["raised"]))]
         digits = [int(digit) for number in given for digit in str(number)]
         has_all = all(self._find(each) is not None for each in given)
-        is_run = not has_all and all(self._find(each) is not None for each in digits)
+        is_run = not has_all and match["raised"][0] != "^" and all(self._find(each) is not None for each in digits)
         return self._numbered(digits if is_run else given)
 
     def _numbered(self, numbers: list[int]) -> list[Named]:

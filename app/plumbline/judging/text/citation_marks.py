@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.text.citation_labels import MARK, MAY_MARK, OWN_LABEL, LabelResolver
+from plumbline.judging.text.citation_labels import OWN_LABEL, LabelResolver, find_candidates, may_cite
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import content_words, is_han
@@ -65,14 +65,14 @@ def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | Non
     """Find the citation marks of an answer, offsets in the answer.
 
     Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], [cite: 1], [web:1], [1, p. 4],
-    superscripts, ① or (1) behind a statement, <sup>1</sup>, tags around a statement as Claude and Cohere write them,
+    superscripts, ^1^, ① or (1) behind a statement, <sup>1</sup>, Grok's tags, Claude's and Cohere's around a statement,
     "according to source 1", "source 1 says", and a bracket with an id, title or source of a context. A number means
     the context with that id, else the one whose text begins with it ("[3] ..."), else the position, counted from
     `base`; None: from 0 if the answer cites [0], else from 1. Code and lists of sources have none, and a mark that
     stands behind the same words in a context was copied with them. A line of marks alone, also behind "Source:",
     belongs to the sentence before it.
     """
-    if not MAY_MARK.search(sample.answer):
+    if not may_cite(sample.answer):
         return FoundMarks({}, frozenset(), frozenset())
     reader = _MarkReader(sample, base)
     found: dict[int, tuple[CitationMark, ...]] = {}
@@ -132,12 +132,14 @@ def cited_statements(sentence: Sentence, marks: Sequence[CitationMark]) -> tuple
 def strip_marks(text: str, marks: Container[str]) -> str:
     """Return the text with a blank in place of each of these marks, and without the tags around statements."""
 
-    def kept(match: re.Match[str]) -> str:
+    pieces: list[str] = []
+    at = 0
+    for match in find_candidates(text):
         # "Source 1" is a word of its sentence.
-        is_word = match["worded"] or match["said"]
-        return " " if match.group() in marks and not is_word else match.group()
-
-    return _FRAME.sub("", MARK.sub(kept, text))
+        if match.group() in marks and not (match["worded"] or match["said"]):
+            pieces += (text[at : match.start()], " ")
+            at = match.end()
+    return _FRAME.sub("", "".join((*pieces, text[at:])))
 
 
 class _MarkReader:
@@ -153,7 +155,7 @@ class _MarkReader:
         code = [match.span() for match in _CODE.finditer(sentence.text)] if "`" in sentence.text else []
         found: list[CitationMark] = []
         before: re.Match[str] | None = None
-        for match in within_deadline(MARK.finditer(self._answer, sentence.start, sentence.end)):
+        for match in within_deadline(find_candidates(self._answer, sentence.start, sentence.end)):
             at = match.start() - sentence.start
             if any(start <= at < end for start, end in code):
                 continue
@@ -166,9 +168,8 @@ class _MarkReader:
                 is_closed = self._answer.find("</c", match.end(), match.end() + _LONGEST_OPENED) >= 0
                 self._opened = marks if is_closed else []
             elif match["closed"]:
-                found += [
-                    replace(each, text=match.group(), start=match.start(), end=match.end()) for each in self._opened
-                ]
+                around = self._opened or marks
+                found += [replace(each, text=match.group(), start=match.start(), end=match.end()) for each in around]
                 self._opened = []
             else:
                 found += marks
@@ -180,7 +181,7 @@ class _MarkReader:
         found: set[str] = set()
         for context in self._contexts:
             label = OWN_LABEL.match(context)
-            found.update(map(_with_what_precedes, MARK.finditer(context, label.end() if label else 0)))
+            found.update(map(_with_what_precedes, find_candidates(context, label.end() if label else 0)))
         return frozenset(found)
 
 
@@ -194,7 +195,9 @@ def _first_source(sentences: Sequence[Sentence]) -> int:
     while first and (_SOURCE_LINE.match(sentences[first - 1].text) or sentences[first - 1].kind == "markup"):
         first -= 1
     said = sentences[:first]
-    is_style = any(OWN_LABEL.match(each.text) for each in said) or not any(MARK.search(each.text) for each in said)
+    is_style = any(OWN_LABEL.match(each.text) for each in said) or not any(
+        any(find_candidates(each.text)) for each in said
+    )
     return len(sentences) if is_style else first
 
 
@@ -210,6 +213,6 @@ def _slice(sentence: Sentence, start: int, end: int) -> str:
 
 
 def _says_something(text: str) -> bool:
-    if sum(map(is_han, text)) >= _STATEMENT_HAN:
+    if not text.isascii() and sum(map(is_han, text)) >= _STATEMENT_HAN:
         return True
     return any(c.isalnum() for c in text) and len(content_words(text)) >= _STATEMENT_WORDS

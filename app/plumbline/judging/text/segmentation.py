@@ -49,18 +49,22 @@ _CITATION = re.compile(
     # The id of a passage
     r"|(?=[^\]\n]{0,60}[\d_.#])[A-Za-z\u4e00-\u9fff][\w.:/#-]{1,60})\]{1,2}"
     r"(?:\([^()\s]{1,300}\))?"
-    r"|【\d{1,4}(?:[†:,、][^】\n]{0,40})?】|[¹²³⁰⁴-⁹]{1,6}"
+    r"|【(?:\d{1,4}|turn\d{1,3}[a-z]{2,10}\d{1,3})(?:[†:,、][^】\n]{0,40})?】|[¹²³⁰⁴-⁹]{1,6}"
+    r"|\^\d{1,3}(?:, ?\d{1,3}){0,6}\^"
     rf"|\((?:[Ss]ee |cf\. |e\.g\.,? )?[A-Z][^()\n]{{0,100}}?(?:,|al\.?) ?{_YEAR}(?:[,:;] ?[^()\n]{{0,60}})?\)"
     rf"|（[^（）\n]{{1,30}}[，,] ?{_YEAR}年?）"
     rf"|[\[【(（](?i:{SOURCE_WORDS}|web|post|file|page|memory)[ .:：#_]{{0,2}}\d{{1,3}}"
     rf"(?:\s?[,，、;–-]\s?(?:(?i:{SOURCE_WORDS})[ .:：#_]{{0,2}})?\d{{1,3}}){{0,12}}[\])）】]"
-    # Of ChatGPT's search, and the ends of tags around a statement.
-    r"|\(\[[^\[\]\n]{1,200}\]\([^()\s]{1,400}\)\)"
+    # Of ChatGPT's search and Grok's, and the ends of tags around a statement.
+    r"|\(\[[^\[\]\n]{1,200}\]\([^()\s]{1,400}\)\)|\[oai_citation[^\[\]\n]{1,120}\]\([^()\s]{1,400}\)"
+    r"|<grok:render\b[^<>\n]{0,200}>[^\n]{0,60}?</grok:render>"
     r"|\ue200?(?:file)?cite(?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9}(?:\ue202?L[\dL-]{1,12})?\ue201?"
     r"|:contentReference\[oaicite:\d{1,3}\](?:\{index=\d{1,3}\})?|</c(?:ite|o)\b[^<>\n]{0,60}>"
 )
 _PLAIN_CITATION = "citeturn"
-_MAY_CITE = re.compile(rf"[ \t\xa0]{{0,2}}(?:[\[【¹²³⁰⁴-⁹(（\ue200:<]|{_PLAIN_CITATION})")
+_MAY_CITE = re.compile(rf"[ \t\xa0]{{0,2}}(?:[\[【¹²³⁰⁴-⁹(（\ue200:<^]|{_PLAIN_CITATION})")
+# Within the tag of one citation of Grok's
+_TAG_LINE_END = re.compile(r"[\r\n](?=\s{0,3}(?:<argument name=\"citation_id\">|</grok:render>))")
 _SPACED_CITATION = re.compile(rf"[ \t\xa0]{{1,2}}(?={_CITATION.pattern})")
 
 
@@ -89,10 +93,11 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
     What holds no letter or digit is of kind "markup". Linear in the length of the text.
     """
     is_cased = text != text.lower()
+    flat = _TAG_LINE_END.sub(" ", text) if "<grok:" in text else text
     return tuple(
         Sentence(text[start:end], start, end, block.kind)
-        for block in within_deadline(split_blocks(text))
-        for start, end in _spans(text, block, is_cased=is_cased)
+        for block in within_deadline(split_blocks(flat))
+        for start, end in _spans(flat, block, is_cased=is_cased)
     )
 
 
