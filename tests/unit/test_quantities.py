@@ -263,6 +263,8 @@ def test_the_same_amount_is_found_however_it_is_written(claim: str, passage: str
         ("less than six days", "less than five days"),
         ("超过250人", "超过300人"),
         ("at least 50 days", "no less than 60 days"),
+        ("four weeks", "two weeks before 31 March"),
+        ("$2.31M", "revenue of $2.31 billion"),
         ("不超过3GB", "不超过2GB"),
         ("fiscal 2023", "Q3 FY24 results"),
         ("at least 5 years", "8 years"),

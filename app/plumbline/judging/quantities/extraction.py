@@ -56,6 +56,8 @@ _HAN_SHARE = re.compile(
 )
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
 _SHORT_RANGE = re.compile(r"(?P<century>[12](?<!\d[12])\d)\d\d ?[-–—/]{1,2} ?(?P<year>\d\d)(?![\d/-])")
+# The day, month and year of a date are numbers, and no amounts of anything.
+_OF_DATE = Unit("date", 1.0)
 _FISCAL_YEAR = re.compile(r"(?<![a-z])fy ?['’]?(\d\d)(?!\d)")
 _ABOUT_WORDS = (
     r"about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~|≈|estimated|as many as"
@@ -164,7 +166,7 @@ def facts_in(text: str) -> Facts:
             derived, later = derive(folded, quantities, dates)
             found += later
             amounts += derived
-    amounts += [(float(part), None) for date in found for part in date.parts]
+    amounts += [(float(part), _OF_DATE) for date in found for part in date.parts]
 
     def bounds() -> frozenset[tuple[Hedge, float]]:
         # Few claims ask for them.
@@ -220,7 +222,7 @@ def _digits(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             if in_claim and mark[0] == " ":
                 continue
         if suffix in _SCALES:
-            others = (value,) if suffix in UNIT_BY_NAME or not in_claim else ()
+            others = (value,) if (suffix in UNIT_BY_NAME and unit is None) or not in_claim else ()
             value, step = value * _SCALES[suffix], step * _SCALES[suffix]
         else:
             others = () if number.isdigit() else _other_readings(number, in_claim=in_claim)
