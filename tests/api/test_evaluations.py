@@ -1,5 +1,6 @@
 """POST /v1/evaluations: statuses, scores that code decides, choices of the caller, offsets."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,16 @@ from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
 from tests.running.edge_app import read_problem
-from tests.running.service import URL, claim, evaluate, judge_settings, plain_settings, running, verdicts
+from tests.running.service import (
+    URL,
+    claim,
+    evaluate,
+    evaluate_every_shape,
+    judge_settings,
+    plain_settings,
+    running,
+    verdicts,
+)
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 COPY = CONTEXT
@@ -324,6 +334,16 @@ async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave() -> None
         ]
 
     assert [re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', each) for each in said] == OLD_LINES[1::2]
+
+
+@pytest.mark.parametrize("tier", ["embedding", "lexical"])
+async def test_features_that_a_request_does_not_use_change_nothing(tier: str) -> None:
+    async with running(plain_settings()) as client:
+        for request in map(json.loads, OLD_LINES[::2]):
+            sample = {"question": "Which?", "contexts": request["contexts"], "answer": request["answer"]}
+            results = await evaluate_every_shape(client, {**sample, "tiers": [tier]})
+
+            assert results == results[:1] * 4
 
 
 MESSAGES = [

@@ -11,7 +11,7 @@ import pytest
 
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, completion_payload, status
-from tests.running.service import claim, data_of, evaluate, judge_settings, running, verdicts
+from tests.running.service import claim, data_of, evaluate, evaluate_every_shape, judge_settings, running, verdicts
 
 PROMPTS = Path(__file__).parents[2] / "prompts" / "verify_claims"
 CONTEXTS = [
@@ -341,3 +341,16 @@ async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave(judge: Sc
 
     said = [re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', answer.text) for answer in answers]
     assert said == (DATA / "old_judged.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+
+
+async def test_features_that_a_request_does_not_use_change_nothing(judge: ScriptedJudge) -> None:
+    requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1:2])
+    judge.reply_with(by_words)
+
+    # The sentences of controls are drawn anew for each question.
+    async with running(judge_settings(judge, llm_controls=False, cache_ttl_seconds=0)) as client:
+        for request in requests:
+            sample = {"question": "Which?", "contexts": request["contexts"], "answer": request["answer"]}
+            results = await evaluate_every_shape(client, {**sample, "tiers": ["llm"]})
+
+            assert results == results[:1] * 4

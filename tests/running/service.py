@@ -66,6 +66,31 @@ async def evaluate(client: httpx2.AsyncClient, **sample: Any) -> dict[str, Any]:
     return read_result(response)
 
 
+async def evaluate_every_shape(client: httpx2.AsyncClient, sample: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The results of a sample without marks of citations: as of old, with context objects, a base, and as messages.
+
+    Seconds are 0, and the turns of the conversation left out.
+    """
+    asked = {"role": "user", "content": sample["question"], "contexts": sample["contexts"]}
+    others = {name: value for name, value in sample.items() if name not in ("question", "contexts", "answer")}
+    shapes: list[dict[str, Any]] = [
+        {**sample},
+        {**sample, "contexts": [{"text": each} for each in sample["contexts"]]},
+        {**sample, "citation_base": 0},
+        {**others, "messages": [asked, {"role": "assistant", "content": sample["answer"]}]},
+    ]
+    results = [await evaluate(client, **shape) for shape in shapes]
+    assert [("conversation" in result, "citations" in result) for result in results] == [
+        *[(False, False)] * 3,
+        (True, False),
+    ]
+    for result in results:
+        result.pop("conversation", None)
+        for attempt in result["attempts"]:
+            attempt["seconds"] = 0
+    return results
+
+
 def read_result(response: httpx2.Response) -> dict[str, Any]:
     """The result in a response, proven as by `evaluate`."""
     assert response.status_code == 200, response.text[:500]
