@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import combinations, compress, product
 from typing import Literal
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.dates import Date, Time
 from plumbline.judging.quantities.numerals import PERCENT, Unit
 
@@ -53,7 +54,7 @@ class Facts:
         bounds: Callable[[], Collection[tuple[Hedge, float]]],
     ) -> None:
         by_unit: dict[Unit | None, set[float]] = {}
-        for value, unit in amounts:
+        for value, unit in within_deadline(amounts):
             by_unit.setdefault(unit, set()).add(value)
         self._by_unit = {unit: sorted(values) for unit, values in by_unit.items()}
         self.units = self._by_unit.keys()

@@ -104,7 +104,7 @@ class ContextQuantities:
     @cached_property
     def _facts(self) -> Facts:
         spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
-        told = (text for text in within_deadline(spoken) if any(map(_states_fact, pieces(text, _HINT_CHARACTERS))))
+        told = (text for text in spoken if any(map(_states_fact, within_deadline(pieces(text, _HINT_CHARACTERS)))))
         return facts_in("\n".join(told))
 
 

@@ -166,7 +166,7 @@ def facts_in(text: str) -> Facts:
             derived, later = derive(folded, quantities, dates)
             found += later
             amounts += derived
-    amounts += [(float(part), _OF_DATE) for date in found for part in date.parts]
+    amounts += [(float(part), _OF_DATE) for date in within_deadline(found) for part in date.parts]
 
     def bounds() -> frozenset[tuple[Hedge, float]]:
         # Few claims ask for them.

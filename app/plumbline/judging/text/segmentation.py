@@ -96,8 +96,8 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
     flat = _TAG_LINE_END.sub(" ", text) if "<grok:" in text else text
     return tuple(
         Sentence(text[start:end], start, end, block.kind)
-        for block in within_deadline(split_blocks(flat))
-        for start, end in _spans(flat, block, is_cased=is_cased)
+        for block in split_blocks(flat)
+        for start, end in within_deadline(_spans(flat, block, is_cased=is_cased))
     )
 
 

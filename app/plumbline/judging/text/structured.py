@@ -92,7 +92,9 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
             values = read(inside)
             if values is not None:
                 before, after = _shifted(text[:start], 0), _shifted(text[end:], end)
-                found = tuple(Sentence(inside[at:to], at + start, to + start, "code") for at, to, _ in values)
+                found = tuple(
+                    Sentence(inside[at:to], at + start, to + start, "code") for at, to, _ in within_deadline(values)
+                )
                 readings = {len(before) + place: words for place, (_, _, words) in enumerate(values)}
                 return ContextText((*before, *found, *after), readings)
     return ContextText(split_sentences(text), {})
