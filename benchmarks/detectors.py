@@ -1,11 +1,13 @@
 """Cost of detectors on this machine, by size, beside tier embedding: seconds a sample, one caller and many.
 
-    python -m benchmarks.detectors [--rows 24] [--callers 32] [--shapes 17M 68M 150M]
+    python -m benchmarks.detectors [--rows 24] [--callers 32] [--shapes 17M 68M 150M] [--backends torch openvino]
+    python -m benchmarks.detectors --rows 64 --sentences 1 --premise 1     one short claim a sample
 
 Networks of ModernBERT's kind with random weights and the sizes of the Ettin family, asked about each sentence of made
-answers of four sentences to three passages of 120 words; the tokenizer is that of the bundled MiniLM. A line for each:
-seconds a sample with one caller at a time, samples a second with `--callers`, their ratio, and the ratio of the seconds
-to tier embedding's.
+answers (`--sentences`) to a premise of so many sentences of 13 words (`--premise`), nine a passage; the tokenizer is
+that of the bundled MiniLM. A line for each: seconds a sample with one caller at a time, samples a second with
+`--callers`, their ratio (each the median of `--rounds`, which alternate), and the ratio of the seconds to tier
+embedding's.
 """
 
 import argparse
@@ -14,10 +16,11 @@ import json
 import random
 import tempfile
 import time
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from itertools import product
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from plumbline.judging.text.sample import Sample
@@ -28,7 +31,7 @@ from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.tier import JudgeOptions, Tier
 from plumbline.models.detectors.description import Description, Probe
 from plumbline.models.detectors.detector import LocalDetector
-from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.model_files import find_model
 
 # Layers, width, width between, heads.
@@ -38,10 +41,12 @@ _WORDS = [
     *("doctor", "village", "road", "tower", "engine", "library", "letter", "summer", "museum", "forest", "north"),
 ]
 _SECONDS = 600.0
+# Sentences of a passage.
+_PASSAGE = 9
 
 
-def make_rows(count: int, *, seed: int) -> list[SegmentedSample]:
-    """Make samples of four sentences and three passages; no two share a sentence."""
+def make_rows(count: int, *, seed: int, sentences: int = 4, premise: int = 27) -> list[SegmentedSample]:
+    """Make samples of so many sentences in answer and premise; no two share a sentence."""
     draw = random.Random(seed)  # noqa: S311
 
     def sentence(words: int) -> str:
@@ -51,8 +56,11 @@ def make_rows(count: int, *, seed: int) -> list[SegmentedSample]:
         segment(
             Sample(
                 question="",
-                contexts=tuple(" ".join(sentence(11) for _ in range(9)) for _ in range(3)),
-                answer=" ".join(sentence(9) for _ in range(4)),
+                contexts=tuple(
+                    " ".join(sentence(11) for _ in range(min(_PASSAGE, premise - first)))
+                    for first in range(0, premise, _PASSAGE)
+                ),
+                answer=" ".join(sentence(9) for _ in range(sentences)),
             )
         )
         for _ in range(count)
@@ -75,43 +83,49 @@ def save_shape(folder: Path, shape: str) -> Path:
     return folder
 
 
-async def measure(tier: Tier, count: int, callers: int) -> tuple[float, float]:
+async def measure(tier: Tier, options: argparse.Namespace) -> tuple[float, float]:
     """Return seconds a sample with one caller, and samples a second with many; each sample is new."""
-    options = JudgeOptions(can_wait=True)
+    judging = JudgeOptions(can_wait=True)
 
-    async def judge_all(rows: Sequence[SegmentedSample], at_once: int) -> float:
+    async def judge_all(count: int, at_once: int, seed: int) -> float:
+        rows = make_rows(count, seed=seed, sentences=options.sentences, premise=options.premise)
         slots = asyncio.Semaphore(at_once)
 
         async def judge_one(row: SegmentedSample) -> None:
             async with slots:
-                await tier.judge(row, options, seconds=_SECONDS)
+                await tier.judge(row, judging, seconds=_SECONDS)
 
         started = time.perf_counter()
         await asyncio.gather(*map(judge_one, rows))
-        return (time.perf_counter() - started) / len(rows)
+        return (time.perf_counter() - started) / count
 
-    await judge_all(make_rows(4, seed=1), 1)
-    alone = await judge_all(make_rows(count, seed=2), 1)
-    return alone, 1.0 / await judge_all(make_rows(max(count, callers), seed=3), callers)
+    await judge_all(4, 1, seed=1)
+    rounds = [
+        (
+            await judge_all(options.rows, 1, seed=2 + turn),
+            await judge_all(max(options.rows, options.callers), options.callers, seed=1_000 + turn),
+        )
+        for turn in range(options.rounds)
+    ]
+    return median(alone for alone, _ in rounds), 1.0 / median(together for _, together in rounds)
 
 
 async def main_async(options: argparse.Namespace) -> None:
     executor = ThreadPoolExecutor(2)
     table = CalibrationTable(())
-    with closing(SharedEncoder()) as encoder:
+    with closing(SharedEncoder(ModelChoice(backend=options.backends[0]))) as encoder:
         tier = EmbeddingTier(encoder, table, executor, max_windows=10_000)
-        base, rate = await measure(tier, options.rows, options.callers)
+        base, rate = await measure(tier, options)
     report("embedding", base, rate, base)
-    for shape in options.shapes:
-        for precision in options.precisions:
-            with tempfile.TemporaryDirectory() as folder:
-                probe = (Probe(premise="a", claim="b", at_least=0.0),)
-                described = Description(
-                    model=str(save_shape(Path(folder), shape)), positive=1, max_tokens=1024, probe=probe
-                )
-                with closing(LocalDetector(described, precision=precision)) as detector:
-                    found = await measure(DetectorTier(detector, table, executor), options.rows, options.callers)
-            report(f"{shape} {precision}", *found, base)
+    for shape, precision, backend in product(options.shapes, options.precisions, options.backends):
+        with tempfile.TemporaryDirectory() as folder:
+            probe = (Probe(premise="a", claim="b", at_least=0.0),)
+            described = Description(
+                model=str(save_shape(Path(folder), shape)), positive=1, max_tokens=1024, probe=probe
+            )
+            with closing(LocalDetector(described, precision=precision, backend=backend)) as detector:
+                found = await measure(DetectorTier(detector, table, executor), options)
+        report(f"{shape} {precision} {backend}", *found, base)
 
 
 def report(name: str, alone: float, rate: float, base: float) -> None:
@@ -125,6 +139,10 @@ def main() -> None:
     parser.add_argument("--callers", type=int, default=32)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
     parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32"])
+    parser.add_argument("--backends", nargs="+", choices=("torch", "openvino"), default=["torch"])
+    parser.add_argument("--sentences", type=int, default=4)
+    parser.add_argument("--premise", type=int, default=27)
+    parser.add_argument("--rounds", type=int, default=1)
 
     asyncio.run(main_async(parser.parse_args()))
 

@@ -247,6 +247,7 @@ def detector_of(
     return LocalDetector(
         description,
         precision=settings.detector_precision,
+        backend=settings.embedding_backend,
         threads=settings.embedding_threads,
         cache_bytes=settings.detector_cache_bytes,
         queue_seconds=settings.embedding_queue_seconds,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
+from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure, TooBusy
 from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Ledger, Passage
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.verdicts import Verdict
@@ -25,6 +25,9 @@ from plumbline.models.detectors.description import (
     shipped_descriptions,
 )
 from plumbline.models.detectors.detector import LocalDetector
+from plumbline.models.detectors.network import DetectorNetwork
+from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.models.encoder.packing import forward_in_rows
 from tests.doubles.fakes import case_of
 from tests.making.small_detectors import library_logits, save_detector
 
@@ -123,6 +126,47 @@ async def test_two_words_of_a_seq2seq_have_the_scores_of_the_library(tmp_path: P
     (found,) = (await read(described, [PREMISE], [CLAIM])).findings
     logits = library_logits(model, "seq2seq", f"predict: {PREMISE}[SEP]{CLAIM}")[0]
     assert found.support == pytest.approx(softmax(logits[[6, 9]])[1], abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("head", "kind", "more"),
+    [
+        # Attends within a window: the padding of the shorter row sees nothing.
+        ("sequence", "modernbert", {}),
+        ("tokens", "bert", {"unit": "answer"}),
+        ("first_token", "t5", {"template": "{premise} {claim}"}),
+        ("seq2seq", "t5", {"template": "{premise} {claim}", "over": (6, 9)}),
+    ],
+)
+def test_openvino_has_the_scores_of_pytorch(tmp_path: Path, head: Any, kind: str, more: dict[str, Any]) -> None:
+    pytest.importorskip("openvino")
+    model = save_detector(tmp_path, head, kind=kind)
+    described = Description(model=str(model), head=head, positive=9 if more.get("over") else 1, probe=ANY, **more)
+    texts = [[2, *range(4, 4 + length), 3, 5, 3] for length in (3, 9, 20)] + [[2, *[5, 8, 9] * 45, 3, 5, 3]]
+    runs = []
+    for backend in ("torch", "openvino", "openvino"):
+        network = DetectorNetwork(described, backend=backend, threads=1)
+        assert network.backend.startswith(backend)
+        found = forward_in_rows(texts, network.forward, budget=600, shares=False)
+        # What stands in the padding means nothing.
+        halves = [each[: len(text)] for text, each in zip(texts, found, strict=True)]
+        runs.append([each[:, : each.shape[1] // 2] + each[:, each.shape[1] // 2 :] for each in halves])
+
+    for theirs, converted, kept in zip(*runs, strict=True):
+        assert softmax(converted) == pytest.approx(softmax(theirs), abs=1e-5)
+        assert (kept == converted).all()
+    assert len(list(tmp_path.glob("plumbline-*-openvino-*"))) == 1
+
+
+async def test_a_claim_is_refused_before_its_premise_is_read(tmp_path: Path) -> None:
+    class FullEncoder(SharedEncoder):
+        async def admit(self, *, seconds: float) -> None:
+            raise TooBusy("full")
+
+    with closing(LocalDetector(Description(model=str(tmp_path / "none"), probe=ANY))) as detector:
+        detector._encoder = FullEncoder()
+        with pytest.raises(TooBusy):
+            await detector.read([passage(PREMISE)], "", [CLAIM], seconds=SECONDS)
 
 
 @pytest.mark.parametrize(

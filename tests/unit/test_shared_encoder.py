@@ -345,3 +345,24 @@ async def test_closing_does_not_wait_for_a_model_that_is_being_loaded(monkeypatc
     assert not gate.is_set()
     await warming
     gate.set()
+
+
+async def test_a_call_that_would_wait_too_long_is_refused_before_its_texts_are_read(model: ToldModel) -> None:
+    encoder = SharedEncoder(threads=1, queue_seconds=1.0)
+    await encoder.admit(seconds=SECONDS)
+    under_way = await blocked_by(encoder, model, "river")
+    for _ in range(300):
+        encoder._pace.add(2, 1.0)
+    waiting = await queued(encoder, "people")
+
+    with pytest.raises(TooBusy):
+        await encoder.admit(seconds=SECONDS)
+    pausing = asyncio.create_task(encoder.admit(seconds=SECONDS))
+    await asyncio.sleep(0)
+    model.gate.set()
+    await asyncio.gather(under_way, waiting)
+
+    # There is room before its pause is over.
+    await pausing
+    encoder.close()
+    assert encoder.counts().refused == 1

@@ -65,7 +65,6 @@ class DetectorTier:
                 FailureReason.UNSUPPORTED_LANGUAGE,
                 f"{self._detector.model} reads {', '.join(sorted(languages))}; the answer is in {sample.language!r}",
             )
-        words = await asyncio.get_running_loop().run_in_executor(self._executor, collect_lexical_findings, sample)
         is_whole = self._detector.unit == "answer"
         claims = [sample.source.answer] if is_whole else list(sample.assertions)
         reading = await self._detector.read(
@@ -77,6 +76,7 @@ class DetectorTier:
             can_wait=options.can_wait,
             ledger=options.ledger,
         )
+        words = await asyncio.get_running_loop().run_in_executor(self._executor, collect_lexical_findings, sample)
         by_position: dict[int, DetectorFinding] = {}
         for number, position in enumerate(sample.checkable):
             whole = reading.findings[0 if is_whole else number]

@@ -12,8 +12,9 @@ from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, L
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description, Labels, check_probe
+from plumbline.models.detectors.network import DetectorNetwork
 from plumbline.models.detectors.pair_reader import PairReader, Question
-from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
+from plumbline.models.encoder.encoder import Backend, ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
 
 _PROBE_TOKENS = 512
@@ -35,6 +36,7 @@ class LocalDetector:
         description: Description,
         *,
         precision: Precision = "fp32",
+        backend: Backend = "torch",
         threads: int | None = None,
         cache_bytes: int = 2**26,
         queue_seconds: float = 10.0,
@@ -44,12 +46,12 @@ class LocalDetector:
         self._reader: PairReader | None = None
         self._precision = precision
         self._encoder = SharedEncoder(
-            ModelChoice(description.model, precision=precision),
+            ModelChoice(description.model, backend, precision),
             threads=threads,
             cache_bytes=cache_bytes,
             queue_seconds=queue_seconds,
             languages=description.languages,
-            load_model=lambda choice, threads: self._load(),
+            load_model=self._load,
         )
         self.model = self._encoder.model
         self.languages: frozenset[str] | None = frozenset(description.languages) or None
@@ -78,6 +80,8 @@ class LocalDetector:
     ) -> DetectorReading:
         """Return the support of each claim by the passages that support it most; long premises are read in parts."""
         until = time.monotonic() + seconds
+        if not can_wait:
+            await self._encoder.admit(seconds=seconds)
         asked, cut = await self._encoder.with_model(lambda _: self._ask(passages, question, claims))
         tokens = [each.tokens for questions in asked for each in questions]
         reading = TokenizedTexts(tokens, list(map(len, tokens)), [0] * len(tokens), [False] * len(tokens))
@@ -128,11 +132,9 @@ class LocalDetector:
             asked.append([reader.ask(window, question, claim) for window in reader.windows(passages, question, claim)])
         return asked, 1.0 - kept / max(1, sum(map(len, claims)))
 
-    def _load(self) -> TokenModel:
-        from plumbline.models.detectors.torch_heads import TorchHead  # noqa: PLC0415 - of use with torch only
-
+    def _load(self, choice: ModelChoice, threads: int) -> TokenModel:
         try:
-            model = TorchHead(self._description, self._precision)
+            model = DetectorNetwork(self._description, choice.precision, backend=choice.backend, threads=threads)
         except ConfigurationError as error:
             raise TierFailure(FailureReason.NOT_INSTALLED, str(error)) from error
         self._labels, self._reader = model.labels, model.reader

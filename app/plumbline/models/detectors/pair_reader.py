@@ -20,7 +20,10 @@ _CLAIM_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Tokens of one premise and claim. `places`: of the claim's tokens, with their characters [start, end) in it."""
+    """Tokens of one premise and claim. `places`: of the claim's tokens, with their characters [start, end) in it.
+
+    There are places where the model marks words.
+    """
 
     tokens: list[int]
     places: tuple[tuple[int, int, int], ...]
@@ -70,6 +73,13 @@ def estimating_tokenizer() -> PairTokenizer:
     return _Estimating()
 
 
+def _read_part(passage: Passage) -> str:
+    """Return what is in sentences, from the first to the last; all, if there are none."""
+    if not passage.sentences:
+        return passage.text
+    return passage.text[passage.sentences[0][0] : passage.sentences[-1][1]]
+
+
 class PairReader:
     """A tokenizer, and the description's templates around the texts.
 
@@ -107,6 +117,10 @@ class PairReader:
         room = max(16, self._limit - frame)
         if self._description.chunk_tokens is not None:
             room = min(room, self._description.chunk_tokens)
+        # One reading of the whole costs a tenth of one reading for each sentence.
+        whole = [_read_part(passage) for passage in passages]
+        if len(self.ask(whole, question, claim).tokens) <= frame + room:
+            return [whole]
         extra = self.count(self._description.numbered.replace("{text}", "")) + self.count(self._description.joined)
         pieces = [piece for passage in passages for piece in self._pieces(passage, room - extra - _SEAM_TOKENS)]
         windows: list[list[tuple[int, int, int]]] = []
@@ -129,9 +143,9 @@ class PairReader:
         """Tokenize one question."""
         plain = [self._plain(text) for text in window]
         first, second = self._description.premise(plain, self._plain(question), self._plain(claim))
-        if second is None:
-            return Question(self._tokenizer.encode(first).ids, ())
         encoding = self._tokenizer.encode(first, second)
+        if not self._description.marks_words:
+            return Question(encoding.ids, ())
         places = tuple(
             (place, start, end)
             for place, (sequence, (start, end)) in enumerate(zip(encoding.sequence_ids, encoding.offsets, strict=True))

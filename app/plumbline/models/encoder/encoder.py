@@ -87,6 +87,10 @@ def _load(files: ModelFiles, choice: ModelChoice, threads: int) -> TokenModel:
 _BATCH_TOKENS = {"fp32": 384, "bf16": 512}
 
 
+# Of a caller who is refused.
+_PAUSE_SECONDS = 0.25
+
+
 class SharedEncoder:
     """Token vectors of a sentence-transformers model, for many callers at once.
 
@@ -151,6 +155,16 @@ class SharedEncoder:
     async def with_model(self, work: Callable[[TokenModel], T]) -> T:
         """Return what `work` makes of the loaded model, in the thread that tokenizes."""
         return await asyncio.get_running_loop().run_in_executor(self._reading, lambda: work(self._ready_model()))
+
+    async def admit(self, *, seconds: float) -> None:
+        """Refuse a call before anything is spent on it, as `encode` would; there is a pause before it is refused.
+
+        Callers who ask again at once would take the event loop: 32 of them leave the others a third of it.
+        """
+        if self._seconds_ahead() > self._queue_seconds:
+            await asyncio.sleep(min(_PAUSE_SECONDS, seconds / 2))
+            with self._lock:
+                self._refuse_when_busy()
 
     async def encode(
         self,
@@ -271,7 +285,7 @@ class SharedEncoder:
                 if key not in known and key not in joined
             }
             if new and not can_wait:
-                self._refuse_when_busy(queue)
+                self._refuse_when_busy()
             self._count(cache_hits=len(known), cache_misses=len(joined) + len(new), joined=len(joined))
             self._in_flight.update(new)
             wanted = joined | new
@@ -281,9 +295,11 @@ class SharedEncoder:
             queue.put(list(new.values()))
         return wanted, known
 
-    def _refuse_when_busy(self, queue: FairQueue) -> None:
-        ahead = self._pace.seconds_for(queue.tokens)
-        if ahead > self._queue_seconds:
+    def _seconds_ahead(self) -> float:
+        return self._pace.seconds_for(self._queue.tokens) if self._queue else 0.0
+
+    def _refuse_when_busy(self) -> None:
+        if (ahead := self._seconds_ahead()) > self._queue_seconds:
             self._count(refused=1)
             raise TooBusy(
                 f"{self.model} has {ahead:.0f} s of work waiting, PLUMBLINE_EMBEDDING_QUEUE_SECONDS allows "

@@ -3,6 +3,7 @@
 import json
 import threading
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,17 +41,34 @@ class OpenVinoModel:
     supports_packing = True
 
     def __init__(self, files: ModelFiles, precision: Precision, *, threads: int) -> None:
-        import openvino  # noqa: PLC0415
-
-        version = openvino.__version__.partition("-")[0]
-        folders = export_folders(files, f"openvino-{version}")
+        folders = export_folders(files, runtime_name())
         kept = read_export(folders)
         network, definition, self._facts = _read(kept) if kept else _convert(files, folders)
         self.digest, facts = files.digest, self._facts
         self.reader = TextReader(
             definition, special=facts.special, unknown=facts.unknown, most=facts.most, prefix=files.prefix
         )
-        self._compiled: CompiledModel = openvino.Core().compile_model(
+        self._compiled = CompiledNetwork(network, precision, threads=threads)
+        self.backend = f"{runtime_name().replace('-', ' ')} cpu {precision}"
+        tokens = list(self.reader.read(PROBE[:1]).tokens[0])
+        self.forward(pack_batch([tokens], [RowSlot(0, 0, len(tokens))]))
+
+    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
+        """Return vectors as `TokenModel` says; the thread's next call overwrites the array."""
+        return self._compiled.run([batch.tokens, batch.positions + self._facts.position_offset, batch.may_see()])
+
+
+class CompiledNetwork:
+    """A network compiled for the CPU, for `threads` that call `run`.
+
+    Call it once before there are threads: two that convert their first arrays at one time wait for each other for ever,
+    each for a lock of the bindings' that the other holds (seen with 2026.4.1).
+    """
+
+    def __init__(self, network: "Model", precision: Precision, *, threads: int) -> None:
+        from openvino import Core  # noqa: PLC0415
+
+        self._compiled: CompiledModel = Core().compile_model(
             network,
             "CPU",
             {
@@ -61,25 +79,14 @@ class OpenVinoModel:
             },
         )
         self._requests = threading.local()
-        self.backend = f"openvino {version} cpu {precision}"
-        # Before there are threads: two that convert their first arrays at one time wait for each other for ever, each
-        # for a lock of the bindings' that the other holds (seen with 2026.4.1).
-        self._run_once()
 
-    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
-        """Return vectors as `TokenModel` says; the thread's next call overwrites the array."""
+    def run(self, inputs: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
+        """Return the first output; the thread's next call overwrites the array."""
         request = getattr(self._requests, "request", None)
         if request is None:
             request = self._requests.request = self._compiled.create_infer_request()
-        inputs = [batch.tokens, batch.positions + self._facts.position_offset, batch.may_see()]
-        vectors: NDArray[np.float32] = request.infer(inputs, share_inputs=True, share_outputs=True)[0]
-        return vectors
-
-    def _run_once(self) -> None:
-        tokens = list(self.reader.read(PROBE[:1]).tokens[0])
-        self.forward(pack_batch([tokens], [RowSlot(0, 0, len(tokens))])).copy()
-        # The request of this thread is of no use to another.
-        del self._requests.request
+        found: NDArray[np.float32] = request.infer(list(inputs), share_inputs=True, share_outputs=True)[0]
+        return found
 
 
 def _read(folder: Path) -> "tuple[Model, str, _Facts]":
@@ -112,31 +119,82 @@ def _convert(files: ModelFiles, folders: list[Path]) -> "tuple[Model, str, _Fact
 
 
 def _graph_of(loaded: "TorchModel") -> "Model":
-    """Convert through the front end itself: the converter's command line reports its use to its maker."""
     import torch  # noqa: PLC0415
-    from openvino import PartialShape  # noqa: PLC0415
-    from openvino.frontend import FrontEndManager  # noqa: PLC0415
-    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder  # noqa: PLC0415
 
-    class UnitVectors(torch.nn.Module):  # type: ignore[misc]  # their types are not read
-        def __init__(self, network: Any) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, tokens: Any, positions: Any, may_see: Any) -> Any:
-            found = self.network(input_ids=tokens, position_ids=positions, attention_mask=may_see)
-            return torch.nn.functional.normalize(found.last_hidden_state, dim=-1)
+    def unit_vectors(network: Any, tokens: Any, positions: Any, may_see: Any) -> Any:
+        found = network(input_ids=tokens, position_ids=positions, attention_mask=may_see)
+        return torch.nn.functional.normalize(found.last_hidden_state, dim=-1)
 
     text = list(loaded.reader.read(PROBE[1:2]).tokens[0])
     batch = pack_batch([text, text], [RowSlot(0, 0, len(text)), RowSlot(1, 0, len(text))])
     arrays = (batch.tokens, batch.positions + (loaded.position_offset or 0), batch.may_see())
-    example = tuple(torch.from_numpy(array) for array in arrays)
+    return convert(loaded.network, unit_vectors, arrays, shapes=([-1, -1], [-1, -1], [-1, 1, -1, -1]))
+
+
+def runtime_name() -> str:
+    """Return `openvino-` and its version."""
+    from openvino import __version__  # noqa: PLC0415
+
+    return f"openvino-{__version__.partition('-')[0]}"
+
+
+def kept_graph(folders: Sequence[Path], make: Callable[[], "Model"]) -> "Model":
+    """Return the network that one of these folders keeps; without one, what `make` gives, kept for the next time."""
+    from openvino import Core, save_model  # noqa: PLC0415
+
+    kept = read_export(folders)
+    if kept is None:
+        graph = make()
+        kept = keep_export(folders, lambda folder: save_model(graph, folder / _GRAPH, compress_to_fp16=False))
+        if kept is None:
+            return graph
+    return Core().read_model(kept / _GRAPH)
+
+
+def convert(
+    network: Any, forward: Callable[..., Any], inputs: Sequence[NDArray[Any]], *, shapes: Sequence[list[int]]
+) -> "Model":
+    """Convert what `forward` makes of a PyTorch network and the inputs, traced with these; then they have these shapes.
+
+    Raises what PyTorch and OpenVINO raise: most of it RuntimeError.
+    """
+    import torch  # noqa: PLC0415
+    from openvino import PartialShape  # noqa: PLC0415
+
+    # The front end itself: the converter's command line reports its use to its maker.
+    from openvino.frontend import FrontEndManager  # noqa: PLC0415
+    from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder  # noqa: PLC0415
+
+    class Traced(torch.nn.Module):  # type: ignore[misc]  # their types are not read
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, *inputs: Any) -> Any:
+            return forward(self.network, *inputs)
+
     with torch.inference_mode(), warnings.catch_warnings():
         # A trace warns of every branch that it takes for good.
         warnings.simplefilter("ignore")
-        decoder = TorchScriptPythonDecoder(UnitVectors(loaded.network), example_input=example)
+        decoder = TorchScriptPythonDecoder(Traced(), example_input=tuple(map(torch.from_numpy, inputs)))
         front_end = FrontEndManager().load_by_framework("pytorch")
         graph: Model = front_end.convert(front_end.load(decoder))
-    shapes = ([-1, -1], [-1, -1], [-1, 1, -1, -1])
+    _keep_numbers(graph)
     graph.reshape({each: PartialShape(shape) for each, shape in zip(graph.inputs, shapes, strict=True)})
     return graph
+
+
+def _keep_numbers(graph: "Model") -> None:
+    """Hide tokens by a very small number, not by minus infinity.
+
+    The padding of a network that attends within a window may see nothing: its softmax would be no number, and spread.
+    """
+    from openvino import Type, opset13  # noqa: PLC0415
+
+    for node in graph.get_ops():
+        # query, key, value, mask
+        if node.get_type_name() == "ScaledDotProductAttention" and len(node.inputs()) > 3:  # noqa: PLR2004
+            mask = node.input(3)
+            if mask.get_element_type() == Type.boolean:
+                shown, hidden = opset13.constant(np.float32(0.0)), opset13.constant(np.finfo(np.float32).min)
+                mask.replace_source_output(opset13.select(mask.get_source_output(), shown, hidden).output(0))

@@ -123,7 +123,7 @@ Precision = Literal["fp32", "bf16"]
 # Texts of several lengths, for what a model makes of them alone and side by side.
 PROBE = ("warm", "The bridge was opened in 1931.", "Two railway tracks cross the river, and so do 9,000 people a day.")
 # fp32 differs by 1e-6 between two ways to add the same numbers; a model that mixes neighbours up, by far more.
-_MOST_DRIFT = 1e-3
+MOST_DRIFT = 1e-3
 
 
 class Reader(Protocol):
@@ -177,4 +177,4 @@ def is_same_side_by_side(
         together = forward_in_rows(texts, forward, budget=128, shares=True)
     except (TypeError, ValueError, RuntimeError, IndexError):
         return False
-    return all(bool(np.abs(one - alone(text)).max() <= _MOST_DRIFT) for text, one in zip(texts, together, strict=True))
+    return all(bool(np.abs(one - alone(text)).max() <= MOST_DRIFT) for text, one in zip(texts, together, strict=True))
