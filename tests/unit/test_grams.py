@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plumbline.judging.tiers import gram_cover
-from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, shared
+from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover
 
 _FEW_LETTERS = st.text("ab ", max_size=12)
 _TEXTS = st.one_of(_FEW_LETTERS, st.text("abcdefgh大坝😀", max_size=12))
@@ -40,13 +40,6 @@ def test_what_several_texts_hold_together_and_what_one_holds_alone() -> None:
 
     # la, am, mp, ps: three stand in "a lamp", ps alone in "maps", which has no am.
     assert found == Cover(anywhere=1.0, best=0.75, rows=(0,))
-
-
-def test_the_share_of_grams_that_other_texts_have() -> None:
-    found = shared(characters(["lamps", "a", "zzz"]), characters(["lam", "ps"]), size=2)
-
-    # la, am and ps of la, am, mp, ps; "a" has no pair; zz stands nowhere.
-    assert found == [0.75, 0.0, 0.0]
 
 
 def test_a_gram_that_occurs_twice_counts_once() -> None:

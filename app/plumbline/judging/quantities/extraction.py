@@ -79,6 +79,8 @@ _ABOUT_AFTER = re.compile(r" ?(?:or so\b|左右|上下)")
 _OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")
 _HEDGED_AFTER = re.compile(rf"{_ABOUT_AFTER.pattern}|{_OVER_AFTER.pattern}")
 _HEDGE_REACH_CHARACTERS = 20
+# Most numbers stand behind one of these.
+_NO_HEDGES = frozenset({"in ", "of ", "by ", "on ", "at ", "or "})
 _APPARATUS = re.compile(CITATION_MARK + r"|(?:https?://|www\.)[^\s<>()]{1,500}|(?<!\bm)(?<!km)[¹²³⁰⁴-⁹]{1,4}")
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
 # "type 1" names a kind, where most ones only point at something.
@@ -356,6 +358,8 @@ def _is_in_name(text: str, start: int, end: int) -> bool:
 
 def _hedge(text: str, start: int, end: int) -> Hedge:
     before = text[max(0, start - _HEDGE_REACH_CHARACTERS) : start]
+    if before[-3:] in _NO_HEDGES:
+        before = ""
     if not (_HEDGED.search(before) or _HEDGED_AFTER.match(text, end)):
         return ""
     if _ABOUT.search(before) or _ABOUT_AFTER.match(text, end):

@@ -10,7 +10,7 @@ from plumbline.judging.text.words import detect_language, has_content, split_wor
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
-_CAPITALISED = re.compile(rf"(?<![^\W_]){_CAPITAL}\w*(?:['’][A-Za-z]+)?")
+_CAPITALISED = re.compile(rf"{_CAPITAL}(?<![^\W_]{_CAPITAL})\w*(?:['’][A-Za-z]+)?")
 # In German, where every noun has a capital, two side by side.
 _NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) ({_CAPITAL}\w{{1,40}})")
 # Identifiers of programs are names, wherever they stand: load_table, --prune, maxWorkers.

@@ -309,7 +309,7 @@ def han_share(text: str) -> float:
 
 
 def _with_words_apart(text: str) -> str:
-    return _INNER_CAPITAL.sub(r" \g<0>", text)
+    return _INNER_CAPITAL.sub(r" \g<0>", text) if _INNER_CAPITAL.search(text) else text
 
 
 def _all_words(folded: str) -> Iterator[tuple[str, bool]]:

@@ -68,15 +68,6 @@ def cover(texts: Units, others: Units, *, size: int, left_out: Units | None = No
     return _Places(vocabulary, others, size).cover(owners, ids, count)
 
 
-def shared(texts: Units, others: Units, *, size: int) -> list[float]:
-    """Return the share of each text's grams of `size` units that any of the others has; 0 for a text without one."""
-    codes, owners = _grams(texts, size)
-    count = int((texts == 0).sum()) + 1
-    found = np.bincount(owners, np.isin(codes, _grams(others, size)[0]), count)
-    shares: list[float] = (found / np.maximum(1, np.bincount(owners, minlength=count))).tolist()
-    return shares
-
-
 class _Places:
     def __init__(self, vocabulary: Units, others: Units, size: int) -> None:
         codes, owners = _grams(others, size)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from plumbline.judging.text.words import (
     split_tokens,
     split_words,
 )
-from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, shared, to_unit
+from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation", "roles")
@@ -247,8 +247,16 @@ def _copied_runs(asked: Sequence[Words], known: Sequence[Words]) -> list[float]:
     sentences, others = [words.every for words in asked], [words.every for words in known]
     if sum(map(len, sentences)) < _FEWEST_WORDS or sum(map(len, others)) < _FEWEST_CONTEXT_WORDS:
         return [0.0] * len(sentences)
-    ids: dict[str, int] = {}
-    return shared(_numbered(sentences, ids), _numbered(others, ids), size=_WORDS_IN_RUN)
+    runs = [list(_runs_of_words(words)) for words in sentences]
+    wanted = frozenset(chain.from_iterable(runs))
+    copied = set[tuple[str, ...]]()
+    for words in within_deadline(others):
+        copied |= wanted.intersection(_runs_of_words(words))
+    return [sum(run in copied for run in each) / max(1, len(each)) for each in runs]
+
+
+def _runs_of_words(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
+    return zip(*(words[start:] for start in range(_WORDS_IN_RUN)), strict=False)
 
 
 def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
