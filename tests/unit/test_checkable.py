@@ -15,6 +15,42 @@ def test_sentences_that_assert_something_are_checked() -> None:
     assert _checkable("The dam is safe. It was built in 1932.") == ["The dam is safe.", "It was built in 1932."]
 
 
+@pytest.mark.parametrize(
+    "signature",
+    [
+        "Best regards,\nTom Baker",
+        "Kind regards\nAnna Smith\nHead of Support, Auralis Ltd.",
+        "Cheers,\nTom",
+        "Best,\nThe Auralis Team",
+        "Yours sincerely,\nThe course office",
+        "此致\n敬礼\n河岸音乐节组委会",
+        "祝好\n售后服务部",
+    ],
+)
+def test_a_signature_is_left_out(signature: str) -> None:
+    assert _checkable(f"The dam is safe.\n\n{signature}") == ["The dam is safe."]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "The dam was built in 1932",
+        "It killed the keeper",
+        "The dam killed Tom Baker",
+        "Built 1932",
+        "祝枝山是明代书法家。",
+        "大坝不安全",
+    ],
+)
+def test_a_line_behind_a_sign_off_that_asserts_something_is_checked(line: str) -> None:
+    assert _checkable(f"The dam is safe.\n\nBest regards,\n{line}") == ["The dam is safe.", line]
+    assert _checkable(f"Best regards,\n{line}") == [line]
+
+
+def test_names_without_a_sign_off_are_checked() -> None:
+    assert _checkable("It was built by two people:\n\nTom Baker\n\nAnna Smith")[-2:] == ["Tom Baker", "Anna Smith"]
+
+
 def test_markup_is_left_out() -> None:
     assert _checkable("The dam is safe.\n\n---\n\nIt holds.") == ["The dam is safe.", "It holds."]
 

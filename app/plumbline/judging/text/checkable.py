@@ -34,6 +34,19 @@ _SOURCE_LINK = re.compile(
     r"(?:<?https?://[^\s<>]{1,2000}>?(?:\s{1,3}[\"“(（][^\n]{1,120}[\"”)）])?"
     r"|\[[^\]\n]{1,120}\]\(https?://[^\s()]{1,2000}\))\s*\Z"
 )
+# "Best regards, / Tom Baker / Head of Support" at the end of an e-mail: nothing but names behind what ends it.
+_SIGN_OFF = re.compile(
+    r"\W*(?:(?:(?:best|kind|warm|many) )?(?:regards|wishes|thanks)|best|cheers|warmly|all the best|thank you"
+    r"|(?:yours )?(?:sincerely|faithfully|truly)|此致|敬礼|顺颂\w{2}|祝\w{1,8})\W*",
+    re.IGNORECASE,
+)
+_NAME = r"[A-ZÀ-ÖØ-Þ][^\s,\d.!?:;]{0,30}\.?"
+_SIGNER = re.compile(
+    rf"{_NAME}(?:,? (?:{_NAME}|of|the|and|for|&)){{0,5}}"
+    r"|(?:The|Your) (?:[\w-]{1,30} ){0,3}(?:team|office|desk|service|support)"
+    r"|\w{1,12}(?:团队|中心|客服|公司|委员会|组委会|办公室|[务售持]部)"
+)
+_MAX_SIGNERS = 3
 _SUBJECT_VERB_EN = re.compile(r"(?!The |Our |[A-Z][a-z]+ly )[A-Z][\w-]+ [a-z]{3,}(?:s(?! [a-z]+ed\b)|ed) [a-z]{3,}")
 
 
@@ -42,14 +55,15 @@ def checkable_positions(
 ) -> tuple[int, ...]:
     """Return the positions of the sentences that assert something, ascending.
 
-    Left out: markup, boilerplate, the header rows of tables, sentences that abstain, links in lists of sources, and
-    headings that are mere labels; a label, link or header counts when the answer says nothing else, for "**Paris**"
-    alone is an answer. `stems` are the question's words, as `is_boilerplate` takes them, `known` the contexts'.
+    Left out: markup, boilerplate, signatures, the header rows of tables, sentences that abstain, links in lists of
+    sources, and headings that are mere labels; a label, link or header counts when the answer says nothing else, for
+    "**Paris**" alone is an answer. `stems` are the question's words, as `is_boilerplate` takes them, `known` the
+    contexts'.
     """
     headers = header_positions(sentences)
     spoken = [
         position
-        for position, sentence in enumerate(within_deadline(sentences))
+        for position, sentence in enumerate(within_deadline(_without_signature(sentences)))
         if sentence.kind != "markup"
         and not is_boilerplate(sentence.text, stems)
         and not asks(sentence.text, stems, known)
@@ -65,6 +79,15 @@ def checkable_positions(
     ]
     positions = within_deadline(unlabelled or spoken)
     return tuple(position for position in positions if not _declines(sentences[position]))
+
+
+def _without_signature(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+    for position in range(len(sentences) - 1, max(0, len(sentences) - 2 - _MAX_SIGNERS), -1):
+        if _SIGN_OFF.fullmatch(sentences[position].text):
+            return sentences[: position + 1]
+        if not _SIGNER.fullmatch(sentences[position].text):
+            break
+    return sentences
 
 
 def _declines(sentence: Sentence) -> bool:
