@@ -1,6 +1,6 @@
 """Shares of a text's n-grams that other texts hold: all together, and the best one alone; batched in numpy."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -23,8 +23,8 @@ MAX_GRAM = 4
 _MAX_PLACES_READ = 20_000
 _MAX_CANDIDATES = 32
 _MAX_EQUALS = 16
-# Counted at once, two megabytes.
-_MAX_CELLS = 262_144
+# Counted at once, some megabytes.
+_MAX_TEXTS, _MAX_CELLS = 64, 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,39 +84,25 @@ class _Places:
     def cover(self, owners: IntArray, ids: IntArray, count: int) -> list[Cover]:
         """Return the coverage of so many texts; `ids[i]` is a gram of text `owners[i]`, both ascending."""
         starts, lengths = self._bounds[ids], self._bounds[ids + 1] - self._bounds[ids]
-        grams = np.bincount(owners, minlength=count)
-        anywhere = np.bincount(owners, lengths > 0, count).astype(np.int64)
-        places = np.bincount(owners, lengths, count).astype(np.int64)
+        totals, found, places = (np.bincount(owners, each, count) for each in (None, lengths > 0, lengths))
+        is_long = places > _MAX_PLACES_READ
+        lengths_read = np.where(is_long[owners], 0, lengths)
         bounds = np.searchsorted(owners, np.arange(count + 1))
         tops: list[tuple[int, tuple[int, ...]]] = []
-        for first, last in within_deadline(self._batches(places)):
+        step = min(_MAX_TEXTS, 1 + _MAX_CELLS // self._others)
+        for first in within_deadline(range(0, count, step)):
+            last = min(count, first + step)
             part = slice(bounds[first], bounds[last])
-            if last - first == 1 and places[first] > _MAX_PLACES_READ:
-                keys, counts = self._count(ids[part], starts[part], lengths[part])
-            else:
-                rows = self._rows[_ranges(starts[part], lengths[part])]
-                own = np.repeat(owners[part] - first, lengths[part])
-                keys, counts = _tally(own * self._others + rows, (last - first) * self._others)
-            tops += self._tops(keys, counts, last - first)
+            rows = self._rows[_ranges(starts[part], lengths_read[part])]
+            own = np.repeat(owners[part] - first, lengths_read[part])
+            tops += self._tops(*_tally(own * self._others + rows, (last - first) * self._others), last - first)
+        for text in within_deadline(np.flatnonzero(is_long).tolist()):
+            part = slice(bounds[text], bounds[text + 1])
+            (tops[text],) = self._tops(*self._count(ids[part], starts[part], lengths[part]), 1)
         return [
-            Cover(found / total, best / total, rows) if found else Cover(0.0, 0.0, ())
-            for (best, rows), found, total in zip(tops, anywhere.tolist(), grams.tolist(), strict=True)
+            Cover(some / total, best / total, rows) if some else Cover(0.0, 0.0, ())
+            for (best, rows), some, total in zip(tops, found.tolist(), totals.tolist(), strict=True)
         ]
-
-    def _batches(self, places: IntArray) -> Iterator[tuple[int, int]]:
-        """Yield stretches of texts that are counted at once, of a bounded size; one of too many places by itself."""
-        first, size = 0, 0
-        for text, number in enumerate(places.tolist()):
-            cost = number + self._others
-            if text > first and (size + cost > _MAX_CELLS or number > _MAX_PLACES_READ):
-                yield first, text
-                first, size = text, 0
-            size += cost
-            if number > _MAX_PLACES_READ:
-                yield first, text + 1
-                first, size = text + 1, 0
-        if first < len(places):
-            yield first, len(places)
 
     def _tops(self, keys: IntArray, counts: IntArray, texts: int) -> list[tuple[int, tuple[int, ...]]]:
         """Return the highest count of each text, and the rows that have it."""
