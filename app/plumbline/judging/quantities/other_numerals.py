@@ -73,6 +73,7 @@ def _read_values(words: Mapping[str, str]) -> dict[str, int]:
 
 _VALUES = {language: _read_values(words) for language, words in _DATA["languages"].items()}
 _SIGNS = {language: frozenset(words.get("signs", "").split()) for language, words in _DATA["languages"].items()}
+_ANY_SIGN = frozenset().union(*_SIGNS.values())
 _UNSIGNED = [language for language, signs in _SIGNS.items() if not signs]
 _IN_ANY = {word: value for values in _VALUES.values() for word, value in values.items() if word not in _AMBIGUOUS}
 _EVERY = frozenset().union(*_VALUES.values())
@@ -119,9 +120,11 @@ def find_possible(text: str) -> Iterator[float]:
 
 def _languages(words: Collection[str]) -> list[str]:
     """Return the languages that most words are signs of, and those known by their letters; none of English."""
+    if _ANY_SIGN.isdisjoint(words):
+        return []
     found = {language: len(signs.intersection(words)) for language, signs in _SIGNS.items()}
     most = max(found.values())
-    if not most or most <= 2 * len(_ENGLISH.intersection(words)):
+    if most <= 2 * len(_ENGLISH.intersection(words)):
         return []
     return [*(language for language, number in found.items() if number == most), *_UNSIGNED]
 
