@@ -39,7 +39,7 @@ _HAN_ENDS = "源档料段落考献处"
 _LAST = f"[cefknstCEFKNST{_HAN_ENDS}]"
 # What a mark may begin with, or its number behind a word, stands first and alone: `re` then runs over the other
 # characters many times as fast.
-_SIGN = re.compile(
+MAY_MARK = re.compile(
     r"[\[【(（［〔¹²³⁰⁴-⁹①-⑳:<^0-9０-９](?:(?<![:<^0-9０-９])"
     r"|(?<=:)contentR|(?<=<)/?(?:sup|ref|source|cite|doc|co|grok)\b|(?<=\^)[0-9]"
     rf"|(?<={_LAST}[0-9０-９])(?:(?<=[{_HAN_ENDS}].)|(?<={_ENDS}.))"
@@ -95,7 +95,7 @@ Named = tuple[str, int | None]
 def find_candidates(text: str, start: int = 0, end: int | None = None) -> Iterator[re.Match[str]]:
     """Yield what looks like a mark, in order; `LabelResolver.read` says what it names."""
     stop = len(text) if end is None else end
-    while sign := _SIGN.search(text, start, stop):
+    while sign := MAY_MARK.search(text, start, stop):
         at = sign.start()
         if text[at].isdecimal():
             words = _WORDS_BEFORE.search(text, max(start, at - _WORDS_REACH), at)
@@ -104,11 +104,6 @@ def find_candidates(text: str, start: int = 0, end: int | None = None) -> Iterat
         if match:
             yield match
         start = match.end() if match else sign.end()
-
-
-def may_cite(text: str) -> bool:
-    """Return True if anything in a text may be, or begin, a mark."""
-    return _SIGN.search(text) is not None
 
 
 class LabelResolver:

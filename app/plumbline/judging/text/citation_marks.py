@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.text.citation_labels import OWN_LABEL, LabelResolver, find_candidates, may_cite
+from plumbline.judging.text.citation_labels import MAY_MARK, OWN_LABEL, LabelResolver, find_candidates
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import content_words, is_han
@@ -72,7 +72,7 @@ def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | Non
     stands behind the same words in a context was copied with them. A line of marks alone, also behind "Source:",
     belongs to the sentence before it.
     """
-    if not may_cite(sample.answer):
+    if not MAY_MARK.search(sample.answer):
         return FoundMarks({}, frozenset(), frozenset())
     reader = _MarkReader(sample, base)
     found: dict[int, tuple[CitationMark, ...]] = {}
