@@ -58,7 +58,7 @@ def test_the_highest_score_of_each_tier_is_that_of_its_calibrations() -> None:
 
 
 def _broken_links(page: Path, text: str) -> Iterator[str]:
-    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", prose):
         path, _, anchor = target.partition("#")
         if re.match(r"[a-z]+:", target):
