@@ -3,19 +3,15 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
-from plumbline.ground.errors import TierFailure
-from plumbline.ground.processor import has_nvidia_driver
 from plumbline.models.detectors.description import Description, Labels, resolve_labels
 from plumbline.models.detectors.pair_reader import PairReader
-from plumbline.models.encoder.encoder import Backend
+from plumbline.models.encoder.encoder import Backend, choose_runtime
 from plumbline.models.encoder.model_files import ModelFiles, NotLoaded, export_folders, find_model
 from plumbline.models.encoder.packing import MOST_DRIFT, PROBE, PackedBatch, Precision, RowSlot, pack_batch
 from plumbline.models.encoder.text_reader import load_tokenizer
@@ -76,7 +72,12 @@ class DetectorNetwork:
         has_types = getattr(config, "type_vocab_size", 0) > 1 and "token_type_ids" in tokenizer.model_input_names
         self._separator = tokenizer.sep_token_id if has_types and description.template is None else None
         self.digest = files.digest
-        self._run, self.backend = self._choose_runtime(files, config, precision, backend, threads)
+        self._run, self.backend = choose_runtime(
+            backend if precision == "fp32" else "torch",
+            lambda: self._on_openvino(files, config, threads),
+            lambda: self._on_torch(files, config, precision),
+            where=files.folder,
+        )
 
     def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
         """Return the halves of the logits, shape (rows, length or 1, 2 * labels)."""
@@ -102,19 +103,7 @@ class DetectorNetwork:
             inputs["decoder_input_ids"] = np.full((len(tokens), 1), self._start, dtype=np.int64)
         return inputs
 
-    def _choose_runtime(
-        self, files: ModelFiles, config: Any, precision: Precision, backend: Backend, threads: int
-    ) -> tuple[_Run, str]:
-        is_auto = backend == "auto" and find_spec("openvino") is not None and not has_nvidia_driver()
-        if precision == "fp32" and (is_auto or backend == "openvino"):
-            try:
-                return self._on_openvino(files, config, threads)
-            except (ImportError, TierFailure, RuntimeError) as error:
-                if backend == "openvino":
-                    raise broken(self._description, f"not run by OpenVINO: {str(error).splitlines()[0]}") from error
-                structlog.get_logger().info(
-                    "detector_not_on_openvino", model=self._description.name, error=type(error).__name__
-                )
+    def _on_torch(self, files: ModelFiles, config: Any, precision: Precision) -> tuple[_Run, str]:
         import torch  # noqa: PLC0415 - seconds of import
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
