@@ -145,8 +145,8 @@ def test_a_broken_item_leaves_the_others_as_they_are() -> None:
 
 @pytest.mark.parametrize("unit", ["|", "*a", "&amp;", "\\*", "<!--", "1 may ", "10:30 ", "3 may 1999, "])
 def test_cuts_are_made_all_at_once(unit: str) -> None:
-    # Text copied for each cut shows in no count of lines: 4 MB for each of 100,000 would take minutes.
-    text = unit * (400_000 // len(unit))
+    # Text copied for each cut shows in no count of lines: 1 MB for each of 100,000 would take a minute.
+    text = unit * (200_000 // len(unit))
 
     fold(strip_markup(plain(text)))
     assert lines_run(lambda: stated_in_claim(text[:4_000])) < MAX_LINES

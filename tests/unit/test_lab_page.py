@@ -73,10 +73,14 @@ def test_every_system_engine_weight_and_warning_is_shown(language: PageLanguage)
     ]
 
 
+@pytest.fixture(scope="module")
+def plain() -> Page:
+    return page_of(results_of())
+
+
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_texts_of_an_experiment_run_as_nothing(hostile: str) -> None:
+def test_texts_of_an_experiment_run_as_nothing(hostile: str, plain: Page) -> None:
     results = replace(results_of(title=hostile, warning=hostile), settings={hostile: hostile})
-    plain = page_of(results_of())
 
     page = page_of(results)
 
