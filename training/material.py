@@ -14,7 +14,7 @@ from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.calibration import Finding
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.lexical_features import WORD_MEASURES, measure_wording
+from plumbline.judging.tiers.lexical_features import WORD_MEASURES, KnownPassages
 from plumbline.judging.tiers.token_alignment import SentenceWindow, plan_comparison, split_windows
 
 # Windows that a network reads with a claim: those that share most of its rare words.
@@ -124,7 +124,7 @@ def words_of(claim: Claim) -> list[float]:
 def rows_of_claims(row: Row, texts: Sequence[str], labels: Sequence[int], dataset: str) -> list[Row]:
     """Return rows whose answers are one claim each, about the contexts of a row."""
     made = []
-    for text, label, each in zip(texts, labels, measure_wording(texts, segment(row.sample)), strict=True):
+    for text, label, each in zip(texts, labels, KnownPassages(segment(row.sample)).measure(texts), strict=True):
         finding = Finding(each.measures, None, each.is_whole, copied=each.copied)
         claims = [Claim(text, len(text), finding, [text])]
         near = row.passages.near(text)

@@ -15,7 +15,7 @@ from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
 from plumbline.judging.tiers.evidence.verdict_rules import word_stems
 from plumbline.judging.tiers.lexical import MODEL, is_in_one_script
-from plumbline.judging.tiers.lexical_features import measure_wording
+from plumbline.judging.tiers.lexical_features import KnownPassages
 from plumbline.judging.tiers.tier import TierName
 
 # Calibration puts its decision boundary here.
@@ -124,7 +124,7 @@ class _Wording:
     def __init__(self, case: SegmentedSample, calibration: Calibration) -> None:
         self._case = case
         self._calibration = calibration
-        self._cases: dict[tuple[int, ...], SegmentedSample] = {}
+        self._passages: dict[tuple[int, ...], KnownPassages] = {}
         self._supports: dict[tuple[str, tuple[int, ...]], float] = {}
         self._read = 0
         self.can_compare = is_in_one_script(case)
@@ -136,11 +136,11 @@ class _Wording:
             return 0.0
         if (text, chosen) not in self._supports:
             self._count(len(text) + sum(len(self._case.source.contexts[index]) for index in chosen))
-            if chosen not in self._cases:
-                self._cases[chosen] = restrict_to_contexts(self._case, chosen)
-            case = self._cases[chosen]
-            (features,) = measure_wording([text], case)
-            is_copy = features.is_whole and any(case.index.holds(row, text) for row in features.rows)
+            if chosen not in self._passages:
+                self._passages[chosen] = KnownPassages(restrict_to_contexts(self._case, chosen))
+            passages = self._passages[chosen]
+            (features,) = passages.measure([text])
+            is_copy = features.is_whole and any(passages.index.holds(row, text) for row in features.rows)
             is_stated = is_copy or features.is_known_amount
             support = VERBATIM_SUPPORT if is_stated else self._calibration.support(features.measures)
             self._supports[text, chosen] = support

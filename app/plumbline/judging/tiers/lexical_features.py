@@ -113,21 +113,14 @@ def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatur
             that neither contexts nor question have: a name, most often.
         `unknown_numbers`, `negation`, `roles`: as above.
     """
-    return dict(zip(sample.checkable, measure_wording(sample.assertions, sample), strict=True))
+    return dict(zip(sample.checkable, KnownPassages(sample).measure(sample.assertions), strict=True))
 
 
-def measure_wording(texts: Sequence[str], sample: SegmentedSample) -> list[LexicalFeatures]:
-    """Measure texts against the contexts of a sample, as `measure_lexical_features` does its sentences."""
-    if not texts:
-        return []
-    measure = _by_characters if sample.language == "zh" else _by_words
-    return measure(texts, _Passages(sample))
-
-
-class _Passages:
+class KnownPassages:
     """Distinct sentences of the contexts, shortest first, so that neither order nor repeats of contexts count."""
 
     def __init__(self, sample: SegmentedSample) -> None:
+        self._by_language = _by_characters if sample.language == "zh" else _by_words
         self.index = index = sample.index
         rows: dict[str, int] = {}
         for row, text in enumerate(index.texts):
@@ -144,6 +137,14 @@ class _Passages:
         self._facts = ExactFacts(index.structured)
         self._negates = cache(negation.negates)
         self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))
+
+    def measure(self, texts: Sequence[str]) -> list[LexicalFeatures]:
+        """Measure texts against the passages, as `measure_lexical_features` does the sentences of a sample."""
+        return self._by_language(texts, self) if texts else []
+
+    @cached_property
+    def synonyms(self) -> KnownWords:
+        return KnownWords([known.every for known in self.words], self.vocabulary)
 
     @cached_property
     def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
@@ -213,10 +214,9 @@ class _Passages:
         return [clause for text in texts for clause in self._split_clauses(text)]
 
 
-def _by_words(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
+def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeatures]:
     written = [passages.index.split_words(text) for text in within_deadline(texts)]
-    synonyms = KnownWords([known.every for known in passages.words], passages.vocabulary)
-    words = [_reworded(spoken, synonyms) for spoken in within_deadline(written)]
+    words = [_reworded(spoken, passages.synonyms) for spoken in within_deadline(written)]
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
@@ -259,7 +259,7 @@ def _runs_of_words(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
     return zip(*(words[start:] for start in range(_WORDS_IN_RUN)), strict=False)
 
 
-def _by_characters(texts: Sequence[str], passages: _Passages) -> list[LexicalFeatures]:
+def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeatures]:
     asked, known = (
         [split_characters(han_to_digits(text)) for text in within_deadline(sentences)]
         for sentences in (texts, passages.texts)
