@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Iterator, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -181,24 +182,25 @@ def is_inside(place: str, fence: set[str]) -> bool:
     return any(place in (each, f"{each}.py") or place.startswith(f"{each}/") for each in fence)
 
 
-def imports_of(tree: ast.AST) -> Iterator[tuple[str, bool]]:
-    """Yield each imported module, and True if it is imported when the file is."""
-    at_import = {id(node) for node in _at_import(tree)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((alias.name, id(node) in at_import) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            yield node.module, id(node) in at_import
-            if node.module == "plumbline":
-                yield from ((f"plumbline.{alias.name}", id(node) in at_import) for alias in node.names)
+@cache
+def imports_of(path: Path) -> tuple[tuple[str, bool], ...]:
+    """Return each module that a file imports, and True if it is imported when the file is."""
+    return tuple(_imports(ast.parse(path.read_text(encoding="utf-8")), is_early=True))
 
 
-def _at_import(tree: ast.AST) -> Iterator[ast.AST]:
+def _imports(tree: ast.AST, *, is_early: bool) -> Iterator[tuple[str, bool]]:
     for node in ast.iter_child_nodes(tree):
-        is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        if not is_typing and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield node
-            yield from _at_import(node)
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, is_early) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level == 0 and node.module:
+                yield node.module, is_early
+                if node.module == "plumbline":
+                    yield from ((f"plumbline.{alias.name}", is_early) for alias in node.names)
+        elif not isinstance(node, ast.expr):
+            is_typing = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            is_later = is_typing or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            yield from _imports(node, is_early=is_early and not is_later)
 
 
 def breaches(package: Path = PACKAGE) -> list[str]:
@@ -210,7 +212,7 @@ def breaches(package: Path = PACKAGE) -> list[str]:
         if area not in ARROWS:
             found.append(f"{place}: area {area!r} has no arrows")
             continue
-        for module, is_early in imports_of(ast.parse(path.read_text(encoding="utf-8"))):
+        for module, is_early in imports_of(path):
             top, *rest = module.split(".")
             if top == "plumbline":
                 target = target_of(rest, package)
@@ -279,10 +281,7 @@ def test_no_file_has_outgrown_its_idea() -> None:
 def files_imported() -> dict[str, set[str]]:
     """For each file of ours, as a module, those that it imports; types alone count too."""
     modules = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts): path for path in PACKAGE.rglob("*.py")}
-    return {
-        name: {module for module, _ in imports_of(ast.parse(path.read_text(encoding="utf-8"))) if module in modules}
-        for name, path in modules.items()
-    }
+    return {name: {module for module, _ in imports_of(path) if module in modules} for name, path in modules.items()}
 
 
 def test_no_file_needs_itself_by_way_of_others() -> None:

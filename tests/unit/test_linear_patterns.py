@@ -4,6 +4,7 @@ import ast
 import importlib
 import re
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +116,7 @@ def _rereads_a_run(  # noqa: C901, PLR0911 - one walk over all kinds of parts
     return False
 
 
+@cache
 def _searched(module: str) -> set[str]:
     """Return the names of a module whose patterns are tried at each place of a text."""
     tree = ast.parse(Path(str(importlib.import_module(module).__file__)).read_text(encoding="utf-8"))
