@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import hashlib
 import math
+import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -98,8 +99,8 @@ def choose_runtime(backend: Backend, on_openvino: Callable[[], T], on_torch: Cal
 # bf16 takes a quarter of the time for each.
 _BATCH_TOKENS = {"fp32": 384, "bf16": 512}
 
-# Of a caller who is refused.
-_PAUSE_SECONDS = 0.25
+# Of a caller who is refused: from, to.
+_PAUSE_SECONDS = 0.2, 0.6
 
 
 class SharedEncoder:
@@ -170,10 +171,10 @@ class SharedEncoder:
     async def admit(self, *, seconds: float) -> None:
         """Refuse a call before anything is spent on it, as `encode` would; there is a pause before it is refused.
 
-        Callers who ask again at once would take the event loop: 32 of them leave the others a third of it.
+        Callers who ask again at once would take the event loop; pauses of one length would bring them back together.
         """
         if self._seconds_ahead() > self._queue_seconds:
-            await asyncio.sleep(min(_PAUSE_SECONDS, seconds / 2))
+            await asyncio.sleep(min(random.uniform(*_PAUSE_SECONDS), seconds / 2))  # noqa: S311
             with self._lock:
                 self._refuse_when_busy()
 
