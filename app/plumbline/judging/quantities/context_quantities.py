@@ -1,7 +1,7 @@
 """Amounts, dates and times of an answer that no context has, and those calculated from it as the wording says."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
@@ -51,10 +51,12 @@ _HAN_NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万�
 class ContextQuantities:
     """Amounts, dates and times of all contexts of a sample, read in full only when a sentence needs it.
 
-    `given`: a text whose amounts with a unit are not made up either: a question that takes no yes or no.
+    `given` returns a text whose amounts with a unit are not made up either: a question that takes no yes or no.
     """
 
-    def __init__(self, contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]], given: str = "") -> None:
+    def __init__(
+        self, contexts: Sequence[str], sentences: Sequence[Sequence[Sentence]], given: Callable[[], str]
+    ) -> None:
         self._contexts = contexts
         self._given = given
         self._sentences = sentences
@@ -86,7 +88,7 @@ class ContextQuantities:
 
     @cached_property
     def _asked(self) -> frozenset[Amount]:
-        return frozenset((each.value, each.unit) for each in stated_in_claim(self._given).quantities)
+        return frozenset((each.value, each.unit) for each in stated_in_claim(self._given()).quantities)
 
     @cached_property
     def _stated(self) -> frozenset[tuple[object, ...]]:

@@ -132,8 +132,10 @@ class KnownPassages:
         # A name of the question is not made up.
         self.question = question = sample.source.question
         self.names = KnownNames(self.vocabulary.union(split_words(question).every), [question, *sample.source.contexts])
-        given = "" if question_assertions(question, sample.source.contexts) else question
-        self.quantities = ContextQuantities(sample.source.contexts, sample.context_sentences, given)
+        contexts = sample.source.contexts
+        self.quantities = ContextQuantities(
+            contexts, sample.context_sentences, lambda: "" if question_assertions(question, contexts) else question
+        )
         self._facts = ExactFacts(index.structured)
         self._negates = cache(negation.negates)
         self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))

@@ -61,8 +61,8 @@ class OpenVinoModel:
 class CompiledNetwork:
     """A network compiled for the CPU, for `threads` that call `run`.
 
-    Call it once before there are threads: two that convert their first arrays at one time wait for each other for ever,
-    each for a lock of the bindings' that the other holds (seen with 2026.4.1).
+    Call `run` once before threads do: two threads that convert their first arrays at the same time deadlock on locks of
+    the bindings (seen with 2026.4.1).
     """
 
     def __init__(self, network: "Model", precision: Precision, *, threads: int) -> None:
