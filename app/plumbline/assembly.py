@@ -4,7 +4,7 @@ import asyncio
 import gc
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
@@ -16,10 +16,8 @@ from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
 from plumbline.ground.postgres import connection_string
-from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings, variable_name
 from plumbline.ground.version import VERSION
-from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
@@ -139,9 +137,7 @@ def build(
     executor: Executor | None = None,
     chats: Mapping[str, ChatModel] | None = None,
     mark: Mark = random_mark,
-    on_call: Callable[[str, Usage], None] | None = None,
     observer: Observer = NULL_OBSERVER,
-    arrivals: ArrivalTimes | None = None,
 ) -> Service:
     """Build the running parts, within a running event loop; the stack closes them.
 
@@ -149,19 +145,15 @@ def build(
         executor: runs CPU work on samples; None for threads of its own.
         chats: replace the chat models of the settings; their verdicts are not cached.
         mark: makes the marks around the data of their questions.
-        on_call: called with a tenant and the usage of each of its calls to a chat model.
-        arrivals: shares the budgets of judges with other processes.
     """
     if executor is None:
         executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
-    encoder = plan.encoder or _encoder(plan.settings, stack, observer, arrivals)
+    encoder = plan.encoder or _encoder(plan.settings, stack, observer)
     max_windows = plan.settings.embedding_max_windows
     embedding = EmbeddingTier(encoder, plan.calibrations, executor, max_windows=max_windows)
     llm: Tier = (
-        _llm_tier(plan, executor, stack, observer, arrivals)
-        if chats is None
-        else _plain_llm_tier(plan, chats, executor, mark)
+        _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
     )
     detector = _detector_tier(plan, executor, stack, observer)
     is_set = not isinstance(detector, AbsentTier)
@@ -173,15 +165,13 @@ def build(
         limits={embedding.name: TierConcurrencyLimit(turns, embedding.prepare)},
         observer=observer,
     )
-    scorer = Scorer(cascade, executor, on_call=on_call, observer=observer, calibrations=plan.calibrations)
+    scorer = Scorer(cascade, executor, observer=observer, calibrations=plan.calibrations)
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
     # ended before the threads, which wait for them
     return Service(cascade, scorer, slots, encoder, stack.enter_context(closing(ChildProcesses())))
 
 
-def _llm_tier(
-    plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer, arrivals: ArrivalTimes | None
-) -> Tier:
+def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
     if not plan.judge_names:
         return AbsentTier(
             TierName.LLM,
@@ -195,7 +185,7 @@ def _llm_tier(
     if plan.settings.database_url is not None:
         shared = SharedDatabase(plan.settings.database_url.get_secret_value())
         stack.push_async_callback(shared.close)
-    chats = build_chat_models(plan.settings, shared=shared, arrivals=arrivals, observer=observer)
+    chats = build_chat_models(plan.settings, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)
@@ -279,13 +269,12 @@ def encoder_of(
     *,
     store: SqliteVerdictStore | None = None,
     observer: Observer = NULL_OBSERVER,
-    arrivals: ArrivalTimes | None = None,
 ) -> "SharedEncoder | RemoteEncoder":
     """Build the encoder of the settings; it loads its model on first use.
 
     Args:
         store: keeps vectors beyond this process.
-        observer, arrivals: of calls to an embeddings API, as for `build`.
+        observer: of calls to an embeddings API, as for `build`.
 
     Raises:
         ConfigurationError: what an embeddings API needs is missing or wrong.
@@ -295,7 +284,7 @@ def encoder_of(
         # late: a local model needs no HTTP
         from plumbline.models.embeddings.remote_encoder import build_remote_encoder  # noqa: PLC0415
 
-        return build_remote_encoder(service, settings, store=store, observer=observer, arrivals=arrivals)
+        return build_remote_encoder(service, settings, store=store, observer=observer)
     precision: Precision = "bf16" if settings.embedding_precision == "bf16" else "fp32"
     return SharedEncoder(
         ModelChoice(settings.embedding_model, settings.embedding_backend, precision),
@@ -307,16 +296,14 @@ def encoder_of(
     )
 
 
-def _encoder(
-    settings: Settings, stack: AsyncExitStack, observer: Observer, arrivals: ArrivalTimes | None
-) -> "SharedEncoder | RemoteEncoder":
+def _encoder(settings: Settings, stack: AsyncExitStack, observer: Observer) -> "SharedEncoder | RemoteEncoder":
     store = None
     if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
         store = SqliteVerdictStore(
             settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_TEN_YEARS_SECONDS
         )
         stack.push_async_callback(store.close)
-    encoder = encoder_of(settings, store=store, observer=observer, arrivals=arrivals)
+    encoder = encoder_of(settings, store=store, observer=observer)
     stack.callback(encoder.close)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(encoder.warm_up())).cancel)

@@ -77,7 +77,7 @@ def create_app(
     share = share or WorkerShare()
     settings = share.settings_of(settings or load_settings())
     plan = make_plan(settings, encoder=encoder)
-    access = build_access(settings, processes=share.count, arrivals=share.arrivals)
+    access = build_access(settings, processes=share.count)
     listeners = build_listeners(settings, tracing=tracing, folder=share.metrics_folder)
     metrics, traces = listeners
 
@@ -86,12 +86,13 @@ def create_app(
         async with AsyncExitStack() as stack:
             if traces is not None:
                 stack.push_async_callback(asyncio.to_thread, traces.close)
-            await stack.enter_async_context(access.spending.kept())
-            app.state.service = build(
-                plan, stack, on_call=access.add_call, observer=listeners.observer, arrivals=share.arrivals
-            )
+            app.state.service = build(plan, stack, observer=listeners.observer)
             app.state.jobs = store or await open_jobs(
-                plan, app.state.service.scorer, stack, pause_reason=access.pause_reason, observer=listeners.observer
+                plan,
+                app.state.service.scorer,
+                stack,
+                pause_reason=access.keyring.pause_reason,
+                observer=listeners.observer,
             )
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)

@@ -1,10 +1,9 @@
-"""Scopes, limits and budgets over HTTP: who is turned away, how it is told, and what is never turned away."""
+"""Scopes and limits over HTTP: who is turned away, how it is told, and what is never turned away."""
 
 import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,16 @@ from plumbline.ground.settings import Settings
 from plumbline.main import create_app
 from plumbline.service.access.access import Access, build_access
 from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, revoke_key, rotate_key
-from plumbline.service.api.auth import SPENDING_OPERATIONS, Authenticator, make_key_check
+from plumbline.service.api.auth import Authenticator, make_key_check
 from plumbline.service.api.problems import install_problem_handlers
 from tests.doubles.fakes import WordEncoder
-from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import completion
-from tests.running.batch_service import BATCH_URL, read_lines, row
 from tests.running.edge_app import client_of, read_problem
 from tests.running.job_service import JOBS_URL
 from tests.running.keyed_service import keyed_settings, made_key, with_key
-from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.running.service import URL, plain_settings
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 SAMPLE = {"contexts": [CONTEXT], "answer": CONTEXT}
-SUPPORTED = verdicts([claim(CONTEXT, "supported", CONTEXT)])
-# Operations that take a body or change something, and spend nothing.
-FREE_OPERATIONS = {
-    *("evaluate_retrieval", "compare_retrieval", "fuse_retrieval", "parse_rankings", "estimate_rates"),
-    *("pause_job", "cancel_job", "delete_job"),
-}
 EXEMPT = ["/healthz", "/readyz", "/version", "/openapi.json"]
 
 
@@ -166,16 +156,16 @@ async def test_keys_are_made_rotated_and_revoked_without_a_restart(tmp_path: Pat
 async def test_no_secret_and_no_digest_is_in_any_log_or_answer(tmp_path: Path) -> None:
     path = tmp_path / KEYS_FILE_NAME
     with capture_logs() as logs:
-        secret = made_key(tmp_path, "a", requests_per_minute=3)
+        secret = made_key(tmp_path, "a", concurrency=3)
         other = made_key(tmp_path, "b", Scope.JOBS)
         async with served_with(keyed_settings(tmp_path)) as service:
-            answers = [await service.post(key) for key in (secret, secret, other, "plumbline_nobody", secret, secret)]
+            answers = [await service.post(key) for key in (secret, other, "plumbline_nobody")]
             answers.append(await service.client.get("/openapi.json"))
             rotate_key(path, "a")
             await _until(service, secret, 401)
 
     said = repr(logs) + "".join(answer.text + repr(answer.headers) for answer in answers)
-    assert [answer.status_code for answer in answers] == [200, 200, 403, 401, 200, 429, 200]
+    assert [answer.status_code for answer in answers] == [200, 403, 401, 200]
     for hidden in (secret, other, "plumbline_nobody", *re.findall(r"[0-9a-f]{64}", path.read_text())):
         assert hidden not in said
 
@@ -219,22 +209,19 @@ async def test_the_body_of_a_caller_without_a_key_is_not_read(tmp_path: Path) ->
 # --- limits
 
 
-async def test_every_answer_to_a_key_with_limits_says_where_it_stands(tmp_path: Path) -> None:
-    limited = made_key(tmp_path, "a", requests_per_minute=3, concurrency=2)
-    unlimited = made_key(tmp_path, "b")
+async def test_every_answer_to_a_key_with_a_limit_says_where_it_stands(tmp_path: Path) -> None:
+    limited, unlimited = made_key(tmp_path, "a", concurrency=2), made_key(tmp_path, "b")
     async with served_with(keyed_settings(tmp_path)) as service:
-        # no time passes: a third of a minute is 20 s
-        service.access.gate._clock = lambda: 1_000.0
-        answers = [await service.post(limited, answer=answer) for answer in (CONTEXT, 3, CONTEXT, CONTEXT)]
+        async with HeldRequest(service, limited):
+            second = await service.post(limited)
+            async with HeldRequest(service, limited):
+                refused = await service.post(limited)
+        answers = [second, refused, await service.post(limited, answer=3)]
         free = await service.post(unlimited)
 
-    assert [answer.status_code for answer in answers] == [200, 422, 200, 429]
-    for answer, left in zip(answers, (2, 1, 0, 0), strict=True):
-        assert answer.headers["ratelimit-policy"] == ('"requests";q=3;w=60, "concurrency";q=2;qu="concurrent-requests"')
-        assert answer.headers["ratelimit"] == f'"requests";r={left};t=20, "concurrency";r=1'
-    problem = read_problem(answers[-1], 429)
-    assert problem.type == "urn:plumbline:problem:rate-exceeded"
-    assert answers[-1].headers["retry-after"] == "20"
+    assert [answer.status_code for answer in answers] == [200, 429, 422]
+    assert {answer.headers["ratelimit-policy"] for answer in answers} == {'"concurrency";q=2;qu="concurrent-requests"'}
+    assert [answer.headers["ratelimit"] for answer in answers] == [f'"concurrency";r={left}' for left in (0, 0, 1)]
     assert "ratelimit" not in free.headers
 
 
@@ -251,11 +238,11 @@ async def test_a_key_beyond_its_concurrency_is_refused_and_others_are_not(tmp_pa
     assert [each.status_code for each in (free, held.task.result(), again)] == [200, 200, 200]
 
 
-async def test_defaults_of_the_settings_hold_for_callers_without_a_key_too() -> None:
-    async with served_with(plain_settings(key_requests_per_minute=1)) as service:
-        statuses = [(await service.post()).status_code for _ in range(2)]
+async def test_the_default_of_the_settings_holds_for_callers_without_a_key_too() -> None:
+    async with served_with(plain_settings(key_concurrency=1)) as service, HeldRequest(service) as held:
+        refused = await service.post()
 
-    assert statuses == [200, 429]
+    assert [refused.status_code, held.task.result().status_code] == [429, 200]
 
 
 @pytest.mark.parametrize("path", EXEMPT)
@@ -284,109 +271,6 @@ async def test_a_place_comes_back_whatever_becomes_of_the_request(tmp_path: Path
         assert service.access.gate.under_way == 0
 
 
-# --- budgets
-
-
-def priced(judge: ScriptedJudge, folder: Path, **knobs: Any) -> Settings:
-    prices = {"judge-1": {"input": 1_000.0, "output": 1_000.0}}
-    return judge_settings(judge, data_dir=folder, llm_prices=prices, cache_ttl_seconds=0, **knobs)
-
-
-async def test_a_key_that_has_spent_its_tokens_is_told_when_there_is_more(tmp_path: Path, judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED, usage=(90, 10)))
-    mine, other = made_key(tmp_path, "a", tokens_per_day=150), made_key(tmp_path, "b")
-    async with served_with(priced(judge, tmp_path)) as service:
-        statuses = [(await service.post(mine)).status_code for _ in range(2)]
-        refused = await service.post(mine)
-        calls = judge.calls
-        others = await service.post(other)
-        # what a key has, and what costs nothing, it still gets
-        listed = await service.client.get(JOBS_URL, headers=with_key(mine))
-
-    midnight = datetime.combine(datetime.now(UTC).date() + timedelta(days=1), datetime.min.time(), UTC)
-    problem = read_problem(refused, 429)
-    assert statuses == [200, 200]
-    assert problem.type == "urn:plumbline:problem:budget-spent"
-    assert "200 of its 150 tokens" in problem.detail
-    assert f"{midnight:%Y-%m-%dT%H:%M:%SZ}" in problem.detail
-    assert 1 <= int(refused.headers["retry-after"]) <= 86_400
-    assert (calls, others.status_code, listed.status_code) == (2, 200, 200)
-
-
-async def test_a_restart_does_not_give_a_budget_back(tmp_path: Path, judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED, usage=(90, 10)))
-    # 100 tokens cost 0.1
-    secret = made_key(tmp_path, "a", cost_per_day=0.1)
-    statuses = []
-    for _ in range(2):
-        async with served_with(priced(judge, tmp_path)) as service:
-            statuses.append((await service.post(secret)).status_code)
-
-    assert statuses == [200, 429]
-    assert judge.calls == 1
-
-
-async def test_a_call_without_a_price_spends_a_budget_of_money(tmp_path: Path, judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED, usage=(90, 10)))
-    secret = made_key(tmp_path, "a", cost_per_day=5)
-    async with served_with(judge_settings(judge, data_dir=tmp_path)) as service:
-        first, second = await service.post(secret), await service.post(secret)
-
-    assert first.status_code == 200
-    assert "PLUMBLINE_LLM_PRICES" in read_problem(second, 429).detail
-
-
-async def test_the_rows_that_a_budget_is_not_enough_for_say_so(tmp_path: Path, judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED, usage=(90, 10)))
-    secret = made_key(tmp_path, "a", tokens_per_day=200)
-    async with served_with(priced(judge, tmp_path, batch_concurrency=1)) as service:
-        rows = [row(str(number), f"{CONTEXT}{' ' * number}") for number in range(5)]
-        response = await service.post(secret, BATCH_URL, samples=rows, format="ndjson")
-
-    lines, summary = read_lines(response)
-    kinds = ["result" if "result" in line else line["error"]["type"] for line in lines]
-    assert kinds == ["result", "result", *["urn:plumbline:problem:budget-spent"] * 3]
-    assert {line["error"]["status"] for line in lines if "error" in line} == {429}
-    assert (summary["errors"], judge.calls) == (3, 2)
-
-
-async def test_kept_verdicts_cost_nothing(tmp_path: Path, judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED, usage=(90, 10)))
-    secret = made_key(tmp_path, "a", tokens_per_day=101)
-    async with served_with(judge_settings(judge, data_dir=tmp_path)) as service:
-        statuses = [(await service.post(secret)).status_code for _ in range(4)]
-
-    assert statuses == [200] * 4
-    assert judge.calls == 1
-
-
-async def test_a_job_pauses_when_its_key_has_spent_its_budget(tmp_path: Path, judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED, usage=(90, 10)))
-    secret = made_key(tmp_path, "a", tokens_per_day=250)
-    async with served_with(priced(judge, tmp_path, job_concurrency=1)) as service:
-        service.client.headers.update(with_key(secret))
-        rows = [row(str(number), f"{CONTEXT}{' ' * number}") for number in range(10)]
-        path = (await service.client.post(JOBS_URL, json={"rows": rows})).headers["location"]
-        async with asyncio.timeout(30):
-            job = (await service.client.get(path)).json()
-            # What was under way is kept behind the pause.
-            while (job["status"], job["request_counts"]["completed"]) != ("paused", 3):
-                await asyncio.sleep(0.02)
-                job = (await service.client.get(path)).json()
-        results = (await service.client.get(f"{path}/results")).text.splitlines()
-        refused = [
-            await service.client.post(f"{path}/resume"),
-            await service.client.post(JOBS_URL, json={"rows": rows}),
-        ]
-        cancelled = await service.client.post(f"{path}/cancel")
-
-    assert job["problem"].startswith("the key has used 300 of its 250 tokens a day; there is more at ")
-    assert (job["request_counts"]["completed"], len(results), judge.calls) == (3, 3, 3)
-    for response in refused:
-        assert read_problem(response, 429).type == "urn:plumbline:problem:budget-spent"
-    assert cancelled.status_code == 200
-
-
 async def test_a_route_beside_v1_asks_for_its_scope_by_itself(tmp_path: Path) -> None:
     secrets = [made_key(tmp_path, scope, scope) for scope in Scope]
     app = FastAPI()
@@ -403,17 +287,3 @@ async def test_a_route_beside_v1_asks_for_its_scope_by_itself(tmp_path: Path) ->
 
     assert dict(zip(Scope, statuses, strict=True)) == {Scope.EVALUATE: 403, Scope.JOBS: 403, Scope.ADMIN: 200}
     assert without.status_code == 401
-
-
-async def test_every_operation_either_asks_for_the_budget_or_is_known_to_spend_nothing() -> None:
-    async with running(plain_settings()) as client:
-        document = (await client.get("/openapi.json")).json()
-
-    changing = {
-        operation["operationId"]
-        for path, item in document["paths"].items()
-        for method, operation in item.items()
-        if path.startswith("/v1/") and method != "get"
-    }
-    assert changing == SPENDING_OPERATIONS | FREE_OPERATIONS
-    assert not SPENDING_OPERATIONS & FREE_OPERATIONS

@@ -48,10 +48,7 @@ STATUS_BY_NAME = {
     "KeyExpired": 401,
     "ScopeMissing": 403,
     "Locked": 401,
-    "LimitReached": 429,
-    "RateExceeded": 429,
     "ConcurrencyExceeded": 429,
-    "BudgetSpent": 429,
 }
 
 

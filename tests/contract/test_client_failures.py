@@ -104,14 +104,14 @@ async def test_attempts_are_bounded_and_the_last_failure_is_told(
     assert (caught.value.status, caught.value.retry_after) == (503, 0.0)
 
 
-async def test_a_budget_that_is_spent_for_hours_is_told_at_once(service: ScriptedService) -> None:
-    service.script = in_turn(problem(429, "budget-spent", "until midnight", headers={"retry-after": "40000"}))
+async def test_a_limit_that_holds_for_hours_is_told_at_once(service: ScriptedService) -> None:
+    service.script = in_turn(problem(429, "concurrency-exceeded", "until midnight", headers={"retry-after": "40000"}))
     async with AsyncPlumbline(service.url) as client:
         with pytest.raises(Busy) as caught:
             await client.evaluate(**SAMPLE)
 
     assert len(service.asked) == 1
-    assert (caught.value.type, caught.value.retry_after) == ("urn:plumbline:problem:budget-spent", 40_000.0)
+    assert (caught.value.type, caught.value.retry_after) == ("urn:plumbline:problem:concurrency-exceeded", 40_000.0)
 
 
 async def test_a_problem_is_told_in_all_its_parts(service: ScriptedService, client: AsyncPlumbline) -> None:

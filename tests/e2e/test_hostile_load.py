@@ -36,7 +36,7 @@ async def test_every_answer_is_right_and_nothing_is_left(tmp_path: Path) -> None
     assert (after.callers, after.listening) == (0, 1)
     assert after.files <= before.files + 1, "the store's own"
     assert after.others <= before.others
-    assert Counter(left).keys() <= {"keys.json", ".keys.json.lock", "spending.sqlite", *store_files(left)}
+    assert Counter(left).keys() <= {"keys.json", ".keys.json.lock", *store_files(left)}
 
 
 def store_files(names: list[str]) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from benchmarks.kill_service import environment
-from plumbline.service.access.keys import KEYS_FILE_NAME, Limits, Scope, create_key
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, create_key
 from tests.running.judge_process import JudgeProcess, judge_process, row
 from tests.running.worker_service import WorkerService, is_alive, worker_service
 
@@ -23,22 +23,18 @@ RPM = 600
 
 
 class Served(NamedTuple):
-    """A service with a judge, and keys of it."""
+    """A service with a judge, and a key of it."""
 
     service: WorkerService
     judge: JudgeProcess
     folder: Path
     key: str
-    limited: str
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("workers")
-    keys = [
-        create_key(folder / KEYS_FILE_NAME, name, scopes=list(Scope), limits=limits)
-        for name, limits in (("free", Limits()), ("limited", Limits(requests_per_minute=2)))
-    ]
+    key = create_key(folder / KEYS_FILE_NAME, "free", scopes=list(Scope))
     left_by_a_killed_service = folder / "workers-old"
     left_by_a_killed_service.mkdir()
     (left_by_a_killed_service / "lock").touch()
@@ -49,7 +45,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             "PLUMBLINE_CACHE_TTL_SECONDS": "60",
         }
         with worker_service(variables) as service:
-            yield Served(service.wait_until_ready(), judge, folder, *keys)
+            yield Served(service.wait_until_ready(), judge, folder, key)
 
 
 def sample_of(number: int, tier: str = "llm") -> dict[str, Any]:
@@ -78,15 +74,6 @@ def test_both_processes_answer_and_say_so_once_at_the_start(served: Served) -> N
     ]
     assert len(set(served.service.pids())) == 2
     assert {each.get("worker") for each in served.service.events if each["event"] != "listening"} == {1, 2}
-
-
-def test_the_rate_limit_of_a_key_holds_for_all(served: Served) -> None:
-    statuses = [
-        served.service.post(EVALUATIONS, sample_of(number, "lexical"), served.limited).status_code
-        for number in range(8)
-    ]
-
-    assert statuses == [200] * 2 + [429] * 6
 
 
 def test_the_budget_of_the_judge_holds_for_all(served: Served) -> None:
@@ -147,7 +134,7 @@ def test_a_killed_process_is_replaced_and_no_later_request_is_lost(served: Serve
 
 
 def test_sigterm_lets_requests_in_flight_end_and_leaves_no_process(served: Served, tmp_path: Path) -> None:
-    key = create_key(tmp_path / KEYS_FILE_NAME, "free", scopes=[Scope.EVALUATE], limits=Limits())
+    key = create_key(tmp_path / KEYS_FILE_NAME, "free", scopes=[Scope.EVALUATE])
     numbers = set(range(200, 208))
     with worker_service(environment(served.judge.base_url, tmp_path)) as service:
         service.wait_until_ready()

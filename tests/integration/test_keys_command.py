@@ -3,16 +3,13 @@
 import json
 import re
 import socket
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from plumbline.cli.main import main
 from plumbline.service.access.access import Keyring, is_loopback
-from plumbline.service.access.keys import KEYS_FILE_NAME, Limits, Scope, read_keys
-from plumbline.service.access.spending import SPENDING_FILE_NAME as SPENDING_NAME
-from plumbline.service.access.spending import Spent, add_to_day
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, read_keys
 
 
 @pytest.fixture
@@ -36,18 +33,17 @@ def ring(folder: Path) -> Keyring:
     return Keyring((), folder / KEYS_FILE_NAME)
 
 
-def test_a_created_key_opens_with_the_scopes_and_limits_asked_for(
+def test_a_created_key_opens_with_the_scopes_and_the_limit_asked_for(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     secret = created(
         capsys,
-        *("create", "ci", "--scopes", "jobs, admin", "--requests-per-minute", "60", "--concurrency", "0"),
-        *("--tokens-per-day", "1000", "--cost-per-day", "2.5", "--expires", "30"),
+        *("create", "ci", "--scopes", "jobs, admin", "--concurrency", "6", "--expires", "30"),
     )
 
     key = ring(folder).key_of([secret.encode()])
     assert key.scopes == {Scope.JOBS, Scope.ADMIN}
-    assert key.limits == Limits(requests_per_minute=60, tokens_per_day=1_000, cost_per_day=2.5)
+    assert key.concurrency == 6
     kept = read_keys(folder / KEYS_FILE_NAME).keys[0]
     assert kept.expires is not None
     assert (kept.expires - kept.created).days == 30
@@ -71,21 +67,20 @@ def test_a_file_of_its_own_is_used(
 
 
 def test_a_list_shows_every_key_and_no_secret(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    secrets = [created(capsys, "create", name, "--requests-per-minute", "5") for name in ("open", "gone")]
+    secrets = [created(capsys, "create", name, "--concurrency", "5") for name in ("open", "gone")]
     main(["keys", "revoke", "gone"])
     key = ring(folder).key_of([secrets[0].encode()])
-    add_to_day(folder / SPENDING_NAME, datetime.now(UTC).date().isoformat(), {key.tenant: Spent(1_234, 0.5)})
 
     main(["keys", "list"])
     table = capsys.readouterr().out
     main(["keys", "list", "--json"])
     listed = json.loads(capsys.readouterr().out)
 
-    assert [(each["name"], each["state"], each["tokens_today"]) for each in listed] == [
-        ("open", "open", 1_234),
-        ("gone", "revoked", 0),
+    assert [(each["name"], each["state"], each["concurrency"]) for each in listed] == [
+        ("open", "open", 5),
+        ("gone", "revoked", 5),
     ]
-    assert re.search(r"^open +open +evaluate,jobs .* requests_per_minute=5 +1234 +0.5$", table, re.MULTILINE)
+    assert re.search(r"^open +open +evaluate,jobs .* 5$", table, re.MULTILINE)
     for hidden in (*secrets, key.tenant, *re.findall(r"[0-9a-f]{32,}", (folder / KEYS_FILE_NAME).read_text())):
         assert hidden not in table + json.dumps(listed)
 
@@ -151,7 +146,7 @@ def test_a_mistake_is_one_line(
         ["create", "a", "--expires", "0"],
         ["create", "a", "--expires", "nan"],
         ["create", "a", "--concurrency", "-1"],
-        ["create", "a", "--cost-per-day", "inf"],
+        ["create", "a", "--cost-per-day", "1"],
         ["rotate", "a", "--keep-old", "-1"],
     ],
 )

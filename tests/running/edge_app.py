@@ -21,7 +21,6 @@ from plumbline.ground.errors import PlumblineError, PromptError
 from plumbline.schemas.problem import Problem
 from plumbline.service.access.access import Access, Keyring, RequestGate
 from plumbline.service.access.keys import Scope
-from plumbline.service.access.spending import Spending
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.json_body import StrictRoute
@@ -78,7 +77,6 @@ def edge_app(
     access = Access(
         Keyring(keys, Path(os.devnull, "no-keys")),
         RequestGate(max_requests=1_000),
-        Spending(Path(os.devnull, "no-spending")),
     )
     authenticator = Authenticator(access, allow_anonymous=allow_anonymous)
     app.include_router(_router(), prefix="/v1", dependencies=[Depends(make_key_check(authenticator, Scope.EVALUATE))])

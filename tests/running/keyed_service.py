@@ -4,16 +4,18 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.ground.settings import Settings
-from plumbline.service.access.keys import KEYS_FILE_NAME, Limits, Scope, create_key
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, create_key
 from tests.running.service import plain_settings
 
 EVERYTHING = tuple(Scope)
 
 
-def made_key(folder: Path, name: str, *scopes: Scope, expires_days: float | None = None, **limits: Any) -> str:
+def made_key(
+    folder: Path, name: str, *scopes: Scope, expires_days: float | None = None, concurrency: int | None = None
+) -> str:
     """The secret of a new key, for everything unless scopes are given."""
     path = folder / KEYS_FILE_NAME
-    return create_key(path, name, scopes=scopes or EVERYTHING, limits=Limits(**limits), expires_days=expires_days)
+    return create_key(path, name, scopes=scopes or EVERYTHING, concurrency=concurrency, expires_days=expires_days)
 
 
 def with_key(secret: str) -> dict[str, str]:

@@ -12,14 +12,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from plumbline.ground.errors import ConfigurationError, InvalidInput, KeyExpired, KeyUnknown
-from plumbline.judging.ports.exchange import Usage
-from plumbline.service.access.access import Keyring, build_access
+from plumbline.service.access.access import Keyring
 from plumbline.service.access.keys import (
     MAX_KEYS,
     KeyFile,
-    Limits,
     Scope,
     StoredKey,
+    StoredLimits,
     adopt_key,
     create_key,
     read_keys,
@@ -27,7 +26,6 @@ from plumbline.service.access.keys import (
     rotate_key,
     write_keys,
 )
-from tests.running.service import plain_settings
 
 CONFIGURED = "key-of-the-settings-1"
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -51,13 +49,13 @@ class Clock:
         return NOON + timedelta(seconds=self.seconds)
 
 
-def made(path: Path, name: str = "ci", **limits: float) -> str:
-    return create_key(path, name, scopes=[Scope.EVALUATE], limits=Limits.model_validate(limits), now=NOON)
+def made(path: Path, name: str = "ci", concurrency: int | None = None) -> str:
+    return create_key(path, name, scopes=[Scope.EVALUATE], concurrency=concurrency, now=NOON)
 
 
-def ring(path: Path, *configured: str, clock: Clock | None = None, defaults: Limits | None = None) -> Keyring:
+def ring(path: Path, *configured: str, clock: Clock | None = None, default: int | None = None) -> Keyring:
     clock = clock or Clock()
-    return Keyring(configured, path, defaults=defaults or Limits(), monotonic=clock.monotonic, now=clock.now)
+    return Keyring(configured, path, default_concurrency=default, monotonic=clock.monotonic, now=clock.now)
 
 
 # --- the file
@@ -202,7 +200,7 @@ def test_the_digest_of_a_key_opens_nothing(path: Path) -> None:
 
 def test_a_key_that_expires_opens_until_then(path: Path) -> None:
     clock = Clock()
-    secret = create_key(path, "a", scopes=[Scope.JOBS], limits=Limits(), expires_days=2, now=NOON)
+    secret = create_key(path, "a", scopes=[Scope.JOBS], expires_days=2, now=NOON)
     keyring = ring(path, clock=clock)
 
     clock.seconds = 2 * 86_400 - 1
@@ -231,7 +229,7 @@ def test_a_new_key_opens_and_a_revoked_one_does_not_a_second_later(path: Path) -
     clock.seconds = 2.0
     with pytest.raises(KeyUnknown):
         keyring.key_of([secret.encode()])
-    assert keyring.is_revoked(key.tenant)
+    assert keyring.pause_reason(key.tenant)
 
 
 def test_revoking_the_last_key_opens_nothing(path: Path) -> None:
@@ -277,7 +275,7 @@ def test_a_file_that_is_damaged_leaves_the_keys_and_is_told_once(path: Path) -> 
 
 
 def test_a_rotated_key_has_another_secret_and_the_same_tenant(path: Path) -> None:
-    old = made(path, requests_per_minute=7)
+    old = made(path, concurrency=7)
     before = ring(path).key_of([old.encode()])
 
     new = rotate_key(path, "ci")
@@ -317,13 +315,13 @@ def test_rotating_brings_a_revoked_key_back_to_its_jobs(path: Path) -> None:
 
     keyring = ring(path)
     assert keyring.key_of([new.encode()]).tenant == tenant
-    assert not keyring.is_revoked(tenant)
+    assert keyring.pause_reason(tenant) is None
     with pytest.raises(KeyUnknown):
         keyring.key_of([secret.encode()])
 
 
 def test_an_expired_key_is_not_rotated(path: Path) -> None:
-    create_key(path, "a", scopes=[Scope.JOBS], limits=Limits(), expires_days=1, now=NOON)
+    create_key(path, "a", scopes=[Scope.JOBS], expires_days=1, now=NOON)
 
     with pytest.raises(InvalidInput, match="expired"):
         rotate_key(path, "a", now=NOON + timedelta(days=1))
@@ -355,34 +353,57 @@ def test_a_key_that_is_not_there_is_not_changed(path: Path, change: object) -> N
 # --- limits
 
 
-def test_limits_are_those_of_the_key_then_those_of_the_settings_and_0_is_none(path: Path) -> None:
-    defaults = Limits(requests_per_minute=60, concurrency=4, cost_per_day=9.0)
-    secret = made(path, requests_per_minute=0, concurrency=2, tokens_per_day=100)
+@pytest.mark.parametrize(("own", "expected"), [(None, 4), (2, 2), (0, None)])
+def test_a_limit_is_that_of_the_key_then_that_of_the_settings_and_0_is_none(
+    path: Path, own: int | None, expected: int | None
+) -> None:
+    secret = made(path, concurrency=own)
 
-    keyring = ring(path, CONFIGURED, defaults=defaults)
+    keyring = ring(path, CONFIGURED, default=4)
 
-    mine = Limits(requests_per_minute=None, concurrency=2, tokens_per_day=100, cost_per_day=9.0)
-    key = keyring.key_of([secret.encode()])
-    assert key.limits == keyring.limits_of(key.tenant) == mine
-    assert keyring.key_of([CONFIGURED.encode()]).limits == keyring.limits_of("of nobody") == defaults
-    assert keyring.anonymous.limits == defaults
+    assert keyring.key_of([secret.encode()]).concurrency == expected
+    assert keyring.key_of([CONFIGURED.encode()]).concurrency == keyring.anonymous.concurrency == 4
 
 
-def test_jobs_of_a_revoked_key_may_not_go_on(tmp_path: Path) -> None:
-    path = tmp_path / "keys.json"
+OF_0_2 = """{"version": 1, "keys": [
+ {"name": "ci", "tenant": "tenant-1", "secrets": [{"digest": "%s", "until": null}], "scopes": ["evaluate"],
+  "limits": {"requests_per_minute": 600, "concurrency": 8, "tokens_per_day": 0, "cost_per_day": 2.5},
+  "created": "2026-01-01T00:00:00Z", "expires": null, "revoked": null},
+ {"name": "free", "tenant": "tenant-2", "secrets": [], "scopes": ["jobs"],
+  "limits": {"requests_per_minute": 60, "concurrency": null, "tokens_per_day": null, "cost_per_day": null},
+  "created": "2026-01-01T00:00:00Z", "expires": null, "revoked": null}
+]}"""
+
+
+def test_a_file_of_0_2_with_rates_and_budgets_is_read_with_one_warning(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(OF_0_2 % hashlib.sha256(b"of 0.2").hexdigest())
+
+    with capture_logs() as logs:
+        key = ring(path).key_of([b"of 0.2"])
+
+    assert (key.name, key.concurrency) == ("ci", 8)
+    assert [(each["event"], each["limits"]) for each in logs] == [
+        ("key_limits_ignored", ["cost_per_day", "requests_per_minute"])
+    ]
+    revoke_key(path, "free")
+    assert read_keys(path).ignored_limits() == []
+    assert read_keys(path).keys[0].limits == StoredLimits(concurrency=8)
+
+
+def test_a_limit_that_never_was_is_refused(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text(OF_0_2.replace("tokens_per_day", "tokens_per_year") % ("0" * 64))
+
+    with pytest.raises(ConfigurationError, match=r"at keys\.0\.limits"):
+        read_keys(path)
+
+
+def test_jobs_of_a_revoked_key_may_not_go_on(path: Path) -> None:
     tenants = [ring(path).key_of([secret.encode()]).tenant for secret in (made(path, "gone"), made(path, "open"))]
     revoke_key(path, "gone")
 
-    access = build_access(plain_settings(data_dir=tmp_path))
+    keyring = ring(path)
 
-    hindrances = [access.pause_reason(tenant) for tenant in (*tenants, "of a key that is not known here", "")]
-    assert hindrances == ["the key of this job was revoked", None, None, None]
-
-
-def test_calls_of_callers_without_a_key_count_only_where_they_have_a_budget(tmp_path: Path) -> None:
-    free, bounded = (build_access(plain_settings(data_dir=tmp_path, key_tokens_per_day=most)) for most in (None, 5))
-    for access in (free, bounded):
-        access.add_call("", Usage(calls=1, prompt_tokens=5))
-
-    assert [access.spending.today("").tokens for access in (free, bounded)] == [0, 5]
-    assert str(bounded.pause_reason("")).startswith("the key has used 5 of its 5 tokens a day")
+    reasons = [keyring.pause_reason(tenant) for tenant in (*tenants, "of a key that is not known here", "")]
+    assert reasons == ["the key of this job was revoked", None, None, None]

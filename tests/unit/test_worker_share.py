@@ -13,11 +13,12 @@ def test_a_process_alone_has_the_settings_as_they_are() -> None:
 
 
 def test_bounds_are_divided_and_rounded_up(tmp_path: Path) -> None:
-    settings = plain_settings(llm_max_concurrency=3, job_concurrency=0, batch_concurrency=1, llm_rpm=60)
+    settings = plain_settings(llm_max_concurrency=3, job_concurrency=0, batch_concurrency=1, llm_rpm=61)
 
     mine = WorkerShare.joining(tmp_path, 1, 2).settings_of(settings)
 
-    assert (mine.llm_max_concurrency, mine.job_concurrency, mine.batch_concurrency, mine.llm_rpm) == (2, 0, 1, 60)
+    assert (mine.llm_max_concurrency, mine.job_concurrency, mine.batch_concurrency) == (2, 0, 1)
+    assert (mine.llm_rpm, mine.llm_tpm) == (31, None)
 
 
 def test_caches_are_on_files_of_all_unless_the_settings_keep_them_elsewhere(tmp_path: Path) -> None:

@@ -1,20 +1,17 @@
 """`plumbline keys`: create, list, rotate, revoke and adopt API keys; a running service needs no restart."""
 
 import argparse
-import asyncio
 import json
-import sqlite3
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from plumbline.cli import Commands, number_type
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
-from plumbline.models.chat.shared_database import SharedDatabase
-from plumbline.service.access.access import key_path, shared_spending, spending_path
+from plumbline.service.access.access import key_path
 from plumbline.service.access.keys import (
-    Limits,
+    LIMITS_ADVICE,
     Scope,
     StoredKey,
     adopt_key,
@@ -23,7 +20,6 @@ from plumbline.service.access.keys import (
     revoke_key,
     rotate_key,
 )
-from plumbline.service.access.spending import Spent, exchange_shared, read_day
 
 
 def add_command(commands: Commands) -> None:
@@ -63,11 +59,12 @@ def _add_create(actions: Commands) -> None:
         help=f"comma-separated scopes of {', '.join(Scope)} (default: %(default)s)",
     )
     create.add_argument("--expires", type=_positive(float), metavar="DAYS", help="days until the key expires")
-    limit = "; 0: no limit, whatever the settings say"
-    create.add_argument("--requests-per-minute", type=_limit(int), metavar="N", help=f"requests a minute{limit}")
-    create.add_argument("--concurrency", type=_limit(int), metavar="N", help=f"requests in flight{limit}")
-    create.add_argument("--tokens-per-day", type=_limit(int), metavar="N", help=f"judge tokens a day, UTC{limit}")
-    create.add_argument("--cost-per-day", type=_limit(float), metavar="X", help=f"money a day, UTC{limit}")
+    create.add_argument(
+        "--concurrency",
+        type=number_type(int, lambda value: value >= 0, "a number 0 or more"),
+        metavar="N",
+        help="requests in flight; 0: no limit, whatever the settings say",
+    )
     create.set_defaults(run=_create)
 
 
@@ -76,12 +73,7 @@ def _create(options: argparse.Namespace) -> int:
         key_path(load_settings()),
         options.name,
         scopes=options.scopes,
-        limits=Limits(
-            requests_per_minute=options.requests_per_minute,
-            concurrency=options.concurrency,
-            tokens_per_day=options.tokens_per_day,
-            cost_per_day=options.cost_per_day,
-        ),
+        concurrency=options.concurrency,
         expires_days=options.expires,
     )
     _print_secret(secret)
@@ -115,37 +107,22 @@ def _adopt(options: argparse.Namespace) -> int:
 
 def _list(options: argparse.Namespace) -> int:
     settings, now = load_settings(), datetime.now(UTC)
-    keys = read_keys(key_path(settings)).keys
-    day, shared = now.date().isoformat(), shared_spending(settings)
-    try:
-        spent: Mapping[str, Spent] = (
-            read_day(spending_path(settings), day) if shared is None else asyncio.run(_read_shared(shared, day))
-        )
-    except (OSError, sqlite3.Error):
-        spent = {}
-    rows = [_row(key, spent.get(key.tenant, Spent()), now) for key in keys]
+    file = read_keys(key_path(settings))
+    rows = [_row(key, now) for key in file.keys]
+    if ignored := file.ignored_limits():
+        sys.stderr.write(f"ignored limits of keys: {', '.join(ignored)}: {LIMITS_ADVICE}\n")
     sys.stdout.write(json.dumps(rows, indent=2) + "\n" if options.json else _table(rows))
     return 0
 
 
-async def _read_shared(database: SharedDatabase, day: str) -> Mapping[str, Spent]:
-    try:
-        return await exchange_shared(database, day, {})
-    finally:
-        await database.close()
-
-
-def _row(key: StoredKey, spent: Spent, now: datetime) -> dict[str, object]:
-    limits = {name: value for name, value in key.limits.model_dump().items() if value is not None}
+def _row(key: StoredKey, now: datetime) -> dict[str, object]:
     return {
         "name": key.name,
         "state": "revoked" if key.revoked else "open" if key.opens_at(now) else "expired",
         "scopes": sorted(key.scopes),
         "created": _day(key.created),
         "expires": _day(key.expires),
-        "limits": limits,
-        "tokens_today": spent.tokens,
-        "cost_today": round(spent.cost, 6),
+        "concurrency": key.limits.concurrency,
     }
 
 
@@ -160,8 +137,6 @@ def _table(rows: list[dict[str, object]]) -> str:
 
 
 def _cell(value: object) -> str:
-    if isinstance(value, dict):
-        return " ".join(f"{name}={each}" for name, each in value.items()) or "-"
     return ",".join(value) if isinstance(value, list) else "-" if value is None else str(value)
 
 
@@ -178,7 +153,3 @@ def _scopes(text: str) -> frozenset[Scope]:
 
 def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
     return number_type(kind, lambda value: value > 0, "a number above 0")
-
-
-def _limit(kind: Callable[[str], float]) -> Callable[[str], float]:
-    return number_type(kind, lambda value: value >= 0, "a number 0 or more")

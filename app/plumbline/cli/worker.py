@@ -68,16 +68,15 @@ async def _run_until_signal(settings: Settings, conninfo: str, page: tuple[str, 
         loop.add_signal_handler(each, stopping.set)
     await asyncio.to_thread(probe, conninfo)
     plan = make_plan(settings)
-    access, listeners = build_access(settings), build_listeners(settings)
+    keyring, listeners = build_access(settings).keyring, build_listeners(settings)
     async with AsyncExitStack() as stack:
         if listeners.traces is not None:
             stack.push_async_callback(asyncio.to_thread, listeners.traces.close)
-        await stack.enter_async_context(access.spending.kept())
-        service = build(plan, stack, on_call=access.add_call, observer=listeners.observer)
+        service = build(plan, stack, observer=listeners.observer)
         listeners.metrics.watch_encoder(service.encoder)
         if page is not None:
             _serve_metrics(listeners.metrics, page, stack)
-        await open_jobs(plan, service.scorer, stack, pause_reason=access.pause_reason, observer=listeners.observer)
+        await open_jobs(plan, service.scorer, stack, pause_reason=keyring.pause_reason, observer=listeners.observer)
         # What was loaded lives as long as the process.
         gc.collect()
         gc.freeze()

@@ -213,10 +213,6 @@ def worker_folder(data_dir: Path) -> Iterator[Path]:
         (folder / "metrics").mkdir()
     except OSError as error:
         raise ConfigurationError(f"{data_dir}: several workers share files there: {error.strerror}") from error
-    # The tables are there before workers come together.
-    arrivals = WorkerShare.joining(folder, 0, 1).arrivals
-    arrivals.update("", lambda _: (None, None))
-    arrivals.close()
     try:
         yield folder
     finally:

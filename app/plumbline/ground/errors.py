@@ -131,24 +131,12 @@ class Locked(AccessDenied):
     """No key is configured, and the service is reached from beyond loopback."""
 
 
-class LimitReached(PlumblineError):
-    """A key has reached a limit; `retry_after_seconds` is 1 or more."""
+class ConcurrencyExceeded(PlumblineError):
+    """More requests in flight than the key may have; `retry_after_seconds` is 1 or more."""
 
     def __init__(self, detail: str, *, retry_after_seconds: int) -> None:
         super().__init__(detail)
         self.retry_after_seconds = retry_after_seconds
-
-
-class RateExceeded(LimitReached):
-    """More requests a minute than the key may make."""
-
-
-class ConcurrencyExceeded(LimitReached):
-    """More requests in flight than the key may have."""
-
-
-class BudgetSpent(LimitReached):
-    """The key's tokens or money of the day are spent, or what it spends cannot be counted."""
 
 
 class FailureReason(StrEnum):

@@ -80,20 +80,8 @@ class Settings(BaseSettings):
         None,
         description="File of the keys that `plumbline keys` makes, mode 0600; empty: `keys.json` in the data folder.",
     )
-    key_requests_per_minute: _Count | None = Field(
-        None, description="Requests a minute of a key that has no limit of its own; empty: no limit."
-    )
     key_concurrency: _Count | None = Field(
-        None, description="Maximum concurrent requests of such a key; empty: no limit."
-    )
-    key_tokens_per_day: _Count | None = Field(
-        None, description="Tokens of judges that such a key may use a day (UTC); empty: no limit."
-    )
-    key_cost_per_day: float | None = Field(
-        None,
-        gt=0,
-        allow_inf_nan=False,
-        description="Money that such a key may spend a day (UTC), in the currency of the prices; empty: no limit.",
+        None, description="Maximum concurrent requests of a key that has no limit of its own; empty: no limit."
     )
     max_concurrent_requests: _Count = Field(
         1_000, description="Maximum concurrent requests under /v1, of all callers together; further ones get 503."
@@ -135,7 +123,7 @@ class Settings(BaseSettings):
         1,
         ge=1,
         le=64,
-        description="Processes of `plumbline serve`: they share budgets and caches, and divide limits on concurrency.",
+        description="Processes of `plumbline serve`: they share caches, and divide limits on concurrency and rates.",
     )
     drain_seconds: int = Field(
         20,
@@ -232,10 +220,12 @@ class Settings(BaseSettings):
         0.5, gt=0, le=60, description="Maximum backoff before the first retry; it doubles with each retry."
     )
     llm_rpm: _Count | None = Field(
-        None, description="Rate limit in requests per minute for each base URL, model and key; empty: none."
+        None,
+        description="Rate limit of this process in requests per minute for each base URL, model and key; empty: none.",
     )
     llm_tpm: _Count | None = Field(
-        None, description="Rate limit in tokens per minute for each base URL, model and key; empty: none."
+        None,
+        description="Rate limit of this process in tokens per minute for each base URL, model and key; empty: none.",
     )
     llm_prices: Annotated[Mapping[str, ModelPrice] | None, NoDecode, BeforeValidator(from_json)] = Field(
         None,

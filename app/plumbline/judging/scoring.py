@@ -58,7 +58,7 @@ UNREACHABLE = "threshold_unreachable"
 class Scorer:
     """Scores samples with one cascade. CPU work runs in `executor`, off the event loop, unless it is small.
 
-    `on_call` is called with the tenant and the usage of each call to a chat model. `calibrations` are for citations.
+    `calibrations` are for citations.
     """
 
     def __init__(
@@ -66,14 +66,12 @@ class Scorer:
         cascade: JudgeCascade,
         executor: Executor,
         *,
-        on_call: Callable[[str, Usage], None] | None = None,
         observer: Observer = NULL_OBSERVER,
         calibrations: CalibrationTable = _NO_CALIBRATIONS,
     ) -> None:
         self._cascade = cascade
         self._calibrations = calibrations
         self._executor = executor
-        self._on_call = on_call
         self._observer = observer
         self._usual_turns = (sys.getswitchinterval(), gc.get_threshold()[2])
         self._long_works = 0
@@ -83,7 +81,7 @@ class Scorer:
 
         Of a conversation, each turn is judged on its own, all at once, within one deadline and one bound on cost.
         """
-        ledger = Ledger(max_cost=options.max_cost, on_call=self._on_call and partial(self._on_call, options.tenant))
+        ledger = Ledger(max_cost=options.max_cost)
         options = replace(options, ledger=ledger)
         with self.shared_turns(offload.count_characters(sample)):
             if sample.turns:

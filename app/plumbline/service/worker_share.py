@@ -1,11 +1,10 @@
-"""One process of a service: its share (bounds divided, budgets and caches shared), and its listeners."""
+"""One process of a service: its share (bounds and budgets divided, caches shared), and its listeners."""
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings
 from plumbline.ground.version import VERSION
 from plumbline.judging.ports.observation import Observer, Observers
@@ -15,32 +14,35 @@ from plumbline.rows.scored_row import RowStatus
 from plumbline.service.metrics.observer import Metrics
 from plumbline.service.tracing import Tracing, otlp_tracing
 
-# Bounds of one process. Those of a minute, of a day and of sizes hold for all workers together.
+# Bounds of one process.
 _DIVIDED: Final = (
     "batch_concurrency",
     "cpu_threads",
     "embedding_cache_bytes",
     "embedding_max_concurrency",
+    "embedding_rpm",
     "embedding_threads",
+    "embedding_tpm",
     "job_concurrency",
     "llm_max_concurrency",
+    "llm_rpm",
+    "llm_tpm",
     "max_concurrent_requests",
 )
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerShare:
-    """A worker among `count`, numbered from 1, with files (`folder`, None if alone) and rate limits that all share."""
+    """A worker among `count`, numbered from 1, with files that all share (`folder`, None if alone)."""
 
     number: int = 1
     count: int = 1
     folder: Path | None = None
-    arrivals: ArrivalTimes = field(default_factory=ArrivalTimes)
 
     @classmethod
     def joining(cls, folder: Path, number: int, count: int) -> "WorkerShare":
         """Return the share of a worker that joins those on a folder."""
-        return cls(number, count, folder, ArrivalTimes(folder / "rates.sqlite"))
+        return cls(number, count, folder)
 
     @property
     def metrics_folder(self) -> Path | None:
@@ -56,9 +58,9 @@ class WorkerShare:
         if self.folder is None:
             return settings
         threads = settings.embedding_threads or os.cpu_count() or 1
-        bounds: dict[str, int] = {name: getattr(settings, name) for name in _DIVIDED} | {"embedding_threads": threads}
+        bounds = {name: getattr(settings, name) for name in _DIVIDED} | {"embedding_threads": threads}
         changes: dict[str, object] = {
-            **{name: self.divide(bound) for name, bound in bounds.items()},
+            **{name: self.divide(bound) for name, bound in bounds.items() if bound is not None},
             "embedding_cache_path": settings.embedding_cache_path or self.folder / "vectors.sqlite",
         }
         if settings.cache_path is None and settings.database_url is None:

@@ -1,7 +1,7 @@
 """Exchanges with models: requests to a chat model, replies, usage and cost; findings of a detector."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -95,11 +95,9 @@ class Ledger:
     Args:
         max_cost: bound on the cost; None for none. A call is made if what was spent, the worst cases of the calls under
             way and its own expected cost stay within it: so no more than one call's reply can exceed it.
-        on_call: called with the usage of each call; also of calls that outlive the sample.
     """
 
     max_cost: float | None = None
-    on_call: Callable[[Usage], None] | None = None
     usage: Usage = field(default=Usage(), init=False)
     _reserved: float = field(default=0.0, init=False)
     _released: asyncio.Event = field(default_factory=asyncio.Event, init=False, compare=False)
@@ -133,7 +131,7 @@ class Ledger:
     ) -> None:
         """Record one call; `cost` None: the price is unknown, tokens None: the provider gave no count."""
         is_metered = prompt_tokens is not None or completion_tokens is not None
-        call = Usage(
+        self.usage += Usage(
             calls=1,
             unmetered_calls=int(not is_metered),
             prompt_tokens=prompt_tokens or 0,
@@ -141,9 +139,6 @@ class Ledger:
             cached_tokens=cached_tokens or 0,
             cost=cost,
         )
-        self.usage += call
-        if self.on_call is not None:
-            self.on_call(call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,16 @@
 """Limits on calls: adaptive concurrency, and requests and tokens a minute."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Protocol
 
 from plumbline.ground.errors import FailureReason
-from plumbline.ground.rate_limit import ArrivalTimes, RateLimit
 from plumbline.models.chat.call_failures import CallFailure
-from plumbline.models.chat.shared_database import SharedDatabase
 
 
 @dataclass(slots=True)
@@ -89,75 +87,64 @@ class AdaptiveLimit:
                 turn.set_result(None)
 
 
+_WINDOW_SECONDS = 60
+# Calls reach a provider unevenly late: 0.2 % is 120 ms in a minute.
+_MARGIN = 1.002
 # Providers count requests by the second too (DashScope: a sixtieth of the budget), tokens by the minute alone.
 _BURST_OF_REQUESTS_SECONDS, _BURST_OF_TOKENS_SECONDS = 0.1, 1.0
-_UNBOUNDED: Final = RateLimit(0.0, 0.0)
 # Told the tokens that were used.
 Settle = Callable[[int], None]
 
 
 class RateBudget:
-    """One rate limit, first come, first served.
+    """Allow `per_minute` units in any 60 seconds, first come, first served.
+
+    Generic cell rate algorithm GCRA(T, tau), virtual scheduling: ATM Forum, Traffic Management 4.0 (1996). T is how
+    long a unit takes, tau how long before its theoretical arrival time a unit may start.
 
     Args:
         burst_seconds: how many seconds' worth may start at once; one unit always may.
-        arrivals, key: where the limit is kept, for other processes too.
     """
 
-    def __init__(
-        self,
-        per_minute: int,
-        *,
-        burst_seconds: float,
-        arrivals: ArrivalTimes | None = None,
-        key: str = "",
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._limit = RateLimit.strict(per_minute, burst_seconds=burst_seconds)
-        self._arrivals = arrivals or ArrivalTimes()
-        self._key = key
+    def __init__(self, per_minute: int, *, burst_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        burst = max(1, round(per_minute * burst_seconds / _WINDOW_SECONDS))
+        # A burst and what follows it stay within the limit together.
+        self._seconds_per_unit = _MARGIN * _WINDOW_SECONDS / (per_minute - burst + 1)
+        self._tolerance_seconds = (burst - 1) * self._seconds_per_unit
+        self._arrival = -math.inf
         self._clock = clock
 
     def reserve(self, units: float, *, within_seconds: float) -> float | None:
-        """Return the seconds to wait before the work may start; None, with nothing reserved, if beyond the bound."""
+        """Return the seconds to wait before the work may start; None, with nothing reserved, if beyond the bound.
 
-        def take(arrival: float) -> tuple[float | None, float | None]:
-            reserved = self._limit.reserve(arrival, self._clock(), units)
-            return (None, None) if reserved.wait_seconds > within_seconds else reserved
-
-        return self._arrivals.update(self._key, take)
+        Work of more units than the burst starts when everything before it is paid for, and delays what follows it.
+        """
+        now = self._clock()
+        start = max(self._arrival, now)
+        wait = max(0.0, start - self._tolerance_seconds - now)
+        if wait > within_seconds:
+            return None
+        self._arrival = start + units * self._seconds_per_unit
+        return wait
 
     def settle(self, reserved: float, used: float) -> None:
         """Correct a reservation by the units that were used."""
-        correction = (used - reserved) * self._limit.seconds_per_unit
-        self._arrivals.update(self._key, lambda arrival: (arrival + correction, None))
+        self._arrival += (used - reserved) * self._seconds_per_unit
 
 
-class CallBudget(Protocol):
-    """Limits on requests and tokens in any minute."""
+class CallBudget:
+    """Limits on requests and tokens in any minute, of this process; None: no bound."""
 
-    async def turn(self, tokens: int, *, until: float) -> Settle:
-        """Wait until a call of so many tokens may be made; raise CallFailure, and take nothing, beyond `until`."""
-
-
-class LocalBudget:
-    """`CallBudget` of this process, or of those that share `arrivals`; None: no bound."""
-
-    def __init__(
-        self, rpm: int | None, tpm: int | None, *, arrivals: ArrivalTimes | None = None, key: str = ""
-    ) -> None:
+    def __init__(self, rpm: int | None, tpm: int | None) -> None:
         self._rpm, self._tpm = rpm, tpm
-
-        def budget(per_minute: int | None, burst_seconds: float, unit: str) -> RateBudget | None:
-            if per_minute is None:
-                return None
-            return RateBudget(per_minute, burst_seconds=burst_seconds, arrivals=arrivals, key=f"{unit} {key}")
-
-        self._requests = budget(rpm, _BURST_OF_REQUESTS_SECONDS, "requests")
-        self._tokens = budget(tpm, _BURST_OF_TOKENS_SECONDS, "tokens")
+        self._requests = RateBudget(rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if rpm else None
+        self._tokens = RateBudget(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else None
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
-        """Wait as `CallBudget.turn` does; FIFO."""
+        """Wait until a call of so many tokens may be made; raise CallFailure, and take nothing, beyond `until`.
+
+        First come, first served.
+        """
         wait = self._tokens.reserve(tokens, within_seconds=until - time.monotonic()) if self._tokens else 0.0
         if wait is None:
             raise _out_of_budget(f"{self._tpm} tokens")
@@ -176,55 +163,6 @@ class LocalBudget:
     def _settle(self, reserved: int, used: int) -> None:
         if self._tokens:
             self._tokens.settle(reserved, used)
-
-
-class SharedBudget:
-    """`CallBudget` of all processes that share a database; of this process alone while the database fails.
-
-    The difference between reserved and used tokens is sent with the next call: a call is one round trip.
-    """
-
-    def __init__(self, database: SharedDatabase, key: str, rpm: int | None, tpm: int | None) -> None:
-        self._database = database
-        self._key = key
-        self._rpm, self._tpm = rpm, tpm
-        self._requests = RateLimit.strict(rpm, burst_seconds=_BURST_OF_REQUESTS_SECONDS) if rpm else _UNBOUNDED
-        self._tokens = RateLimit.strict(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else _UNBOUNDED
-        self._local = LocalBudget(rpm, tpm)
-        self._correction = 0.0
-
-    async def turn(self, tokens: int, *, until: float) -> Settle:
-        """Wait as `CallBudget.turn` does; FIFO, by the clock of the database."""
-        correction, self._correction = self._correction, 0.0
-        found = await self._database.ask(
-            "SELECT reserve_v1(%s, %s, %s, %s, %s, %s, %s)",
-            (
-                self._key,
-                self._requests.seconds_per_unit,
-                self._requests.tolerance_seconds,
-                tokens * self._tokens.seconds_per_unit,
-                self._tokens.tolerance_seconds,
-                correction,
-                until - time.monotonic(),
-            ),
-        )
-        if found is None:
-            self._correction += correction
-            return await self._local.turn(tokens, until=until)
-        ((wait,),) = found
-        if wait is None:
-            bounds = ((self._rpm, "requests"), (self._tpm, "tokens"))
-            raise _out_of_budget(" and ".join(f"{bound} {what}" for bound, what in bounds if bound))
-        settle = partial(self._settle, tokens)
-        try:
-            await _sleep(wait)
-        except BaseException:
-            settle(0)
-            raise
-        return settle
-
-    def _settle(self, reserved: int, used: int) -> None:
-        self._correction += (used - reserved) * self._tokens.seconds_per_unit
 
 
 async def _sleep(seconds: float) -> None:

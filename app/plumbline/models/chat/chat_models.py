@@ -4,31 +4,25 @@ import time
 from collections.abc import Sequence
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.tiers.llm import SHARE_OF_FIRST
-from plumbline.models.chat.call_limits import CallBudget, LocalBudget, SharedBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
-from plumbline.models.chat.endpoints import Endpoint, endpoint_digest, resolve_judges
+from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy, Tariff
-from plumbline.models.chat.shared_database import SharedDatabase
 
 
 def build_chat_models(
     settings: Settings,
     policy: RetryPolicy | None = None,
     *,
-    shared: SharedDatabase | None = None,
-    arrivals: ArrivalTimes | None = None,
     observer: Observer = NULL_OBSERVER,
 ) -> dict[str, "FailoverChatModel"]:
     """Build the judges that the settings name, `default` first; empty if they name none.
 
     Args:
         policy: in place of what the settings say of limits, retries and budgets.
-        shared: where budgets are kept that hold for other processes too; without one in `arrivals`.
 
     Raises:
         ConfigurationError: an endpoint lacks what its provider needs.
@@ -48,11 +42,7 @@ def build_chat_models(
             place = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.variant)
             known = health.setdefault(place, ModelHealth(endpoint.provider))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
-            if shared is not None and (policy.rpm or policy.tpm):
-                budget: CallBudget = SharedBudget(shared, endpoint_digest(endpoint), policy.rpm, policy.tpm)
-            else:
-                budget = LocalBudget(policy.rpm, policy.tpm, arrivals=arrivals, key=endpoint_digest(endpoint))
-            attended[endpoint] = ResilientEndpoint(endpoint, known, tariff, policy, budget, observer=observer)
+            attended[endpoint] = ResilientEndpoint(endpoint, known, tariff, policy, observer=observer)
         return attended[endpoint]
 
     return {

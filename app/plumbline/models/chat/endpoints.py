@@ -177,12 +177,6 @@ class Endpoint:
         return (*((self.api_key,) if self.api_key != NO_KEY else ()), *(value for _, value in self.extra_headers))
 
 
-def endpoint_digest(endpoint: Endpoint) -> str:
-    """Return a digest of an address, model and key, for a database."""
-    parts = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.api_key)
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
-
-
 def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
     """Return the endpoints of every judge by its name, the preferred one first; empty if no judge is configured.
 

@@ -15,7 +15,7 @@ from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
 from plumbline.models.chat.call_failures import CallFailure
-from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, LocalBudget
+from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget
 from plumbline.models.chat.completions import TokenCounts, read_completion
 from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient, Exchange
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
@@ -135,7 +135,6 @@ class ResilientEndpoint:
         health: ModelHealth,
         tariff: Tariff,
         policy: RetryPolicy,
-        budget: CallBudget | None = None,
         *,
         observer: Observer = NULL_OBSERVER,
         on_exchange: Callable[[Exchange], None] | None = None,
@@ -150,7 +149,7 @@ class ResilientEndpoint:
         self._policy = policy
         self._client = CompletionsClient(endpoint, max_reply_bytes=policy.max_reply_bytes, on_exchange=on_exchange)
         self._limit = AdaptiveLimit(policy.max_concurrency)
-        self._budget = budget or LocalBudget(policy.rpm, policy.tpm)
+        self._budget = CallBudget(policy.rpm, policy.tpm)
 
     @property
     def context_tokens(self) -> int:

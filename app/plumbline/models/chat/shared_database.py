@@ -1,4 +1,4 @@
-"""PostgreSQL database that several processes share: rate limits, verdicts, spending. A failure reaches no sample."""
+"""PostgreSQL database where several processes share verdicts. A failure reaches no sample."""
 
 import asyncio
 import time
@@ -21,48 +21,14 @@ _CONNECTIONS: Final = 4
 # Beyond so long a process does better without the others.
 _PATIENCE_SECONDS: Final = 1.0
 _REST_SECONDS: Final = 5.0
-# `rate`: until when what was reserved is paid for, in seconds since 1970; lost with the server, which harms nothing.
-# `reserve_v1`: the generic cell rate algorithm for requests and tokens in one round trip, by the clock of the server. A
-# request is reserved for the moment at which its tokens are there. NULL, and nothing reserved, when the wait is longer
-# than `within`.
 _TABLES: Final = f"""
 SELECT pg_advisory_xact_lock({_LOCK});
 CREATE SCHEMA IF NOT EXISTS {SCHEMA};
-CREATE UNLOGGED TABLE IF NOT EXISTS rate (
-    key text PRIMARY KEY, requests double precision NOT NULL, tokens double precision NOT NULL);
 CREATE TABLE IF NOT EXISTS verdict (
     key text PRIMARY KEY, stored double precision NOT NULL, used double precision NOT NULL, size bigint NOT NULL,
     value bytea NOT NULL);
-CREATE TABLE IF NOT EXISTS spent (
-    day text NOT NULL, tenant text NOT NULL, tokens bigint NOT NULL, cost double precision NOT NULL,
-    unpriced bigint NOT NULL, PRIMARY KEY (day, tenant));
 CREATE INDEX IF NOT EXISTS verdict_stored ON verdict (stored);
 CREATE INDEX IF NOT EXISTS verdict_used ON verdict (used);
-CREATE OR REPLACE FUNCTION reserve_v1(
-    which text, request_cost double precision, request_tolerance double precision, token_cost double precision,
-    token_tolerance double precision, correction double precision, within double precision)
-    RETURNS double precision LANGUAGE plpgsql AS $$
-DECLARE
-    paid rate; now double precision; token_start double precision; request_start double precision;
-    wait double precision;
-BEGIN
-    INSERT INTO rate VALUES (which, 0, 0) ON CONFLICT DO NOTHING;
-    SELECT * INTO paid FROM rate WHERE key = which FOR UPDATE;
-    now := extract(epoch FROM clock_timestamp());
-    paid.tokens := paid.tokens + correction;
-    token_start := greatest(paid.tokens, now);
-    wait := greatest(0, token_start - token_tolerance - now);
-    request_start := greatest(paid.requests, now + wait);
-    wait := greatest(wait, request_start - request_tolerance - now);
-    IF wait > within THEN
-        UPDATE rate SET tokens = paid.tokens WHERE key = which;
-        RETURN NULL;
-    END IF;
-    UPDATE rate SET tokens = CASE WHEN token_cost > 0 THEN token_start + token_cost ELSE paid.tokens END,
-        requests = CASE WHEN request_cost > 0 THEN request_start + request_cost ELSE paid.requests END
-        WHERE key = which;
-    RETURN wait;
-END $$;
 """
 
 

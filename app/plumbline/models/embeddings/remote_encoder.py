@@ -11,14 +11,11 @@ import numpy as np
 
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.ground.rate_limit import ArrivalTimes
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Ledger, estimate_tokens
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
-from plumbline.models.chat.call_limits import LocalBudget
 from plumbline.models.chat.endpoint_guard import ModelHealth
-from plumbline.models.chat.endpoints import endpoint_digest
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
 from plumbline.models.embeddings.embedding_service import EmbeddingService, parse_embeddings
 from plumbline.models.encoder.vector_cache import HalfVectors, StoredVectors, VectorCache, VectorStore, make_key
@@ -33,7 +30,6 @@ def build_remote_encoder(
     policy: RetryPolicy | None = None,
     *,
     store: VectorStore | None = None,
-    arrivals: ArrivalTimes | None = None,
     observer: Observer = NULL_OBSERVER,
 ) -> "RemoteEncoder":
     """Build the encoder of an embeddings API, with the limits of the settings.
@@ -41,7 +37,6 @@ def build_remote_encoder(
     Args:
         policy: in place of what the settings say of limits, retries and budgets.
         store: keeps vectors beyond this process.
-        arrivals: where budgets are kept; of the processes that share it.
     """
     policy = policy or RetryPolicy(
         max_concurrency=settings.embedding_max_concurrency,
@@ -55,7 +50,6 @@ def build_remote_encoder(
         ModelHealth(at.provider),
         Tariff((settings.llm_prices or {}).get(at.model)),
         policy,
-        LocalBudget(policy.rpm, policy.tpm, arrivals=arrivals, key=endpoint_digest(at)),
         observer=observer,
     )
     return RemoteEncoder(

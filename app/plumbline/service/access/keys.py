@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.files import atomic_write
@@ -24,6 +33,11 @@ SECRET_PREFIX: Final = "plumbline_"  # noqa: S105
 # Each request is compared with all of them.
 MAX_KEYS: Final = 1_000
 _SECRET_BYTES: Final = 32
+# Limits that version 0.2 had and wrote into its files.
+_REMOVED_LIMITS: Final = ("requests_per_minute", "tokens_per_day", "cost_per_day")
+LIMITS_ADVICE: Final = (
+    "rates and budgets of a key are gone; a gateway in front limits them, the options max_cost bound samples and jobs"
+)
 
 KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
 _NAME: Final = TypeAdapter(KeyName)
@@ -44,38 +58,37 @@ class _Stored(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Limits(_Stored):
-    """Limits of a key. None: the default of the settings, or no limit if they have none; 0: no limit.
+class StoredLimits(_Stored):
+    """Limits of a key as its file has them.
 
     Args:
-        requests_per_minute: that many at once, then one each 60 / n seconds.
-        concurrency: requests in flight.
-        tokens_per_day: prompt and completion tokens as providers count them, from midnight to midnight UTC.
-        cost_per_day: in the currency of the price table, likewise.
+        concurrency: requests in flight. None: the default of the settings; 0: no limit.
+        ignored: names of limits of version 0.2 that the file has; they limit nothing and are not written again.
     """
 
-    requests_per_minute: int | None = Field(default=None, ge=0)
     concurrency: int | None = Field(default=None, ge=0)
-    tokens_per_day: int | None = Field(default=None, ge=0)
-    cost_per_day: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    ignored: tuple[str, ...] = Field(default=(), exclude=True)
 
-    def over(self, defaults: "Limits") -> "Limits":
-        """Return the limits that hold: these, else the defaults; None for no limit."""
-        chosen = {**dict(defaults), **self.model_dump(exclude_none=True)}
-        return Limits(**{name: limit or None for name, limit in chosen.items()})
-
-
-NO_LIMITS: Final = Limits()
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_removed(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        ignored = tuple(name for name in _REMOVED_LIMITS if data.get(name))
+        return {name: value for name, value in data.items() if name not in _REMOVED_LIMITS} | {"ignored": ignored}
 
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """One caller, with its effective limits; its tenant owns jobs, results and cached verdicts, and opens nothing."""
+    """One caller; its tenant owns jobs, results and cached verdicts, and opens nothing.
+
+    `concurrency` bounds its requests in flight; None: no bound.
+    """
 
     name: str
     tenant: str
     scopes: frozenset[Scope] = ALL_SCOPES
-    limits: Limits = NO_LIMITS
+    concurrency: int | None = None
 
 
 class StoredSecret(_Stored):
@@ -92,7 +105,7 @@ class StoredKey(_Stored):
     tenant: str = Field(min_length=1, max_length=128)
     secrets: tuple[StoredSecret, ...] = ()
     scopes: frozenset[Scope] = frozenset({Scope.EVALUATE, Scope.JOBS})
-    limits: Limits = Limits()
+    limits: StoredLimits = StoredLimits()
     created: AwareDatetime
     expires: AwareDatetime | None = None
     revoked: AwareDatetime | None = None
@@ -112,6 +125,10 @@ class KeyFile(_Stored):
     def named(self, name: str) -> StoredKey | None:
         """Return the key of this name."""
         return next((key for key in self.keys if key.name == name), None)
+
+    def ignored_limits(self) -> list[str]:
+        """Return the names of limits of version 0.2 that any key has, sorted."""
+        return sorted({name for key in self.keys for name in key.limits.ignored})
 
     def with_key(self, key: StoredKey) -> "KeyFile":
         """Return the file with this key, in place of the one of its name."""
@@ -170,11 +187,13 @@ def create_key(
     name: str,
     *,
     scopes: Collection[Scope],
-    limits: Limits,
+    concurrency: int | None = None,
     expires_days: float | None = None,
     now: datetime | None = None,
 ) -> str:
     """Create a key with a tenant of its own and return its secret, which is not stored.
+
+    `concurrency` is as for `StoredLimits`.
 
     Raises (as do the functions below):
         InvalidInput: the name is invalid, taken or unknown, or there are too many keys.
@@ -188,7 +207,7 @@ def create_key(
         tenant=f"tenant-{secrets.token_hex(16)}",
         secrets=(_stored(secret),),
         scopes=frozenset(scopes),
-        limits=limits,
+        limits=StoredLimits(concurrency=concurrency),
         created=now,
         expires=None if expires_days is None else now + timedelta(days=expires_days),
     )

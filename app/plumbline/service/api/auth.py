@@ -1,7 +1,7 @@
 """Authentication, scopes and admission under /v1: an API key, or loopback where there are no keys."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Final
 from urllib.parse import urlsplit
@@ -22,9 +22,8 @@ from plumbline.service.api.edge import METHODS_WITH_BODY, is_under_v1
 from plumbline.service.api.problems import error_response
 
 _SAID_OF_KEYS: Final = (
-    "A key has scopes (403 without the one of the route), and may have limits: requests per minute, concurrent "
-    "requests, tokens and cost per day. Beyond them the answer is 429 with `Retry-After`. Jobs, results and cached "
-    "verdicts belong to their key."
+    "A key has scopes (403 without the one of the route), and may have a limit on concurrent requests; beyond it the "
+    "answer is 429 with `Retry-After`. Jobs, results and cached verdicts belong to their key."
 )
 _BEARER = HTTPBearer(
     scheme_name="bearer", description=f"`Authorization: Bearer <key>`. {_SAID_OF_KEYS}", auto_error=False
@@ -33,10 +32,6 @@ _API_KEY = APIKeyHeader(
     name="X-API-Key", scheme_name="api_key", description=f"`X-API-Key: <key>`. {_SAID_OF_KEYS}", auto_error=False
 )
 
-# Operations that call judges; a key that has spent its budget may do everything else, its own results are its own.
-SPENDING_OPERATIONS: Final = frozenset({"evaluate", "evaluate_batch", "submit_job", "retry_job", "resume_job"})
-# The same, by the forms of pages.
-SPENDING_PAGES: Final = frozenset({"evaluate_on_page", "resume_on_page"})
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]{1,5})?")
 # A request with one of these comes from a proxy; so does one with a header of `x-forwarded-`.
 _FORWARDING_HEADERS = frozenset({"forwarded", "via", "x-real-ip", "x-original-host", "x-client-ip", "cf-connecting-ip"})
@@ -91,7 +86,7 @@ class Authenticator:
 def make_key_check(authenticator: Authenticator, scope: Scope) -> Callable[..., Awaitable[None]]:
     """Return a dependency that checks key and scope; OpenAPI shows both ways to send a key.
 
-    It raises as `Authenticator.caller_of`, ScopeMissing, and BudgetSpent if the operation would spend.
+    It raises as `Authenticator.caller_of`, and ScopeMissing.
     """
 
     async def require_key(
@@ -104,9 +99,6 @@ def make_key_check(authenticator: Authenticator, scope: Scope) -> Callable[..., 
         if scope not in caller.scopes:
             held = ", ".join(sorted(caller.scopes)) or "none"
             raise ScopeMissing(f"the scope {scope.value!r} is needed; the key has {held}")
-        request.state.check_budget = lambda: authenticator.access.check_budget(caller.tenant)
-        if getattr(request.scope.get("route"), "operation_id", None) in SPENDING_OPERATIONS | SPENDING_PAGES:
-            request.state.check_budget()
 
     return require_key
 
@@ -115,12 +107,6 @@ def tenant_of(request: Request) -> str:
     """Return the tenant of the request's key, empty if none is needed. Call it after the key check."""
     caller: AccessKey | None = getattr(request.state, "caller", None)
     return "" if caller is None else caller.tenant
-
-
-def budget_check_of(request: Request) -> Callable[[], None]:
-    """Return a check that raises BudgetSpent once the key has spent its budget, for responses that keep spending."""
-    check: Callable[[], None] = getattr(request.state, "check_budget", lambda: None)
-    return check
 
 
 def _sent_keys(connection: HTTPConnection) -> list[bytes]:
@@ -151,7 +137,7 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
 class Admission:
     """ASGI middleware: admit requests under /v1 and of pages by key and limits, before any of the body is read.
 
-    Other paths, such as health, are always admitted. Responses to a key with limits have RateLimit fields.
+    Other paths, such as health, are always admitted. Responses to a key with a limit have RateLimit fields.
     """
 
     def __init__(
@@ -165,45 +151,39 @@ class Admission:
         if scope["type"] != "http" or not (is_under_v1(scope) or self._is_page(scope)):
             await self._app(scope, receive, send)
             return
-        quotas: list[Quota] = []
+        quota: Quota | None = None
 
-        async def send_with_quotas(message: Message) -> None:
-            if message["type"] == "http.response.start" and quotas:
-                MutableHeaders(scope=message).update(_rate_limit_fields(quotas))
+        async def send_with_quota(message: Message) -> None:
+            if message["type"] == "http.response.start" and quota is not None:
+                MutableHeaders(scope=message).update(_rate_limit_fields(quota))
             await send(message)
 
         connection, gate = HTTPConnection(scope), self._authenticator.access.gate
         try:
             caller = self._authenticator.caller_of(connection)
-            gate.enter(caller, quotas)
+            quota = gate.quota_of(caller)
+            gate.enter(caller)
+            quota = gate.quota_of(caller)
         except PlumblineError as error:
             response = error_response(scope, error)
             if scope["method"] in METHODS_WITH_BODY:
-                await answer_early(response, receive, send_with_quotas)
+                await answer_early(response, receive, send_with_quota)
             else:
-                await response(scope, receive, send_with_quotas)
+                await response(scope, receive, send_with_quota)
             return
         connection.state.caller = caller
         try:
             with structlog.contextvars.bound_contextvars(key=caller.name):
-                await self._app(scope, receive, send_with_quotas)
+                await self._app(scope, receive, send_with_quota)
         finally:
             gate.leave(caller)
 
 
-def _rate_limit_fields(quotas: Sequence[Quota]) -> dict[str, str]:
-    """Return `RateLimit` and `RateLimit-Policy` (RFC 9651); `t`: seconds until one more than `r` is allowed."""
+def _rate_limit_fields(quota: Quota) -> dict[str, str]:
+    """Return `RateLimit` and `RateLimit-Policy` (RFC 9651)."""
     return {
-        "RateLimit-Policy": ", ".join(
-            f'"{quota.policy}";q={quota.quota}'
-            + (f';qu="{quota.unit}"' if quota.unit else "")
-            + ("" if quota.window_seconds is None else f";w={quota.window_seconds}")
-            for quota in quotas
-        ),
-        "RateLimit": ", ".join(
-            f'"{quota.policy}";r={quota.remaining}' + ("" if quota.next_seconds is None else f";t={quota.next_seconds}")
-            for quota in quotas
-        ),
+        "RateLimit-Policy": f'"concurrency";q={quota.quota};qu="concurrent-requests"',
+        "RateLimit": f'"concurrency";r={quota.remaining}',
     }
 
 

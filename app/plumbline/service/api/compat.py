@@ -24,7 +24,6 @@ from plumbline.ground.version import VERSION
 from plumbline.rows.evaluation_wire import request_limits
 from plumbline.schemas.evaluation import ClaimItem, EvaluationResult, bounded_request
 from plumbline.schemas.explanation import explain, summarize, unjudged_reason, unsupported_claims
-from plumbline.service.api.auth import budget_check_of
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
@@ -227,7 +226,6 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
     memory = CallMemory()
 
     async def answer(request: Request, scorer: ScorerDep, tenant: TenantDep) -> JSONResponse:
-        budget_check_of(request)()
         body = parse_strictly(await request.body())
         try:
             fields = contract.read(body, request.query_params)

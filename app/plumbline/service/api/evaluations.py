@@ -1,7 +1,7 @@
 """POST /v1/evaluations: one sample in, one result out; /v1/evaluations/batch: many, streamed as they are judged."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
@@ -36,7 +36,7 @@ from plumbline.schemas.conversation import ConversationRequest, is_conversation
 from plumbline.schemas.evaluation import MAX_ID_CHARACTERS, EvaluationRequest, EvaluationResult, bounded_request
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem
 from plumbline.schemas.wire import json_line
-from plumbline.service.api.auth import budget_check_of, tenant_of
+from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
 from plumbline.service.api.json_body import (
     MAX_VALUES,
@@ -169,7 +169,6 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
             scorer=scorer,
             slots=slots,
             limit=settings.batch_concurrency,
-            check_budget=budget_check_of(request),
         )
         media_type = _media_type(accept, envelope.format)
         return BackpressureResponse(lambda: batch.pieces(media_type), media_type)
@@ -302,10 +301,7 @@ def _custom_id(value: object) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """One batch; of all batches of the service a sample holds one of the slots while it is judged.
-
-    `check_budget` raises BudgetSpent; the remaining rows then get that as their error.
-    """
+    """One batch; of all batches of the service a sample holds one of the slots while it is judged."""
 
     reader: _BatchReader
     samples: list[Any]
@@ -313,7 +309,6 @@ class _Batch:
     scorer: Scorer
     slots: asyncio.Semaphore
     limit: int
-    check_budget: Callable[[], None]
 
     async def pieces(self, media_type: str) -> AsyncGenerator[bytes, None]:
         """Yield the answer row by row; at most `limit` rows are judged ahead of the reader."""
@@ -348,7 +343,6 @@ class _Batch:
         try:
             sample = await self.scorer.offload(lambda: self.reader.sample(row))
             async with self.slots:
-                self.check_budget()
                 return await self.rows.score_valid(row.index, row.custom_id, sample)
         except Exception as error:
             return self.rows.refuse(row.index, row.custom_id, self.reader.problem(row, error))

@@ -65,10 +65,7 @@ KIND_BY_ERROR: Mapping[type[errors.PlumblineError], ProblemKind] = MappingProxyT
         errors.KeyUnknown: ProblemKind(401, "key-unknown", "Unknown API key"),
         errors.KeyExpired: ProblemKind(401, "key-expired", "The API key has expired"),
         errors.ScopeMissing: ProblemKind(403, "scope-missing", "The API key lacks a scope"),
-        errors.LimitReached: ProblemKind(429, "limit-reached", "A limit of the API key is reached"),
-        errors.RateExceeded: ProblemKind(429, "rate-exceeded", "Too many requests per minute"),
         errors.ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded", "Too many concurrent requests"),
-        errors.BudgetSpent: ProblemKind(429, "budget-spent", "The daily budget of the API key is spent"),
         errors.Locked: ProblemKind(401, "locked", "No API key is configured: only loopback is allowed"),
     }
 )
@@ -93,14 +90,14 @@ _DOCUMENTED: Final[Mapping[int, Mapping[str, Any]]] = MappingProxyType(
             "headers": {"Accept-Encoding": header("Where it was the encoding: the one that is read.", "gzip")},
         },
         HTTPStatus.TOO_MANY_REQUESTS: {
-            "description": "The key has used up its requests per minute, its concurrent requests, or its daily "
-            "tokens or cost (`urn:plumbline:problem:budget-spent`).",
+            "description": "The key has as many requests in flight as it may have.",
             "headers": {
                 **_RETRY_AFTER,
                 "RateLimit-Policy": header(
-                    "Limits of the key, on every answer to a key that has some.", '"requests";q=60;w=60'
+                    "Limit of the key, on every answer to a key that has one.",
+                    '"concurrency";q=8;qu="concurrent-requests"',
                 ),
-                "RateLimit": header("What is left of each: `r` now, one more in `t` seconds.", '"requests";r=12;t=1'),
+                "RateLimit": header("What is left of it.", '"concurrency";r=7'),
             },
         },
         HTTPStatus.SERVICE_UNAVAILABLE: {"headers": _RETRY_AFTER},
@@ -138,7 +135,7 @@ def error_response(scope: Scope, error: errors.PlumblineError) -> Response:
     if kind.status >= INTERNAL.status and kind.status not in _HEADERS:
         return failure_response(scope, error)
     headers = dict(_HEADERS.get(kind.status, {}))
-    if isinstance(error, errors.LimitReached | errors.TooBusy) and error.retry_after_seconds is not None:
+    if isinstance(error, errors.ConcurrencyExceeded | errors.TooBusy) and error.retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
     return problem_response(scope, kind, detail=str(error), headers=headers)
 
