@@ -1,13 +1,12 @@
 """What the sentence encoder makes of a core: against its library, and against the arithmetic of the processor.
 
-    python benchmarks/embedding.py [--rounds 5] [--samples 10] [--data rows.jsonl]
+    python benchmarks/embedding.py [--rounds 5] [--samples 10] [--data FILE]
 
-By turns, with the same samples (5 contexts of 8 sentences, answers of 5), made, where all sentences are nearly of one
-length, or of the sentences of a file: sentence-transformers a text at a
-time, a request at a time with its own threads and with one, and the encoder with each backend and precision, its cache
-off. The share is of the limit: the fp32 operations that the texts need, over what a product of matrices reaches in the
-same seconds of one core, measured in each round. The drift is of the faithfulness of the samples, against the first
-way, with the calibration of fp32. Medians over the rounds; the last line is one JSON object.
+By turns, with the same samples of a file: sentence-transformers a text at a time, a request at a time with its own
+threads and with one, and the encoder with each backend and precision, its cache off. The share is of the limit: the
+fp32 operations that the texts need, over what a product of matrices reaches in the same seconds of one core, measured
+in each round. The drift is of the faithfulness of the samples, against the first way, with the calibration of fp32.
+Medians over the rounds; the last line is one JSON object.
 """
 
 import argparse
@@ -15,10 +14,11 @@ import asyncio
 import json
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 import torch
 
-from benchmarks.prose import Prose, made_prose, prose_of, tier_texts
+from benchmarks.everyday import DATA, read_rows
 from plumbline.assembly import make_plan
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Ledger
@@ -48,6 +48,14 @@ from plumbline.models.encoder.torch_model import load_sentence_transformer
 _GEMM = 1_536
 _CONCURRENCY = 8
 _OPENVINO: tuple[Backend, ...] = ("openvino",)
+
+
+def tier_texts(sample: Sample) -> list[str]:
+    """Return the texts that tier embedding reads: the sentences of the answer, then those of the contexts."""
+    case = segment(sample)
+    answer = [case.sentences[position].text for position in case.checkable]
+    told = [each.text for sentences in case.context_sentences for each in sentences if each.kind != "markup"]
+    return list(dict.fromkeys([*answer, *told]))
 
 
 class PlainEncoder:
@@ -164,7 +172,7 @@ async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[S
     return found
 
 
-async def measure(prose: Prose, rounds: int, count: int) -> dict[str, Any]:
+async def measure(drawn: Iterator[Sample], rounds: int, count: int) -> dict[str, Any]:
     cores = torch.get_num_threads()
     backends: list[Backend] = ["torch", *(_OPENVINO if find_spec("openvino") else ())]
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
@@ -184,7 +192,7 @@ async def measure(prose: Prose, rounds: int, count: int) -> dict[str, Any]:
         *(encoder_way(name, encoder) for name, encoder in encoders.items()),
         passes_way(f"passes alone, {backends[-1]} fp32", load(ModelChoice(backend=backends[-1]), threads=1)),
     ]
-    samples = [prose.shaped() for _ in range(count)]
+    samples = list(islice(drawn, count))
     reference = await scores_with(plain, samples)
     for way in ways:
         if way.encoder:
@@ -193,7 +201,7 @@ async def measure(prose: Prose, rounds: int, count: int) -> dict[str, Any]:
         await way.run([tier_texts(samples[0])])
     limits, lengths = [], []
     for _ in range(rounds):
-        requests = [tier_texts(prose.shaped()) for _ in range(count)]
+        requests = [tier_texts(sample) for sample in islice(drawn, count)]
         reading = await plain.read([text for texts in requests for text in texts], seconds=600)
         lengths.append(sum(map(len, reading.tokens)) / count)
         needed = operations([len(tokens) for tokens in reading.tokens]) / count
@@ -231,10 +239,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--samples", type=int, default=10)
-    parser.add_argument("--data", type=Path, help="JSONL file of rows whose sentences the samples are made of")
+    parser.add_argument("--data", type=Path, default=DATA / "everyday.jsonl", help="JSONL with contexts and answer")
     options = parser.parse_args()
-    prose = prose_of(options.data, 7) if options.data else made_prose(7)
-    found = asyncio.run(measure(prose, options.rounds, options.samples))
+    rows = [row for row in read_rows(options.data) if row.get("lang", "en") == "en"]
+    samples = (Sample("", tuple(row["contexts"]), row["answer"]) for row in cycle(rows))
+    found = asyncio.run(measure(samples, options.rounds, options.samples))
     print(f"{found['tokens_a_sample']} tokens a sample; the limit is {found['limit_cpu_ms']} ms of one core")
     print("| way | CPU ms a sample | x a text at a time | x a request | x all threads | of the limit | drift |")
     print("|---|---|---|---|---|---|---|")

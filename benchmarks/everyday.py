@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.service_tables import table
 from plumbline.assembly import build, make_plan
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.settings import Settings
@@ -138,6 +137,20 @@ def _mean(first: float | None, second: float | None) -> float | None:
 
 def _shown(share: float | None) -> str:
     return "" if share is None else f"{share:.2f}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table in Markdown; floats with three significant digits, nothing for None."""
+    lines = [header, ["---"] * len(header), *([_cell(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -33,7 +33,7 @@ from plumbline.judging.tiers.probes import (
 from plumbline.judging.tiers.reply_items import Item
 
 # A question word that the answer lacks, in a passage that has all of the answer's words. Chosen like the next two on
-# the question-answering sets of dev: AUROC .95 en and .94 zh against shuffled questions (benchmarks/relevance.py).
+# the question-answering sets of dev: AUROC .95 en and .94 zh against shuffled questions.
 _BY_PASSAGE: Final = 0.7
 _TYPE_WEIGHT: Final = 0.1
 # Of an answer whose words say little: a name, a date.
