@@ -3,21 +3,22 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 from rapidfuzz.distance import LCSseq
-from stop_words import get_stop_words
 
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
+from plumbline.judging.text.words import STOP_WORDS
 
 # Texts to vectors of shape (len(texts), dimension), of any length but 0.
 Encode = Callable[[Sequence[str]], npt.NDArray[np.floating]]
 
 _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+# The seed names no list; these are the service's.
+_STOP_WORDS: Final = STOP_WORDS["english"] | STOP_WORDS["chinese"]
 _WORDS: Final = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
 
 
@@ -43,7 +44,7 @@ def seed_word_overlap(sample: Sample) -> float:
 
     Each word counts once. 0 for an answer without a word that is no stopword.
     """
-    answer = frozenset(split_words(sample.answer)) - _stopwords()
+    answer = frozenset(split_words(sample.answer)) - _STOP_WORDS
     if not answer:
         return 0.0
     return len(answer & frozenset(split_words("\n".join(sample.contexts)))) / len(answer)
@@ -65,15 +66,6 @@ def seed_embedding_similarity(samples: Sequence[Sample], encode: Encode) -> list
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     row_of = {text: row for row, text in enumerate(texts)}
     return [_similarity(vectors[[row_of[text] for text in texts]]) for texts in texts_of]
-
-
-@cache
-def _stopwords() -> frozenset[str]:
-    """Words that say nothing: the seed names no list, and these are those that the service has at hand."""
-    # Two seconds of import, which the other baselines do not need
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # noqa: PLC0415
-
-    return frozenset(ENGLISH_STOP_WORDS) | frozenset(get_stop_words("chinese"))
 
 
 def split_words(text: str) -> list[str]:

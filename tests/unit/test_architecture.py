@@ -84,7 +84,6 @@ FENCES: dict[str, set[str] | None] = {
         "models/chat/completions_client.py",
     },
     "jinja2": {"rows/report/page.py", "extras/lab/report/page.py"} | {"service/web/pages.py"},
-    "markupsafe": {"rows/report/page.py", "service/web/pages.py"},
     "re2": {"retrieval/ids.py"},
     "pyarrow": {"rows/records"},
     "fastapi": {"service/api", "service/web", "main"},
@@ -133,10 +132,7 @@ FENCES: dict[str, set[str] | None] = {
     "pydantic_settings": {"ground/settings.py"},
     "json_repair": {"judging/tiers/reply_items.py"},
     "rapidfuzz": {"judging/tiers/evidence/quotes.py"},
-    "sklearn": {"judging/text/words.py", "extras/calibration"},
     "scipy": {"ground/uncertainty.py", "rows/report/rates.py", "extras/calibration", "extras/lab"},
-    "stop_words": {"judging/text/words.py"},
-    "opencc": {"judging/text/words.py"},
 }
 # Seconds of import each; a process that never asks the tier never pays.
 LAZY = {
@@ -153,7 +149,6 @@ LAZY = {
     "opentelemetry",
     "tantivy",
     "yaml",
-    "opencc",
     "filelock",
     "truststore",
     "python_socks",

@@ -20,9 +20,9 @@ MAX_PACKAGES = 10
 # Importing one of these fails in the processes below, as it does where only the base is installed.
 ABSENT = {
     "anyio", "click", "dotenv", "fastapi", "httpcore2", "httpx2", "huggingface_hub", "jinja2", "markupsafe", "nltk",
-    "numpy", "openai", "opencc", "openvino", "opentelemetry", "prometheus_client", "psycopg", "pyarrow",
+    "numpy", "openai", "openvino", "opentelemetry", "prometheus_client", "psycopg", "pyarrow",
     "pydantic_settings", "python_socks", "rapidfuzz", "re2", "scipy", "sentence_transformers", "sklearn", "starlette",
-    "stop_words", "structlog", "tokenizers", "torch", "tqdm", "transformers", "uvicorn",
+    "structlog", "tokenizers", "torch", "tqdm", "transformers", "uvicorn",
 }  # fmt: skip
 LIGHT = f"""
 import sys

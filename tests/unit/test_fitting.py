@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
 
+from plumbline.extras.calibration.calibrating import isotonic_curve
 from plumbline.extras.calibration.fitting import (
     FloatArray,
     MeasuredAnswers,
@@ -369,3 +370,28 @@ def test_a_dataset_whose_faithful_answers_are_all_copies_draws_nothing_down() ->
 
     assert together[0] == pytest.approx(alone[0], rel=1e-3)
     assert together[1] == pytest.approx(alone[1], rel=1e-3)
+
+
+def test_an_isotonic_curve_pools_ties_and_neighbours_that_fall() -> None:
+    # At .5 the mean is (0 * 2 + 1 * 1) / 3 = 1/3, below the 1 at .1: together (1 + 1/3 * 3) / 4 = .5. 1 is cut to .98.
+    scores, labels, weights = ([0.5, 0.1, 0.9, 0.5], [0, 1, 1, 1], [2, 1, 1, 1])
+
+    curve = isotonic_curve(*(np.array(each, dtype=np.float64) for each in (scores, labels, weights)))
+
+    # .7 lies halfway between .5 and .98.
+    assert curve(np.array([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])) == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.74, 0.98, 0.98])
+
+
+def test_an_isotonic_curve_is_the_highest_of_the_lowest_means() -> None:
+    # max over j <= i of min over k >= i of the mean from j to k (Robertson, Wright & Dykstra 1988, theorem 1.4.4).
+    rng = np.random.default_rng(3)
+    labels, weights = rng.random(40), rng.random(40) + 0.1
+
+    def mean(start: int, end: int) -> float:
+        return float(np.average(labels[start : end + 1], weights=weights[start : end + 1]))
+
+    expected = [max(min(mean(j, k) for k in range(i, 40)) for j in range(i + 1)) for i in range(40)]
+
+    scores = np.arange(40.0) / 40
+
+    assert isotonic_curve(scores, labels, weights)(scores) == pytest.approx(np.clip(expected, 0.02, 0.98), abs=1e-12)

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from plumbline.extras.calibration.figures import Agreement, measure_agreement
 from plumbline.extras.calibration.fitting import (
@@ -368,14 +369,23 @@ def _reliability(
     """Return the observed share of faithful answers around some scores of the chosen answers, made monotone."""
     if not chosen.any():
         return ((_BOUNDARY, _BOUNDARY),)
-    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - a second of import
-
-    curve = IsotonicRegression(y_min=_UNSURE, y_max=_SURE, out_of_bounds="clip")
-    curve.fit(scores[chosen], answers.labels[chosen], sample_weight=balanced_weights(answers)[chosen])
+    curve = isotonic_curve(scores[chosen], answers.labels[chosen], balanced_weights(answers)[chosen])
     edges = np.unique(np.quantile(scores[chosen], np.linspace(0, 1, _CURVE_POINTS + 1)))
     centres = (edges[:-1] + edges[1:]) / 2 if len(edges) > 1 else edges
-    points = {round(float(x), 4): round(float(y), 4) for x, y in zip(centres, curve.predict(centres), strict=True)}
+    points = {round(float(x), 4): round(float(y), 4) for x, y in zip(centres, curve(centres), strict=True)}
     return tuple(sorted(points.items()))
+
+
+def isotonic_curve(scores: FloatArray, labels: FloatArray, weights: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return the rising curve that is closest to the labels by weighted squares: linear between scores, then constant.
+
+    Isotonic regression (Barlow et al. 1972); equal scores are pooled first, and every weight is above 0.
+    """
+    distinct, place = np.unique(scores, return_inverse=True)
+    mass = np.bincount(place, weights)
+    means = np.bincount(place, weights * labels) / mass
+    heights = np.clip(isotonic_regression(means, weights=mass).x, _UNSURE, _SURE)
+    return lambda points: np.interp(points, distinct, heights)
 
 
 def _pinned(curve: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:

@@ -14,6 +14,8 @@ from plumbline.ground.errors import InvalidInput
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
+# Two balanced accuracies of the same counts, summed in another order, differ by less.
+_ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def best_balanced_accuracy(rows: SortedRows, weights: FloatArray) -> tuple[Float
     """
     faithful, other = _by_tie(rows, weights)
     at_each = 0.5 + 0.5 * (_share_below(other) - _share_below(faithful))
-    best = np.argmax(at_each, axis=1)
+    best = np.argmax(at_each >= at_each.max(axis=1, keepdims=True) - _ROUNDING, axis=1)
     values = np.take_along_axis(at_each, best[:, None], axis=1)[:, 0]
     return values, np.where(np.isnan(values), np.nan, rows.scores[rows.tie_starts[best]])
 

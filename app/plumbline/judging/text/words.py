@@ -1,41 +1,26 @@
 """Words of a text for comparison: normalised, in Chinese as character bigrams.
 
-Nothing is downloaded: the stop words come with packages. The tokenizer is a pattern run by `re`; the same one in
-NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it lowered agreement with people.
+Nothing is downloaded: stop words and traditional characters are data beside this file. The tokenizer is a pattern run
+by `re`; the same one in NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it lowered
+agreement with people.
 """
 
 import re
+import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from functools import cache
-from importlib.util import find_spec
+from importlib.resources import files
 from itertools import chain, islice
-from runpy import run_path
-from typing import Literal, NamedTuple
-
-from stop_words import get_stop_words
+from typing import Final, Literal, NamedTuple
 
 from plumbline.ground.concurrency import within_deadline
 
-
-def english_stop_words() -> frozenset[str]:
-    """Return `sklearn.feature_extraction.text.ENGLISH_STOP_WORDS`, from its file: importing the package takes a second.
-
-    The file is no public name of scikit-learn's. Where it is not what it was, the public name is imported.
-    """
-    # Finding a package at the top level imports nothing of it.
-    package = find_spec("sklearn")
-    for folder in (package and package.submodule_search_locations) or ():
-        with suppress(OSError, ImportError, KeyError):
-            return frozenset(run_path(f"{folder}/feature_extraction/_stop_words.py")["ENGLISH_STOP_WORDS"])
-    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # noqa: PLC0415
-
-    return frozenset(ENGLISH_STOP_WORDS)
-
-
-# Beyond the basic block and extension A no variant is in common use.
-_BLOCKS = ((0x3400, 0x4DC0), (0x4E00, 0xA000))
+_FOLDER = files("plumbline.judging.text")
+STOP_WORDS: Final = {
+    language: frozenset(words.split())
+    for language, words in tomllib.loads(_FOLDER.joinpath("stop_words.toml").read_text(encoding="utf-8")).items()
+}
 
 
 def to_simplified(text: str) -> str:
@@ -50,13 +35,8 @@ def to_simplified(text: str) -> str:
 
 @cache
 def _simplified_by_code() -> dict[int, str]:
-    """Read the table of characters out of OpenCC, 3,800 of them."""
-    import opencc  # noqa: PLC0415
-
-    characters = [chr(code) for block in _BLOCKS for code in range(*block)]
-    converted = opencc.OpenCC("t2s").convert("\n".join(characters)).split("\n")
-    pairs = zip(characters, converted, strict=True)
-    return {ord(old): new for old, new in pairs if old != new and len(new) == 1}
+    read = tomllib.loads(_FOLDER.joinpath("traditional_characters.toml").read_text(encoding="utf-8"))
+    return {ord(traditional): simplified for traditional, simplified in read["pairs"].split()}
 
 
 @cache
@@ -115,8 +95,8 @@ COMMON_CHARACTERS = frozenset(
     "克许统区保至队形社便空决治展马科司基眼书非则听白却界达光放强即像难且权思王象完设式色路记南品住告类求据程北边死张"
     "该交规取拉格望觉术领共确传师观清今切院让识候带导争运"
 )
-_STOPWORDS_EN = english_stop_words() - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
-_STOPWORDS_ZH = frozenset(get_stop_words("chinese")) - _NEGATIONS_ZH
+_STOPWORDS_EN = STOP_WORDS["english"] - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
+_STOPWORDS_ZH = STOP_WORDS["chinese"] - _NEGATIONS_ZH
 
 # Places at which a copy is tried that a longer word may hold, and characters that are searched in one passage for all
 # copies together, half a second of work. Beyond them a text is made to be slow.

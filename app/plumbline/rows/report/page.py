@@ -10,7 +10,6 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from plumbline.ground.version import VERSION
 from plumbline.judging.text.sample import Sample
@@ -70,8 +69,8 @@ def page_head(
     return {
         "html_lang": HTML_LANG[language],
         "policy": content_security_policy(style, script),
-        "style": Markup(style),  # noqa: S704 -- ours
-        "script": Markup(script or ""),  # noqa: S704 -- ours
+        "style": style,
+        "script": script or "",
         "version": VERSION,
         "made": (made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
     }

@@ -9,7 +9,6 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment
-from markupsafe import Markup
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
@@ -122,8 +121,8 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
             for each in ("en", "zh")
         ],
         link=functools.partial(link, request),
-        style=Markup(style),  # noqa: S704 -- ours
-        script=Markup(script),  # noqa: S704 -- ours
+        style=style,
+        script=script,
         version=VERSION,
         verdict_order=GRAVEST_FIRST,
         is_keyed=request.app.state.access.keyring.is_needed,
