@@ -9,129 +9,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.running.peers import CONTEXT, KEY, RIGHT, WRONG, live_service, pinned, run_example
+from tests.running.peers import CONTEXT, KEY, RIGHT, WRONG, live_service, pinned
 from tests.running.real_servers import free_port, npm_program, python_of, server, servers_folder
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
-
-LANGCHAIN_AZURE = [pinned("langchain-azure-ai"), pinned("langchain"), "azure-ai-contentsafety==1.1.0b1"]
-CLIENTS: dict[str, tuple[list[str], str]] = {
-    "boto3": (
-        [pinned("boto3")],
-        """
-        import boto3
-
-        keys = {"aws_access_key_id": KEY, "aws_secret_access_key": "x", "region_name": "eu-west-1"}
-        client = boto3.client("bedrock-runtime", endpoint_url=f"{URL}/v1/compat/bedrock", **keys)
-
-        def check(answer):
-            content = [{"text": {"text": CONTEXT, "qualifiers": ["grounding_source"]}}, {"text": {"text": answer}}]
-            place = {"guardrailIdentifier": "g", "guardrailVersion": "1", "source": "OUTPUT"}
-            return client.apply_guardrail(**place, content=content)
-
-        assert [check(each)["action"] for each in (RIGHT, WRONG)] == ["NONE", "GUARDRAIL_INTERVENED"]
-        assert check(WRONG)["assessments"][0]["contextualGroundingPolicy"]["filters"][0]["detected"] is True
-        """,
-    ),
-    "google-cloud-discoveryengine": (
-        [pinned("google-cloud-discoveryengine")],
-        """
-        from google.auth.credentials import AnonymousCredentials
-        from google.cloud import discoveryengine_v1 as engine
-
-        client = engine.GroundedGenerationServiceClient(
-            transport="rest",
-            credentials=AnonymousCredentials(),
-            client_options={"api_endpoint": f"{URL}/v1/compat/vertex"},
-        )
-        name = "projects/p/locations/global/groundingConfigs/default_grounding_config"
-
-        def check(answer):
-            request = {"grounding_config": name, "answer_candidate": answer, "facts": [{"fact_text": CONTEXT}]}
-            return client.check_grounding(request=request, metadata=[("x-goog-api-key", KEY)])
-
-        found = check(RIGHT)
-        assert found.support_score > 0.9 and found.cited_chunks[0].chunk_text == CONTEXT
-        assert (found.claims[0].start_pos, found.claims[0].end_pos) == (0, len(RIGHT))
-        assert check(WRONG).support_score < 0.5
-        """,
-    ),
-    "google-cloud-aiplatform": (
-        [pinned("google-cloud-aiplatform")],
-        """
-        from google.auth.credentials import AnonymousCredentials
-        from google.cloud import aiplatform_v1
-
-        client = aiplatform_v1.VertexRagServiceClient(
-            transport="rest",
-            credentials=AnonymousCredentials(),
-            client_options={"api_endpoint": f"{URL}/v1/compat/vertex"},
-        )
-
-        def check(answer):
-            content = {"role": "model", "parts": [{"text": answer}]}
-            request = {"parent": "projects/p/locations/l", "content": content, "facts": [{"summary": CONTEXT}]}
-            return client.corroborate_content(request=request, metadata=[("x-goog-api-key", KEY)])
-
-        assert check(RIGHT).corroboration_score > 0.9 > 0.5 > check(WRONG).corroboration_score
-        assert list(check(RIGHT).claims[0].fact_indexes) == [0]
-        """,
-    ),
-    "nemoguardrails": (
-        [pinned("nemoguardrails")],
-        """
-        from nemoguardrails import LLMRails, RailsConfig
-
-        endpoint = URL.replace("://", f"://:{KEY}@") + "/v1/compat/nemo/alignscore"
-        config = {"fact_checking": {"parameters": {"endpoint": endpoint}}}
-        rails = LLMRails(
-            RailsConfig.from_content(
-                config={"models": [], "rails": {"config": config, "output": {"flows": ["alignscore check facts"]}}},
-                colang_content='define bot inform answer unknown\\n  "Not in the passages."',
-            )
-        )
-
-        def check(answer):
-            context = {"relevant_chunks": CONTEXT, "check_facts": True}
-            said = [("context", context), ("user", "?"), ("assistant", answer)]
-            only = {"rails": {"input": False, "dialog": False, "retrieval": False, "output": True}}
-            messages = [{"role": role, "content": content} for role, content in said]
-            return rails.generate(messages=messages, options=only).response[-1]["content"]
-
-        assert [check(each) for each in (RIGHT, WRONG)] == [RIGHT, "Not in the passages."]
-        """,
-    ),
-    "langchain-azure-ai": (
-        LANGCHAIN_AZURE,
-        """
-        from langchain.agents import create_agent
-        from langchain_azure_ai.agents.middleware import AzureGroundednessMiddleware
-        from langchain_core.language_models import GenericFakeChatModel
-        from langchain_core.messages import AIMessage
-
-        class Model(GenericFakeChatModel):
-            def bind_tools(self, tools, **_):
-                return self
-
-        def lookup(place: str) -> str:
-            "Return what is known of a place."
-            return CONTEXT
-
-        def check(answer):
-            call = {"name": "lookup", "args": {"place": "Marlow"}, "id": "1"}
-            model = Model(messages=iter([AIMessage("", tool_calls=[call]), AIMessage(answer)]))
-            middleware = AzureGroundednessMiddleware(
-                endpoint=f"{URL}/v1/compat/azure", credential=KEY, task="QnA", exit_behavior="continue"
-            )
-            agent = create_agent(model, tools=[lookup], middleware=[middleware])
-            return agent.invoke({"messages": [("user", "How old is it?")]})["groundedness_evaluation"][0]
-
-        assert check(RIGHT)["is_grounded"] is True
-        assert check(WRONG)["is_grounded"] is False
-        assert check(WRONG)["details"][0]["text"] == WRONG
-        """,
-    ),
-}
 
 
 @pytest.fixture(scope="session")
@@ -143,16 +24,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with live_service(tmp_path_factory.mktemp("service")) as url:
         yield url
-
-
-@pytest.mark.parametrize("package", CLIENTS)
-def test_a_client_of_another_service_works_with_only_its_address_changed(
-    service: str, folder: Path, package: str, tmp_path: Path
-) -> None:
-    requirements, code = CLIENTS[package]
-    python = python_of(folder, package, *requirements)
-
-    run_example(python, code, service, tmp_path)
 
 
 def test_promptfoos_webhook_works_with_only_its_address_changed(service: str, folder: Path, tmp_path: Path) -> None:

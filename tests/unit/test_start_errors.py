@@ -9,7 +9,7 @@ from plumbline.ground.settings import Settings, unknown_variables, variable_name
 
 # A wrong value for each setting that can be wrong; the values of secrets are planted words.
 WRONG = {
-    "PLUMBLINE_COMPAT": "azure,planted",
+    "PLUMBLINE_COMPAT": "tool,planted",
     "PLUMBLINE_API_KEYS": "planted",
     "PLUMBLINE_ALLOW_ANONYMOUS": "planted",
     "PLUMBLINE_MAX_BODY_BYTES": "1",

@@ -34,7 +34,7 @@ from plumbline.ground.processor import describe_cpu, has_bf16_instructions, has_
 PREFIX = "PLUMBLINE_"
 _MIN_KEY_LENGTH = 16
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
-CompatName = Literal["promptfoo", "litellm", "nemo", "lettucedetect", "azure", "vertex", "bedrock", "vectara", "tool"]
+CompatName = Literal["promptfoo", "litellm", "tool"]
 # Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
 _MISTYPED: Final = 0.7
 

@@ -1,15 +1,13 @@
 """Contracts of other evaluators and guardrails under /v1/compat/, by the one scoring path; off by default.
 
-What no tier judged is an error (503) in all of them, and an answer without a score (422) where a number is due. The
-contract `tool` comes with a small OpenAPI document, for platforms that import tools: Dify, Coze, FastGPT.
+What no tier judged is an error (503) in all of them. The contract `tool` comes with a small OpenAPI document, for
+platforms that import tools: Dify, Coze, FastGPT.
 """
 
 import base64
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from fastapi import APIRouter, Request
@@ -22,8 +20,8 @@ from plumbline.ground.errors import InvalidInput, TooBusy
 from plumbline.ground.settings import Settings
 from plumbline.ground.version import VERSION
 from plumbline.rows.evaluation_wire import request_limits
-from plumbline.schemas.evaluation import ClaimItem, EvaluationResult, bounded_request
-from plumbline.schemas.explanation import explain, summarize, unjudged_reason, unsupported_claims
+from plumbline.schemas.evaluation import EvaluationResult, bounded_request
+from plumbline.schemas.explanation import explain, summarize, unjudged_reason
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
@@ -32,9 +30,6 @@ Body = Mapping[str, Any]
 COMPAT_PATH: Final = "/v1/compat/"
 TOOL_PATH: Final = "/tool/check_answer"
 TOOL_DOCUMENT_PATH: Final = "/openapi-tool.json"
-_AWS_KEY: Final = re.compile(r"AWS4-HMAC-SHA256 .*?Credential=([^/,\s]+)/")
-# What a guardrail calls an intervention, where no message of one's own can be set
-_BLOCKED: Final = "The answer is not supported by the retrieved passages."
 
 
 class Contract(NamedTuple):
@@ -43,7 +38,6 @@ class Contract(NamedTuple):
     path: str
     read: Callable[[Body, Mapping[str, str]], dict[str, Any]]
     write: Callable[[Body, EvaluationResult], dict[str, Any]]
-    is_score: bool = False
 
     @property
     def name(self) -> str:
@@ -62,92 +56,6 @@ def _promptfoo_sample(body: Body, query: Mapping[str, str]) -> dict[str, Any]:
 def _promptfoo_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
     score = {} if result.faithfulness is None else {"score": result.faithfulness}
     return {"pass": result.passed is True, **score, "reason": explain(result)}
-
-
-def _lettucedetect_answer(body: Body, result: EvaluationResult) -> dict[str, Any]:
-    spans = [
-        {"start": each.start, "end": each.end, "text": body["answer"][each.start : each.end]}
-        | {"hallucination_score": 1.0 - (each.support or 0.0)}
-        for each in _one_a_sentence(result)
-    ]
-    return {"predictions": spans}
-
-
-def _azure_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
-    question = (body.get("qna") or {}).get("query", "")
-    return {"answer": body["text"], "contexts": body["groundingSources"], "question": question}
-
-
-def _azure_answer(body: Body, result: EvaluationResult) -> dict[str, Any]:
-    text, bad = body["text"], _one_a_sentence(result) if result.passed is False else []
-    details = [
-        {
-            "text": text[each.start : each.end],
-            "offset": _lengths(text[: each.start]),
-            "length": _lengths(text[each.start : each.end]),
-            "reason": each.reason or each.verdict,
-        }
-        for each in bad
-    ]
-    share = sum(each.end - each.start for each in bad) / max(1, len(text))
-    return {"ungroundedDetected": bool(bad), "ungroundedPercentage": share, "ungroundedDetails": details}
-
-
-def _vertex_answer(body: Body, result: EvaluationResult) -> dict[str, Any]:
-    answer, facts, used = body["answerCandidate"], body["facts"], result.contexts_used
-    claims = []
-    for claim in result.claims:
-        item = {
-            "startPos": len(answer[: claim.start].encode()),
-            "endPos": len(answer[: claim.end].encode()),
-            "claimText": answer[claim.start : claim.end],
-            "citationIndices": [used.index(each) for each in _verified_contexts(claim) if each in used],
-            "groundingCheckRequired": claim.verdict != "not_a_claim",
-        }
-        claims.append(item if claim.support is None else {**item, "score": claim.support})
-    chunks = [{"chunkText": facts[place]["factText"], "source": str(place)} for place in used]
-    return {"supportScore": result.faithfulness, "citedChunks": chunks, "claims": claims}
-
-
-def _corroboration_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
-    text = "".join(each["text"] for each in body["content"]["parts"])
-    return {"answer": text, "contexts": [each["summary"] for each in body["facts"]]}
-
-
-def _corroboration_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
-    claims = [
-        {"startIndex": each.start, "endIndex": each.end, "factIndexes": _verified_contexts(each), "score": each.support}
-        for each in result.claims
-        if each.support is not None
-    ]
-    return {"corroborationScore": result.faithfulness, "claims": claims}
-
-
-def _bedrock_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
-    said: dict[str, list[str]] = {"grounding_source": [], "query": [], "guard_content": []}
-    for each in body["content"]:
-        for qualifier in each["text"].get("qualifiers") or ["guard_content"]:
-            said[qualifier].append(each["text"]["text"])
-    contexts, question, answer = said.values()
-    return {"contexts": contexts, "question": "\n".join(question), "answer": "\n".join(answer)}
-
-
-def _bedrock_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
-    if result.faithfulness is None:
-        return {"action": "NONE", "outputs": [], "assessments": []}
-    is_bad = result.passed is False
-    grounding = {
-        "type": "GROUNDING",
-        "threshold": 1.0 if result.threshold is None else result.threshold,
-        "score": result.faithfulness,
-        "action": "BLOCKED" if is_bad else "NONE",
-        "detected": is_bad,
-    }
-    return {
-        "action": "GUARDRAIL_INTERVENED" if is_bad else "NONE",
-        "outputs": [{"text": _BLOCKED}] if is_bad else [],
-        "assessments": [{"contextualGroundingPolicy": {"filters": [grounding]}}],
-    }
 
 
 def _litellm_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
@@ -173,37 +81,6 @@ def _litellm_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
 _CONTRACTS: Final = (
     Contract("/promptfoo", _promptfoo_sample, _promptfoo_answer),
     Contract("/litellm/beta/litellm_basic_guardrail_api", _litellm_sample, _litellm_answer),
-    Contract(
-        "/nemo/alignscore",
-        lambda body, _: {"answer": body["claim"], "contexts": _listed(body["evidence"])},
-        lambda _, result: {"alignscore": result.faithfulness},
-        is_score=True,
-    ),
-    Contract(
-        "/lettucedetect/v1/lettucedetect/spans",
-        lambda body, _: {name: body[name] for name in ("contexts", "question", "answer") if name in body},
-        _lettucedetect_answer,
-    ),
-    Contract("/azure/contentsafety/text:detectGroundedness", _azure_sample, _azure_answer),
-    Contract(
-        "/vertex/{version}/projects/{project}/locations/{location}/groundingConfigs/{config}:check",
-        lambda body, _: {"answer": body["answerCandidate"], "contexts": [each["factText"] for each in body["facts"]]},
-        _vertex_answer,
-        is_score=True,
-    ),
-    Contract(
-        "/vertex/{version}/projects/{project}/locations/{location}:corroborateContent",
-        _corroboration_sample,
-        _corroboration_answer,
-        is_score=True,
-    ),
-    Contract("/bedrock/guardrail/{guardrail}/version/{version}/apply", _bedrock_sample, _bedrock_answer),
-    Contract(
-        "/vectara/v2/evaluate_factual_consistency",
-        lambda body, _: {"answer": body["generated_text"], "contexts": body["source_texts"]},
-        lambda _, result: {"score": result.faithfulness},
-        is_score=True,
-    ),
     Contract(
         TOOL_PATH,
         lambda body, _: {**body, "contexts": _listed(body["contexts"])},
@@ -243,37 +120,25 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
         except ValidationError as error:
             raise RequestValidationError(error.errors(), body=body) from None
         result = (await evaluate_request(sample, scorer, settings, judge_names=judge_names, tenant=tenant)).result
-        reason = unjudged_reason(result)
         if result.status == "not_judged":
-            raise TooBusy(f"no tier could judge the answer; {reason}")
-        if contract.is_score and reason is not None:
-            raise InvalidInput(f"there is no score; {reason}")
+            raise TooBusy(f"no tier could judge the answer; {unjudged_reason(result)}")
         return JSONResponse(contract.write(body, result))
 
     return answer
 
 
 def compat_keys(connection: HTTPConnection) -> list[bytes]:
-    """Return the keys that clients of other services send: in their own headers, as AWS's access key id, as Basic.
-
-    Basic is how they send `http://:KEY@host`, where an address is all that can be set.
-    """
+    """Return the keys of `Authorization: Basic`, in which clients send a key that stands in their address."""
     if not str(connection.scope["path"]).removeprefix(connection.scope.get("root_path", "")).startswith(COMPAT_PATH):
         return []
-    names = ("ocp-apim-subscription-key", "x-goog-api-key")
-    sent = [connection.headers.get(name, "") for name in names]
-    authorization = connection.headers.get("authorization", "")
-    sent += _AWS_KEY.findall(authorization)
-    scheme, _, credentials = authorization.partition(" ")
-    with suppress(ValueError):
-        if scheme.lower() == "basic":
-            sent += base64.b64decode(credentials).decode("latin-1").partition(":")[::2]
+    scheme, _, credentials = connection.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "basic":
+        return []
+    try:
+        sent = base64.b64decode(credentials).decode("latin-1").partition(":")[::2]
+    except ValueError:
+        return []
     return [key.encode("latin-1", "replace") for key in sent if key]
-
-
-def _one_a_sentence(result: EvaluationResult) -> list[ClaimItem]:
-    """Return the first claim at fault of each sentence."""
-    return list({each.sentence: each for each in reversed(unsupported_claims(result))}.values())[::-1]
 
 
 def _text_of(content: Any) -> str:
@@ -281,16 +146,8 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else "\n".join(each["text"] for each in content or [] if "text" in each)
 
 
-def _verified_contexts(claim: ClaimItem) -> list[int]:
-    return sorted({each.context for each in claim.evidence if each.verified and each.context is not None})
-
-
 def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _lengths(text: str) -> dict[str, int]:
-    return {"utf8": len(text.encode()), "utf16": len(text.encode("utf-16-le")) // 2, "codePoint": len(text)}
 
 
 _MOST_CALLS: Final = 256
