@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,22 +62,21 @@ async def score_rows(
     options = JudgeOptions(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
     outcomes: list[Outcome] = []
 
-    with closing(encoder):
-        async with app.router.lifespan_context(app):
-            service: Service = app.state.service
+    async with aclosing(encoder), app.router.lifespan_context(app):
+        service: Service = app.state.service
 
-            async def score(row: LabelledRow) -> Outcome:
-                try:
-                    return _outcome(await service.scorer.score(row.sample, options))
-                except Exception as bug:
-                    bug.add_note(f"while line {row.line} was scored")
-                    raise
+        async def score(row: LabelledRow) -> Outcome:
+            try:
+                return _outcome(await service.scorer.score(row.sample, options))
+            except Exception as bug:
+                bug.add_note(f"while line {row.line} was scored")
+                raise
 
-            async with aclosing(map_concurrently(score, rows, limit=concurrency, in_order=True)) as scored:
-                async for outcome in scored:
-                    outcomes.append(outcome)
-                    if len(outcomes) % _ROWS_BETWEEN_NOTES == 0:
-                        print(f"{tier}: {len(outcomes)} of {len(rows)} rows", file=sys.stderr)
+        async with aclosing(map_concurrently(score, rows, limit=concurrency, in_order=True)) as scored:
+            async for outcome in scored:
+                outcomes.append(outcome)
+                if len(outcomes) % _ROWS_BETWEEN_NOTES == 0:
+                    print(f"{tier}: {len(outcomes)} of {len(rows)} rows", file=sys.stderr)
     return outcomes
 
 

@@ -1,44 +1,36 @@
 """CPU time of the parts of a call, each by itself: building the request above the connections, reading a reply.
 
 Nothing here opens a socket: a transport in memory answers at once. What a call costs beyond these parts is sockets,
-h11, retries, limits, budgets, and the event loop.
+httpx2, retries, limits, budgets, and the event loop.
 """
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from statistics import median
 
-import h11
+import httpx2
+from httpx2 import ByteStream
 
 from benchmarks.judge_server import completion_bytes
-from plumbline.ground.connections import SendStatus
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.models.chat.completions import LearntForm, read_completion
-from plumbline.models.chat.completions_client import CompletionsClient
+from plumbline.models.chat.completions_client import CompletionsClient, SendStatus
 from plumbline.models.chat.endpoints import Endpoint
 
 CALLS = 500
 
 
-class InMemory:
+class InMemory(httpx2.AsyncBaseTransport):
     """Answers every request at once, as the connections to a judge do later."""
 
     def __init__(self) -> None:
-        self._content = completion_bytes().split(b"\r\n\r\n", 1)[1]
-        self.status = 200
-        self.raw_headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(self._content))]
+        self.content = completion_bytes().split(b"\r\n\r\n", 1)[1]
 
-    async def send(self, head: h11.Request, body: Iterable[bytes], status: SendStatus) -> "InMemory":
-        """Return the response."""
-        return self
-
-    async def body(self) -> AsyncGenerator[bytes, None]:
-        """Yield the body."""
-        yield self._content
-
-    def close(self) -> None:
-        """Do nothing."""
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the response, once the request was read."""
+        await request.aread()
+        return httpx2.Response(200, headers={"content-type": "application/json"}, stream=ByteStream(self.content))
 
 
 def parts(endpoint: Endpoint, request: ChatRequest, *, rounds: int) -> dict[str, float]:
@@ -48,12 +40,11 @@ def parts(endpoint: Endpoint, request: ChatRequest, *, rounds: int) -> dict[str,
 
 async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> dict[str, float]:
     client, memory = CompletionsClient(endpoint), InMemory()
-    client.close()
-    client._connections = memory  # type: ignore[assignment]
+    client._http._transport = memory
     sent = LearntForm(endpoint.provider).form.parameters(request, endpoint)
 
     async def read() -> None:
-        read_completion(memory._content).reply(endpoint)
+        read_completion(memory.content).reply(endpoint)
 
     calls: dict[str, Callable[[], Awaitable[object]]] = {
         "building_the_request": lambda: client.post(sent, SendStatus()),

@@ -209,7 +209,7 @@ def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observ
             detail="no detector is configured; set PLUMBLINE_DETECTOR",
         )
     detector = detector_of(plan.detector, settings, observer=observer)
-    stack.callback(detector.close)
+    stack.push_async_callback(detector.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(detector.warm_up())).cancel)
     return DetectorTier(detector, plan.calibrations, executor)
@@ -304,7 +304,7 @@ def _encoder(settings: Settings, stack: AsyncExitStack, observer: Observer) -> "
         )
         stack.push_async_callback(store.close)
     encoder = encoder_of(settings, store=store, observer=observer)
-    stack.callback(encoder.close)
+    stack.push_async_callback(encoder.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(encoder.warm_up())).cancel)
     return encoder

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -69,7 +69,7 @@ async def support(detector: ChatDetector, claim: str, text: str = "Oslo is wet."
 async def test_a_word_is_read_by_the_probability_of_its_first_token(server: ScriptedJudge) -> None:
     server.reply_with(after_probe(word(Yes=0.9, No=0.1), word(No=0.6, Yes=0.25, yes=0.05)))
     described = find_description("bespoke-minicheck-7b").model_copy(update={"probe": PROBE})
-    with closing(detector_at(server, described)) as detector:
+    async with aclosing(detector_at(server, described)) as detector:
         found = await support(detector, "Rome is dry.")
     # Both spellings of yes: .25 + .05.
     assert found.support == pytest.approx(0.3)
@@ -94,7 +94,7 @@ async def test_a_mark_means_support_or_fault_as_described(
     server: ScriptedJudge, description: Description, good: str, reply: str, expected: float
 ) -> None:
     server.reply_with(after_probe(completion(good), completion(reply)))
-    with closing(detector_at(server, description)) as detector:
+    async with aclosing(detector_at(server, description)) as detector:
         assert (await support(detector, "Rome is dry.")).support == expected
 
 
@@ -106,7 +106,7 @@ async def test_calls_are_counted_with_their_tokens_and_cost(server: ScriptedJudg
     prices = {GUARDIAN.model: {"input": 2.0, "output": 10.0}}
     settings, ledger = plain_settings(llm_backoff_seconds=0.001, llm_prices=prices), Ledger()
     passage = Passage(0, "Oslo is wet.", ((0, 12),))
-    with closing(build_chat_detector(GUARDIAN, settings, server.base_url)) as detector:
+    async with aclosing(build_chat_detector(GUARDIAN, settings, server.base_url)) as detector:
         await detector.read([passage], "", ["Rome is dry.", "Oslo is dry."], seconds=SECONDS, ledger=ledger)
     assert (ledger.usage.calls, ledger.usage.prompt_tokens, ledger.usage.completion_tokens) == (2, 1_800, 8)
     # 1,800 at 2 and 8 at 10 for a million.
@@ -115,7 +115,7 @@ async def test_calls_are_counted_with_their_tokens_and_cost(server: ScriptedJudg
 
 async def test_a_guardian_read_the_wrong_way_round_fails_its_probe(server: ScriptedJudge) -> None:
     server.reply_with(completion("<score>no</score>"))
-    with closing(detector_at(server, GUARDIAN.model_copy(update={"inverted": False}))) as detector:
+    async with aclosing(detector_at(server, GUARDIAN.model_copy(update={"inverted": False}))) as detector:
         with pytest.raises(TierFailure, match=r"gave 0\.0000 for pair 1") as caught:
             await support(detector, "Rome is dry.")
         assert caught.value.reason is FailureReason.DETECTOR_PROBE_FAILED
@@ -134,7 +134,7 @@ async def test_marked_words_have_the_answers_own_offsets(
     server: ScriptedJudge, answer: str, marked: list[str], places: list[tuple[int, int]]
 ) -> None:
     server.reply_with(after_probe(spans(), spans(*marked)))
-    with closing(detector_at(server, SPANS)) as detector:
+    async with aclosing(detector_at(server, SPANS)) as detector:
         found = await support(detector, answer)
     assert [(start, end) for start, end, share in found.words if share == 0.0] == places
     assert [answer[start:end] for start, end in places] == marked
@@ -152,7 +152,7 @@ async def test_words_that_one_part_of_a_long_premise_supports_are_no_fault(serve
     text = "The river is very long and cold. " * 40 + "Needle."
     sentences = (*((start, start + 33) for start in range(0, 40 * 33, 33)), (40 * 33, len(text)))
     described = SPANS.model_copy(update={"max_tokens": 128})
-    with closing(detector_at(server, described)) as detector:
+    async with aclosing(detector_at(server, described)) as detector:
         reading = await detector.read([Passage(0, text, sentences)], "", ["wet big"], seconds=SECONDS)
     # Every part marks "wet", none but the last marks "big".
     assert [(start, end) for start, end, share in reading.findings[0].words if share == 0.0] == [(0, 3)]
@@ -176,7 +176,7 @@ async def test_a_reply_that_cannot_be_read_is_a_failure_and_no_number(
     server: ScriptedJudge, description: Description, good: Reply, reply: Reply, reason: str
 ) -> None:
     server.reply_with(after_probe(good, reply))
-    with closing(detector_at(server, description)) as detector:
+    async with aclosing(detector_at(server, description)) as detector:
         with pytest.raises(TierFailure, match=reason) as caught:
             await support(detector, "Rome is dry.")
         assert caught.value.reason is FailureReason.INVALID_REPLY
@@ -184,13 +184,13 @@ async def test_a_reply_that_cannot_be_read_is_a_failure_and_no_number(
 
 async def test_a_busy_server_is_asked_again(server: ScriptedJudge) -> None:
     server.reply_with(status(429, b""), status(500, b""), word(Yes=0.9))
-    with closing(detector_at(server, WORD)) as detector:
+    async with aclosing(detector_at(server, WORD)) as detector:
         assert (await support(detector, "Rome is dry.")).support == pytest.approx(0.9)
 
 
 async def test_a_server_that_never_answers_is_a_timeout(server: ScriptedJudge) -> None:
     server.reply_with(hang())
-    with closing(detector_at(server, WORD)) as detector:
+    async with aclosing(detector_at(server, WORD)) as detector:
         with pytest.raises(TierFailure) as caught:
             await detector.read([Passage(0, "Rain.", ((0, 5),))], "", ["Rain."], seconds=0.1)
         assert caught.value.reason is FailureReason.TIMEOUT
@@ -198,7 +198,7 @@ async def test_a_server_that_never_answers_is_a_timeout(server: ScriptedJudge) -
 
 async def test_fenced_json_is_read(server: ScriptedJudge) -> None:
     server.reply_with(after_probe(spans(), completion('```json\n{"hallucinated_spans": [{"text": "dry"}]}\n```')))
-    with closing(detector_at(server, SPANS)) as detector:
+    async with aclosing(detector_at(server, SPANS)) as detector:
         assert (await support(detector, "Rome is dry.")).words[1] == (8, 11, 0.0)
 
 

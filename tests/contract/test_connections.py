@@ -4,14 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import cast
 
 import pytest
 
 from plumbline.ground.connections import address_race
+from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import completion, completion_payload
-from tests.doubles.scripted_transport import ask, failure_of, transport
+from tests.doubles.scripted_replies import completion, completion_payload, raw_body
+from tests.doubles.scripted_transport import REQUEST, ask, failure_of, transport
 
 GOOD = '{"ok": true}'
 BODY = json.dumps(completion_payload([{"index": 0, "message": {"content": GOOD}, "finish_reason": "stop"}])).encode()
@@ -115,23 +117,47 @@ async def test_what_is_said_before_the_response_is_passed_over() -> None:
         assert (await ask(chat)).content == GOOD
 
 
-async def test_a_response_that_comes_before_the_request_is_no_answer() -> None:
-    early = REPLY.replace(GOOD.encode(), b"no")
+async def test_a_fresh_call_leaves_the_connections_behind_and_the_calls_under_way_alone(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(GOOD, delay_seconds=0.3), completion(GOOD))
 
-    writers: list[asyncio.StreamWriter] = []
+    async with transport(judge) as chat:
+        slow = asyncio.create_task(ask(chat))
+        await judge.wait_until(lambda: judge.calls == 1)
+        await ask(chat)
+        await ask(chat, request=replace(REQUEST, is_fresh=True))
+        under_way = not slow.done()
+        await slow
+        before = judge.connections
+        await ask(chat)
 
-    async def answer_first(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writers.append(writer)
-        writer.write(early)
+    # the last call is on the connection of the fresh one: that of the slow one was not kept
+    assert (under_way, before, judge.connections) == (True, 3, 3)
 
-    server = await asyncio.start_server(answer_first, "127.0.0.1", 0)
-    async with server, transport(llm_base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1") as chat:
-        failure = await failure_of(chat)
-    for writer in writers:
-        writer.transport.abort()
-    await asyncio.sleep(0)
 
-    assert (failure.reason, "ResponseCut" in failure.detail) == ("connection", True)
+async def test_a_call_given_up_costs_its_own_connection_alone(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(GOOD), hang(), completion(GOOD))
+
+    async with transport(judge) as chat:
+        await ask(chat)
+        given_up = asyncio.create_task(ask(chat))
+        await judge.wait_until(lambda: judge.calls == 2)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        await judge.wait_until(lambda: judge.in_flight == 0)
+        await asyncio.gather(*(ask(chat) for _ in range(2)))
+
+    assert judge.connections <= 3
+
+
+async def test_a_cookie_is_not_sent_back(judge: ScriptedJudge) -> None:
+    judge.reply_with(raw_body(BODY, headers={"set-cookie": "session=1; path=/"}))
+
+    async with transport(judge) as chat:
+        await ask(chat)
+        await ask(chat)
+
+    assert "cookie" not in judge.requests[1].headers
 
 
 async def test_a_name_is_tried_at_several_addresses_beside_one_another_where_the_loop_can() -> None:

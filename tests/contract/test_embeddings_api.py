@@ -5,7 +5,7 @@ import contextlib
 import json
 import math
 from collections.abc import AsyncIterator
-from contextlib import closing
+from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -69,7 +69,7 @@ async def failure(encoder: RemoteEncoder, *texts: str, **options: Any) -> TierFa
 async def test_a_call_carries_the_texts_the_model_and_the_key(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encode(encoder, "lamp", "桥")
 
     (request,) = judge.requests
@@ -87,7 +87,7 @@ async def test_dashscope_gets_at_most_ten_texts_a_call_and_the_dimensions_asked_
         "embedding_dimensions": DIMENSIONS,
     }
 
-    with closing(remote_encoder(judge, **knobs)) as encoder:
+    async with aclosing(remote_encoder(judge, **knobs)) as encoder:
         await encode(encoder, *texts)
 
     assert sorted(len(request.json["input"]) for request in judge.requests) == [3, 10, 10]
@@ -96,7 +96,7 @@ async def test_dashscope_gets_at_most_ten_texts_a_call_and_the_dimensions_asked_
 
 
 async def test_a_text_beyond_the_models_tokens_is_cut_and_said_to_be(judge: ScriptedJudge) -> None:
-    with closing(remote_encoder(judge, embedding_max_tokens=16)) as encoder:
+    async with aclosing(remote_encoder(judge, embedding_max_tokens=16)) as encoder:
         reading = await encoder.read(["lamp", "灯" * 40], seconds=SECONDS)
 
     assert reading.is_overlong == [False, True]
@@ -107,7 +107,7 @@ async def test_a_text_beyond_the_models_tokens_is_cut_and_said_to_be(judge: Scri
 async def test_an_e5_model_gets_its_prefix(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
 
-    with closing(remote_encoder(judge, embedding_model="intfloat/multilingual-e5-small")) as encoder:
+    async with aclosing(remote_encoder(judge, embedding_model="intfloat/multilingual-e5-small")) as encoder:
         await encode(encoder, "lamp")
 
     assert judge.requests[0].json["input"] == ["query: lamp"]
@@ -120,7 +120,7 @@ async def test_an_e5_model_gets_its_prefix(judge: ScriptedJudge) -> None:
 async def test_vectors_have_length_one_in_the_order_of_their_index(judge: ScriptedJudge, provider: str) -> None:
     judge.reply_with(embeddings(lambda items: items[::-1]))
 
-    with closing(remote_encoder(judge, embedding_provider=provider)) as encoder:
+    async with aclosing(remote_encoder(judge, embedding_provider=provider)) as encoder:
         found = await encode(encoder, "lamp burns", "lamp", "bridge")
 
     lamp_burns, lamp, bridge = found.vectors
@@ -134,7 +134,7 @@ async def test_vectors_have_length_one_in_the_order_of_their_index(judge: Script
 async def test_a_server_that_numbers_nothing_is_taken_at_its_order(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings(lambda items: [{"embedding": item["embedding"]} for item in items]))
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         found = await encode(encoder, "lamp", "bridge")
 
     assert found.vectors[0].argmax() == 0
@@ -172,7 +172,7 @@ async def test_a_reply_that_is_not_a_vector_for_each_text_is_refused(
 ) -> None:
     judge.reply_with(embeddings(change))
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         failed = await failure(encoder, "lamp", "bridge")
 
     assert failed.reason is FailureReason.INVALID_REPLY
@@ -184,7 +184,7 @@ async def test_a_reply_that_is_not_a_vector_for_each_text_is_refused(
 async def test_vectors_of_other_dimensions_than_before_are_refused(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings(), embeddings(vector=lambda text: [1.0, 0.0]))
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encode(encoder, "lamp")
         failed = await failure(encoder, "bridge")
 
@@ -194,7 +194,7 @@ async def test_vectors_of_other_dimensions_than_before_are_refused(judge: Script
 async def test_dimensions_that_were_asked_for_are_insisted_on(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
 
-    with closing(remote_encoder(judge, embedding_dimensions=4)) as encoder:
+    async with aclosing(remote_encoder(judge, embedding_dimensions=4)) as encoder:
         failed = await failure(encoder, "lamp")
 
     assert f"{DIMENSIONS} dimensions, expected 4" in failed.detail
@@ -207,7 +207,7 @@ async def test_a_throttle_is_waited_out_and_tried_again(judge: ScriptedJudge) ->
     throttled = replace(openai_error(429, "rate_limit_exceeded", "slow down"), headers={"retry-after-ms": "20"})
     judge.reply_with(throttled, embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encode(encoder, "lamp")
 
     first, second = judge.requests
@@ -218,7 +218,7 @@ async def test_a_throttle_is_waited_out_and_tried_again(judge: ScriptedJudge) ->
 async def test_what_may_pass_is_tried_again(judge: ScriptedJudge, fault: Any) -> None:
     judge.reply_with(fault, embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         found = await encode(encoder, "lamp")
 
     assert len(found.vectors) == 1
@@ -231,7 +231,7 @@ async def test_a_reply_that_is_cut_is_tried_again(judge: ScriptedJudge) -> None:
 
     judge.reply_with(cut, embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encode(encoder, "lamp")
 
     assert judge.calls == 2
@@ -258,7 +258,7 @@ async def test_what_does_not_pass_is_a_reason_of_the_tier(
 ) -> None:
     judge.reply_with(reply)
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         failed = await failure(encoder, "lamp")
 
     assert failed.reason is reason
@@ -267,7 +267,7 @@ async def test_what_does_not_pass_is_a_reason_of_the_tier(
 async def test_a_server_that_hangs_is_a_timeout(judge: ScriptedJudge) -> None:
     judge.reply_with(hang())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         failed = await failure(encoder, "lamp", seconds=0.05)
 
     assert failed.reason is FailureReason.TIMEOUT
@@ -276,7 +276,7 @@ async def test_a_server_that_hangs_is_a_timeout(judge: ScriptedJudge) -> None:
 async def test_a_batch_has_a_timeout_of_its_own(judge: ScriptedJudge) -> None:
     judge.reply_with(hang())
 
-    with closing(remote_encoder(judge, embedding_timeout_seconds=0.05)) as encoder:
+    async with aclosing(remote_encoder(judge, embedding_timeout_seconds=0.05)) as encoder:
         failed = await failure(encoder, "lamp", seconds=60.0)
 
     assert failed.reason is FailureReason.TIMEOUT
@@ -285,7 +285,7 @@ async def test_a_batch_has_a_timeout_of_its_own(judge: ScriptedJudge) -> None:
 async def test_a_wrong_key_shuts_the_endpoint_and_readiness_says_why(judge: ScriptedJudge) -> None:
     judge.reply_with(openai_error(401, "invalid_api_key", "no"))
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encoder.warm_up()
         readiness = encoder.readiness()
 
@@ -297,7 +297,7 @@ async def test_a_wrong_key_shuts_the_endpoint_and_readiness_says_why(judge: Scri
 async def test_readiness_names_the_dimensions_and_recovers(judge: ScriptedJudge) -> None:
     judge.reply_with(openai_error(400, "bad", "no"), embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encoder.warm_up()
         before = encoder.readiness()
         await encoder.warm_up()
@@ -314,7 +314,7 @@ async def test_readiness_names_the_dimensions_and_recovers(judge: ScriptedJudge)
 async def test_a_text_is_asked_for_once(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encode(encoder, "lamp", "bridge")
         await encode(encoder, "bridge", "lamp")
         await encode(encoder, "lamp", "red")
@@ -327,7 +327,7 @@ async def test_a_text_is_asked_for_once(judge: ScriptedJudge) -> None:
 async def test_a_text_under_way_is_waited_for(judge: ScriptedJudge) -> None:
     judge.reply_with(lambda request: replace(embeddings()(request), delay_seconds=0.02))
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         one, other = await asyncio.gather(encode(encoder, "lamp"), encode(encoder, "lamp"))
 
     assert judge.calls == 1
@@ -337,7 +337,7 @@ async def test_a_text_under_way_is_waited_for(judge: ScriptedJudge) -> None:
 async def test_who_waits_for_a_call_that_was_given_up_makes_it_again(judge: ScriptedJudge) -> None:
     judge.reply_with(hang(), embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         hurried = asyncio.create_task(encode(encoder, "lamp"))
         await judge.wait_until(lambda: judge.calls == 1)
         patient = asyncio.create_task(encode(encoder, "lamp"))
@@ -352,7 +352,7 @@ async def test_who_waits_for_a_call_that_was_given_up_makes_it_again(judge: Scri
 async def test_nothing_is_shared_between_scopes(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
 
-    with closing(remote_encoder(judge)) as encoder:
+    async with aclosing(remote_encoder(judge)) as encoder:
         await encode(encoder, "lamp", scope="one")
         await encode(encoder, "lamp", scope="other")
 
@@ -364,7 +364,7 @@ async def test_vectors_outlive_the_process_in_a_store(judge: ScriptedJudge) -> N
     store = SqliteVerdictStore(None, max_bytes=1_048_576, ttl_seconds=3_600)
 
     for _ in range(2):
-        with closing(remote_encoder(judge, store=store)) as encoder:
+        async with aclosing(remote_encoder(judge, store=store)) as encoder:
             await encode(encoder, "lamp")
             # The store works in one thread: what is asked for now is answered after what was to be written.
             await store.get("nothing")
@@ -378,7 +378,7 @@ async def test_calls_tokens_and_cost_are_in_the_ledger(judge: ScriptedJudge) -> 
     prices = {MODEL: ModelPrice(input=2.0, output=0.0)}
     ledger = Ledger()
 
-    with closing(remote_encoder(judge, embedding_batch_size=2, llm_prices=prices)) as encoder:
+    async with aclosing(remote_encoder(judge, embedding_batch_size=2, llm_prices=prices)) as encoder:
         await encode(encoder, "lamp", "bridge", "red", ledger=ledger)
 
     # Three texts of 5 tokens at 2 a million.
@@ -387,7 +387,7 @@ async def test_calls_tokens_and_cost_are_in_the_ledger(judge: ScriptedJudge) -> 
 
 
 async def test_a_call_that_could_cost_more_than_is_left_is_not_made(judge: ScriptedJudge) -> None:
-    with closing(remote_encoder(judge, llm_prices={MODEL: ModelPrice(input=1e6, output=0.0)})) as encoder:
+    async with aclosing(remote_encoder(judge, llm_prices={MODEL: ModelPrice(input=1e6, output=0.0)})) as encoder:
         failed = await failure(encoder, "lamp", ledger=Ledger(max_cost=0.5))
 
     assert failed.reason is FailureReason.OVER_BUDGET
@@ -397,7 +397,7 @@ async def test_a_call_that_could_cost_more_than_is_left_is_not_made(judge: Scrip
 async def test_a_rate_limit_without_room_is_a_reason(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
 
-    with closing(remote_encoder(judge, RetryPolicy(rpm=1, backoff_seconds=0.001))) as encoder:
+    async with aclosing(remote_encoder(judge, RetryPolicy(rpm=1, backoff_seconds=0.001))) as encoder:
         await encode(encoder, "lamp")
         failed = await failure(encoder, "bridge", seconds=0.5)
 

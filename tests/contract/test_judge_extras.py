@@ -1,6 +1,9 @@
 """Extra headers and fields of a judge's requests: sent as the settings say, secret where they are secrets."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import LlmEndpoint
 from plumbline.ground.settings import load_settings
+from plumbline.ground.version import USER_AGENT
 from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions
@@ -37,6 +41,46 @@ async def test_extra_headers_go_out_beside_ours_or_in_their_place(judge: Scripte
     assert headers["x-dashscope-datainspection"] == '{"input": "cip"}'
     assert headers["authorization"] == SECRET
     assert headers["content-type"] == "application/json"
+
+
+async def test_no_variable_of_the_sdk_has_an_effect_and_it_says_nothing_of_this_machine(
+    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(GOOD)
+    variables = {
+        **dict.fromkeys(("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET", "API_TYPE"), SECRET),
+        "BASE_URL": "http://127.0.0.1:9/v1",
+        "CUSTOM_HEADERS": f"X-Custom: {SECRET}\nAuthorization: Bearer {SECRET}",
+        "API_VERSION": "2020-01-01",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(f"OPENAI_{name}", value)
+
+    async with transport(judge) as chat:
+        await ask(chat)
+
+    (request,) = judge.requests
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.headers["user-agent"] == USER_AGENT
+    assert set(request.headers) == {
+        *("host", "accept", "accept-encoding", "authorization", "connection"),
+        *("content-length", "content-type", "user-agent"),
+    }
+    assert SECRET not in f"{request.headers} {request.path}"
+
+
+def test_the_sdk_s_own_log_stays_off_whatever_the_variable_says() -> None:
+    code = """
+import logging
+from plumbline.models.chat.completions_client import CompletionsClient
+from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
+CompletionsClient(Endpoint(PROVIDERS["generic"], "http://judge.example/v1", "judge-1", "key"))
+print(logging.getLogger().handlers, logging.getLogger("openai").isEnabledFor(logging.INFO))
+"""
+    environment = {**os.environ, "OPENAI_LOG": "debug"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+    assert (done.stdout.strip(), done.stderr) == ("[] False", "")
 
 
 async def test_extra_fields_go_out_beside_ours_or_in_their_place_and_null_takes_one_out(judge: ScriptedJudge) -> None:

@@ -14,10 +14,11 @@ import pytest
 from plumbline.client import Plumbline
 from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.ground.errors import BatchApiError, ConfigurationError
-from plumbline.ground.proxies import find_proxy
-from plumbline.models.chat import completions_client
+from plumbline.judging.ports.exchange import Ledger
+from plumbline.models.chat import http_client
 from plumbline.models.chat.completions_client import join_url
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
+from plumbline.models.chat.http_client import find_proxy, proxy_place
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_proxy import ScriptedProxy
 from tests.doubles.scripted_replies import completion
@@ -53,9 +54,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    completions_client._tls_context.cache_clear()
+    http_client.tls_context.cache_clear()
     yield
-    completions_client._tls_context.cache_clear()
+    http_client.tls_context.cache_clear()
 
 
 @asynccontextmanager
@@ -203,11 +204,10 @@ def test_no_proxy_and_loopback_hosts_go_past_the_proxy(
     monkeypatch.setenv("HTTP_PROXY", "proxy.example:3128")
     monkeypatch.setenv("NO_PROXY", no_proxy)
 
-    given = httpx2.URL(url)
-    found = find_proxy(given.scheme, given.host, given.port or 80)
+    found = find_proxy(httpx2.URL(url))
 
     assert (found is None) == is_direct
-    assert found is None or found.place == "proxy.example:3128"
+    assert found is None or proxy_place(found) == "proxy.example:3128"
 
 
 # --- proxies that refuse
@@ -246,7 +246,9 @@ async def test_a_socks_proxy_that_wants_other_credentials_is_named_without_them(
     assert "wr0ng" not in failure.detail
 
 
-@pytest.mark.parametrize(("kind", "refusal", "words"), [("http", 502, "HTTP 502"), ("socks5", 5, "refused by dest")])
+@pytest.mark.parametrize(
+    ("kind", "refusal", "words"), [("http", 502, "HTTP 502"), ("socks5", 5, "(Connection refused)")]
+)
 async def test_a_proxy_that_cannot_reach_the_judge_is_tried_again(
     kind: str, refusal: int, words: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,16 +291,67 @@ async def test_bytes_that_a_proxy_adds_to_its_answer_are_not_taken_for_the_judge
     assert content in (GOOD, "connection")
 
 
-@pytest.mark.parametrize("address", ["ftp://user:s3cret@proxy.example", "http://user:s3cret@", "http://h:port:1"])
+@pytest.mark.parametrize(
+    "address",
+    ["ftp://user:s3cret@proxy.example", "socks4://user:s3cret@h:1080", "http://user:s3cret@", "http://h:port:1"],
+)
 def test_a_variable_that_is_no_proxy_is_refused_at_the_start_without_its_value(
     address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ALL_PROXY", address)
 
     with pytest.raises(ConfigurationError, match="ALL_PROXY: not the URL of a proxy") as refused:
-        find_proxy("http", "judge.example", 80)
+        find_proxy(httpx2.URL(URL))
 
     assert "s3cret" not in str(refused.value)
+
+
+# --- certificates
+
+
+async def test_a_certificate_that_is_not_trusted_is_not_tried_again(judge: ScriptedJudge, certificate: Path) -> None:
+    ledger = Ledger()
+
+    async with (
+        secured(port_of(judge), certificate) as port,
+        transport(llm_base_url=f"https://127.0.0.1:{port}/v1") as chat,
+    ):
+        first = await failure_of(chat, ledger=ledger)
+        second = await failure_of(chat, ledger=ledger)
+
+    assert (first.reason, second.reason, ledger.usage.calls) == ("connection", "circuit_open", 0)
+    assert "certificate not trusted" in first.detail
+
+
+@pytest.fixture
+def unread_certificates(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+    http_client.tls_context.cache_clear()
+    yield
+    http_client.tls_context.cache_clear()
+
+
+@pytest.mark.usefixtures("unread_certificates")
+async def test_the_certificates_of_requests_are_trusted_too(
+    judge: ScriptedJudge, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    judge.reply_with(completion(GOOD))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+
+    async with (
+        secured(port_of(judge), certificate) as port,
+        transport(llm_base_url=f"https://127.0.0.1:{port}/v1") as chat,
+    ):
+        assert (await ask(chat)).content == GOOD
+
+
+@pytest.mark.usefixtures("unread_certificates")
+def test_a_bundle_that_is_not_there_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/no/such/bundle.pem")
+
+    with pytest.raises(ConfigurationError, match="REQUESTS_CA_BUNDLE: cannot read certificates from '/no/such"):
+        http_client.tls_context()
 
 
 # --- the address that is asked

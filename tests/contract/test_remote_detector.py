@@ -1,7 +1,7 @@
 """A detector on a server: what is sent, what is read, and what every fault becomes."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import aclosing
 from typing import Any
 
 import pytest
@@ -58,7 +58,7 @@ def passage(text: str) -> Passage:
 
 async def test_pairs_are_sent_and_labels_are_read_by_name(server: ScriptedJudge) -> None:
     server.reply_with(predict())
-    with closing(detector_at(server, detector_api_key="sk-detector-0001")) as detector:
+    async with aclosing(detector_at(server, detector_api_key="sk-detector-0001")) as detector:
         assert detector.readiness().state is State.IDLE
         reading = await detector.read(
             [passage("Oslo is wet. Rome is dry.")],
@@ -87,7 +87,7 @@ async def test_a_long_premise_is_sent_in_parts_of_at_most_32_a_call(server: Scri
     server.reply_with(predict())
     described = NLI.model_copy(update={"max_tokens": 64})
     text = "".join(f"The river of town {number} is very long and very cold. " for number in range(90)) + "Ada sings."
-    with closing(detector_at(server, described)) as detector:
+    async with aclosing(detector_at(server, described)) as detector:
         (found,) = (await detector.read([passage(text)], "", ["Ada sings."], seconds=SECONDS)).findings
     assert found.support == pytest.approx(0.9)
     sent = [pair for request in server.requests[2:] for pair in request.json["inputs"]]
@@ -97,7 +97,7 @@ async def test_a_long_premise_is_sent_in_parts_of_at_most_32_a_call(server: Scri
 
 async def test_a_probe_that_is_answered_otherwise_is_told_once_and_for_all(server: ScriptedJudge) -> None:
     server.reply_with(predict(lambda _: labels(0.2, 0.7, 0.1)))
-    with closing(detector_at(server)) as detector:
+    async with aclosing(detector_at(server)) as detector:
         for _ in range(2):
             with pytest.raises(TierFailure, match=r"nli gave 0\.2000 for pair 1 .* expected at least 0\.5") as caught:
                 await detector.read([passage("Rain.")], "", ["Rain."], seconds=SECONDS)
@@ -110,7 +110,7 @@ async def test_numbered_labels_are_read_by_their_number(server: ScriptedJudge) -
     server.reply_with(predict(lambda text: labels(0.8, 0.2, names=("LABEL_1", "LABEL_0")) if "Rain" in text[1]
                               else labels(0.3, 0.7, names=("LABEL_1", "LABEL_0"))))  # fmt: skip
     described = Description(model="m", positive=1, probe=PROBE)
-    with closing(detector_at(server, described)) as detector:
+    async with aclosing(detector_at(server, described)) as detector:
         (found,) = (await detector.read([passage("Rain.")], "", ["Rain."], seconds=SECONDS)).findings
     assert found.support == pytest.approx(0.8)
 
@@ -132,7 +132,7 @@ async def test_every_fault_is_a_failure_of_the_tier(
     server: ScriptedJudge, reply: Reply, reason: FailureReason | None
 ) -> None:
     server.reply_with(reply)
-    with closing(detector_at(server)) as detector:
+    async with aclosing(detector_at(server)) as detector:
         with pytest.raises(TierFailure) as caught:
             await detector.read([passage("Rain.")], "", ["Rain."], seconds=SECONDS)
         assert caught.value.reason is (reason or caught.value.reason)
@@ -176,7 +176,7 @@ async def test_a_classifier_of_vllm_is_sent_one_text_each_and_read_by_number(ser
     detector = build_remote_detector(
         described, plain_settings(llm_backoff_seconds=0.001), f"{server.base_url}/classify"
     )
-    with closing(detector):
+    async with aclosing(detector):
         reading = await detector.read([passage("Oslo.")], "", ["Rain.", "Sun."], seconds=SECONDS)
     assert [found.support for found in reading.findings] == pytest.approx([0.9, 0.2])
     sent = server.requests[-1]
@@ -189,7 +189,7 @@ async def test_a_reply_of_vllm_without_shares_is_a_failure(server: ScriptedJudge
     server.reply_with(status(200, body))
     described = Description(model="m", template="{premise} [SEP] {claim}", positive=1, probe=PROBE)
     url = f"{server.base_url}/classify"
-    with closing(build_remote_detector(described, plain_settings(llm_backoff_seconds=0.001), url)) as detector:
+    async with aclosing(build_remote_detector(described, plain_settings(llm_backoff_seconds=0.001), url)) as detector:
         with pytest.raises(TierFailure) as caught:
             await detector.read([passage("Rain.")], "", ["Rain."], seconds=SECONDS)
         assert caught.value.reason is FailureReason.INVALID_REPLY

@@ -4,10 +4,9 @@ import asyncio
 import json
 import resource
 import socket
-import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
@@ -411,24 +410,6 @@ def test_a_failure_of_a_call_is_a_failure_of_the_tier() -> None:
     from plumbline.models.chat.call_failures import CallFailure
 
     assert issubclass(CallFailure, TierFailure)
-
-
-async def test_a_certificate_that_is_not_trusted_is_not_tried_again(
-    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from plumbline.ground.connections import ConnectError, HttpConnections
-
-    async def refuse(*args: object, **options: object) -> NoReturn:
-        raise ConnectError("no") from ssl.SSLCertVerificationError("self-signed certificate")
-
-    monkeypatch.setattr(HttpConnections, "send", refuse)
-    ledger = Ledger()
-    async with transport(judge) as chat:
-        first = await failure_of(chat, ledger=ledger)
-        second = await failure_of(chat, ledger=ledger)
-
-    assert (first.reason, second.reason, ledger.usage.calls) == ("connection", "circuit_open", 0)
-    assert "certificate not trusted" in first.detail
 
 
 async def test_a_server_that_reads_nothing_holds_up_no_other_call() -> None:

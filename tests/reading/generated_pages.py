@@ -137,7 +137,7 @@ async def _write_answers() -> None:
                 text = path.read_text(encoding="utf-8")
                 path.write_text(await _answered(text, client, whole=path == RESULTS), encoding="utf-8")
     finally:
-        encoder.close()
+        await encoder.aclose()
 
 
 def headings(text: str) -> Iterator[str]:

@@ -95,15 +95,16 @@ FENCES: dict[str, set[str] | None] = {
     "tantivy": {"extras/lab"},
     "bm25s": {"extras/lab"},
     "yaml": {"extras/lab/corpora/folder.py"},
+    "openai": {"models/chat/completions_client.py"},
     "httpx2": {
         "models/chat/completions_client.py",
+        "models/chat/http_client.py",
         "extras/provider_batches/batch_client.py",
         "extras/lab/answers.py",
     },
     "h11": {
         "client/connection.py",
         "ground/connections.py",
-        "models/chat/completions_client.py",
         "cli/connections.py",
     },
     "psycopg": {"ground/postgres.py", "rows/jobs", "models/chat"},

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from contextlib import ExitStack, closing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -134,9 +134,11 @@ def _reports(
     tiers = [TierName(name) for name in options.tier or usual]
 
     async def calibrated() -> tuple[list["CalibrationReport"], list[str]]:
-        with ExitStack() as stack:
-            encoder = stack.enter_context(closing(encoder_of(settings)))
-            detector = None if described is None else stack.enter_context(closing(detector_of(described, settings)))
+        async with AsyncExitStack() as stack:
+            encoder = await stack.enter_async_context(aclosing(encoder_of(settings)))
+            detector = None
+            if described is not None:
+                detector = await stack.enter_async_context(aclosing(detector_of(described, settings)))
             if detector is not None and TierName.DETECTOR in tiers:
                 await detector.warm_up()
                 if (readiness := detector.readiness()).state is not State.READY:

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -141,7 +141,7 @@ async def _compared(
 
     table = load_calibrations(settings.calibration)
     found: list[TierComparison] = []
-    with closing(encoder_of(settings)) as encoder:
+    async with aclosing(encoder_of(settings)) as encoder:
         for usual in (TierName.LEXICAL, TierName.EMBEDDING):
             found += await compare_tier(rows, measuring_tier(usual, encoder), table, draws=draws)
         for name in names:
@@ -171,7 +171,7 @@ async def _loaded(
     from plumbline.assembly import detector_of  # noqa: PLC0415
     from plumbline.judging.ports.observation import State  # noqa: PLC0415
 
-    with closing(detector_of(description, settings)) as detector:
+    async with aclosing(detector_of(description, settings)) as detector:
         before = _resident_mebibytes()
         await detector.warm_up()
         after = _resident_mebibytes()

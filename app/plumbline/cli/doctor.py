@@ -5,7 +5,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
 from plumbline.cli import Commands
@@ -116,7 +116,7 @@ def _detector(settings: Settings) -> Finding:
         description = make_plan(settings).detector
         if description is None:
             return Readiness(State.UNAVAILABLE, "no detector is configured")
-        with closing(detector_of(description, settings)) as detector:
+        async with aclosing(detector_of(description, settings)) as detector:
             await detector.warm_up()
             return detector.readiness()
 
@@ -163,7 +163,7 @@ def warm_encoder(settings: Settings) -> Readiness:
     from plumbline.assembly import encoder_of  # noqa: PLC0415
 
     async def warmed_up() -> Readiness:
-        with closing(encoder_of(settings)) as encoder:
+        async with aclosing(encoder_of(settings)) as encoder:
             await encoder.warm_up()
             return encoder.readiness()
 

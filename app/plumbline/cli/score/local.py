@@ -130,7 +130,7 @@ class LocalEngine:
         """Yield the scored rows; a model that they will need is loaded before the first is taken."""
         async with AsyncExitStack() as stack:
             encoder = encoder_of(self.settings)
-            stack.callback(encoder.close)
+            stack.push_async_callback(encoder.aclose)
             if TierName.EMBEDDING in self.tiers and not self.judges:
                 await encoder.warm_up()
             # Nothing else needs the event loop while no API is awaited

@@ -24,6 +24,7 @@ class ChatRequest:
         max_output_tokens: bound on the reply, thinking included where the provider counts it so.
         verdicts: number of sentences or claims that the reply is about.
         temperature: None for the provider's own default of this service, which is 0 where it takes one.
+        is_fresh: use a new connection, since another sample's reply was read on one of the present ones.
     """
 
     system: str
@@ -34,6 +35,7 @@ class ChatRequest:
     verdicts: int = 1
     temperature: float | None = None
     ids: Mapping[str, Sequence[object]] = field(default_factory=dict)
+    is_fresh: bool = False
 
     @property
     def expected_output_tokens(self) -> int:

@@ -99,4 +99,4 @@ class FailoverChatModel:
     async def close(self) -> None:
         """Close the connections of every endpoint."""
         for endpoint in self._endpoints:
-            endpoint.close()
+            await endpoint.close()

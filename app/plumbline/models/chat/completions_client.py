@@ -1,40 +1,33 @@
-"""One POST to an OpenAI-compatible API, with our headers and a bound on the reply: bytes in, bytes out."""
+"""One POST to an OpenAI-compatible API through the SDK: parameters in, the bytes of a reply out."""
 
-import ssl
+import logging
+import sys
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing, closing
-from functools import cache
-from http import HTTPStatus
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import h11
 import httpx2
 import msgspec
 
-from plumbline.ground.connections import (
-    ConnectError,
-    ConnectionLimits,
-    ConnectTimeout,
-    HttpConnections,
-    HttpResponse,
-    SendStatus,
-)
 from plumbline.ground.errors import FailureReason
-from plumbline.ground.proxies import DEFAULT_PORTS, ProxyError, find_proxy
 from plumbline.ground.version import USER_AGENT
 from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.http_client import BoundedClient, ReplyTooLarge, find_proxy, is_untrusted, proxy_place
 
-MAX_REPLY_BYTES = 8_388_608
-_MAX_ERROR_BYTES = 65_536
-# An idle connection is kept as long as a pool of httpx2 keeps it: many servers close theirs soon after. The caller's
-# deadline bounds the wait for a reply.
-_LIMITS = ConnectionLimits(connect_seconds=5.0, read_seconds=None, kept_seconds=5.0)
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+MAX_REPLY_BYTES: Final = 8_388_608
+# The caller's deadline bounds the wait for a reply.
+_TIMEOUT: Final = httpx2.Timeout(None, connect=5.0)
 # The only header that a caller may add: the context of a trace.
-_TRACE_HEADER = "traceparent"
-_NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+_TRACE_HEADER: Final = "traceparent"
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+# What SOCKS proxies and httpcore2 say of credentials.
+_DENIALS: Final = ("407", "username", "authentication", "acceptable")
 
 
 class Exchange(NamedTuple):
@@ -47,8 +40,15 @@ class Exchange(NamedTuple):
     seconds: float
 
 
+@dataclass(slots=True)
+class SendStatus:
+    """`has_left`: the whole request was written; from then on the server may have read it, and bill it."""
+
+    has_left: bool = False
+
+
 class CompletionsClient:
-    """The connections to one endpoint. Retries and the deadline are its caller's; redirects are not followed.
+    """The SDK's client of one endpoint. Retries and the deadline are its caller's; redirects are not followed.
 
     A redirect would hand the key and the texts to a host that is not in the settings. `on_exchange` is called with each
     response that was read. Raises ConfigurationError for a proxy variable that holds no URL of a proxy.
@@ -64,123 +64,150 @@ class CompletionsClient:
         self._endpoint = endpoint
         self._on_exchange = on_exchange
         self._max_reply_bytes = max_reply_bytes
-        url = join_url(endpoint.base_url, endpoint.path)
-        host, port = url.raw_host.decode("ascii"), url.port or DEFAULT_PORTS[url.scheme]
-        self._proxy = proxy = find_proxy(url.scheme, host, port)
-        self._connections = HttpConnections(
-            host,
-            port,
-            limits=_LIMITS,
-            tls=_tls_context() if url.scheme == "https" else None,
-            proxy=proxy,
-            proxy_tls=_tls_context() if proxy is not None and proxy.scheme == "https" else None,
-        )
-        self._target = url.raw_path
-        self._shown_url = str(url.copy_with(query=None))
-        self._headers = [
-            ("Host", url.netloc.decode("ascii")),
-            ("Accept", "application/json"),
-            ("Content-Type", "application/json"),
-            ("Authorization", f"Bearer {endpoint.api_key}"),
-            ("User-Agent", USER_AGENT),
-            ("Accept-Encoding", "gzip, deflate"),
-            ("Connection", "keep-alive"),
-        ]
-        replaced = {name.lower() for name, _ in endpoint.extra_headers}
-        self._headers = [each for each in self._headers if each[0].lower() not in replaced]
-        self._headers += endpoint.extra_headers
-        if proxy is not None and not proxy.is_socks and url.scheme == "http":
-            # An HTTP proxy forwards http requests whose target is the whole URL (RFC 9112, 3.2.2).
-            self._target = b"http://" + url.netloc + url.raw_path
-            if proxy.authorization:
-                self._headers.append(("Proxy-Authorization", proxy.authorization))
+        self._url = join_url(endpoint.base_url, endpoint.path)
+        self._proxy = find_proxy(self._url)
+        self._http = BoundedClient(timeout=_TIMEOUT, proxy=self._proxy, max_reply_bytes=max_reply_bytes)
+        self._api = build_api(endpoint, self._http)
 
     async def post(
-        self, parameters: Mapping[str, object], send_status: SendStatus, *, headers: Mapping[str, str] = _NO_HEADERS
+        self,
+        parameters: Mapping[str, object],
+        send_status: SendStatus,
+        *,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        is_fresh: bool = False,
     ) -> bytes:
         """Return the body of a reply with a good status.
 
         Args:
             send_status: updated when the request has left, also if the call is cancelled afterwards.
             headers: sent too, as far as they carry the context of a trace.
+            is_fresh: use a new connection, as all later calls do then.
 
         Raises:
             CallFailure: no connection, an error status, or a reply beyond the bound.
         """
-        content = msgspec.json.encode(parameters)
-        sent = [*self._headers, ("Content-Length", str(len(content)))]
-        sent += [(name, value) for name, value in headers.items() if name.lower() == _TRACE_HEADER]
-        head = h11.Request(method="POST", target=self._target, headers=sent)
+        if is_fresh:
+            await self._http.drop_connections()
+        body = _Body(msgspec.json.encode(parameters), send_status)
+        sent = {name: value for name, value in headers.items() if name.lower() == _TRACE_HEADER}
         started = time.monotonic()
-        try:
-            with closing(await self._connections.send(head, (content,), send_status)) as response:
-                body = await self._read(response)
-        except (OSError, httpx2.DecodingError) as error:
-            raise self._connection_failure(error) from error
+        response = await self._response(body, sent)
         if self._on_exchange is not None:
             seconds = time.monotonic() - started
-            self._on_exchange(Exchange(self._shown_url, parameters, response.status, body, seconds))
-        if response.status < HTTPStatus.MULTIPLE_CHOICES:
-            return body
-        if self._proxy is not None and response.status == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED:
-            raise self._proxy_failure(ProxyError("HTTP 407", is_denied=True))
-        raise status_failure(response.status, response.headers, body, self._endpoint)
+            shown_url = str(self._url.copy_with(query=None))
+            self._on_exchange(Exchange(shown_url, parameters, response.status_code, response.content, seconds))
+        if response.is_success:
+            return response.content
+        if self._proxy is not None and response.status_code == httpx2.codes.PROXY_AUTHENTICATION_REQUIRED:
+            raise self._proxy_failure("407")
+        raise status_failure(response.status_code, response.headers, response.content, self._endpoint)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connections."""
-        self._connections.close()
+        await self._api.close()
 
-    async def _read(self, response: HttpResponse) -> bytes:
-        is_error = response.status >= HTTPStatus.BAD_REQUEST
-        limit = _MAX_ERROR_BYTES if is_error else self._max_reply_bytes
-        parts, size = [], 0
-        async with aclosing(_decoded(response)) as stream:
-            async for part in stream:
-                parts.append(part)
-                size += len(part)
-                if size > limit:
-                    if is_error:
-                        break
-                    raise CallFailure(
-                        FailureReason.INVALID_REPLY, f"the provider's reply is too large: over {limit} bytes"
-                    )
-        return b"".join(parts)[:limit]
+    async def _response(self, body: "_Body", headers: Mapping[str, str]) -> httpx2.Response:
+        from openai import APIConnectionError, APIStatusError, Omit  # noqa: PLC0415
 
-    def _connection_failure(self, error: Exception) -> CallFailure:
-        host, cause = self._endpoint.host, error.__cause__
-        if isinstance(cause, ProxyError):
-            return self._proxy_failure(cause)
-        way = f" through the proxy {self._proxy.place}" if self._proxy else ""
-        if isinstance(error, ConnectTimeout):
+        sent: dict[str, Any] = {
+            **headers,
+            "Content-Length": str(len(body.content)),
+            "x-stainless-retry-count": Omit(),
+            "x-stainless-read-timeout": Omit(),
+        }
+        try:
+            return await self._api.post(
+                str(self._url), cast_to=httpx2.Response, content=body, options={"headers": sent}
+            )
+        except APIStatusError as error:
+            return error.response
+        except APIConnectionError as error:
+            raise self._connection_failure(error.__cause__ or error) from error
+        except ReplyTooLarge:
+            raise CallFailure(
+                FailureReason.INVALID_REPLY, f"the provider's reply is too large: over {self._max_reply_bytes} bytes"
+            ) from None
+
+    def _connection_failure(self, error: BaseException) -> CallFailure:
+        host = self._endpoint.host
+        if isinstance(error, httpx2.ProxyError):
+            return self._proxy_failure(str(error))
+        way = f" through the proxy {proxy_place(self._proxy)}" if self._proxy else ""
+        if isinstance(error, httpx2.ConnectTimeout):
             return CallFailure(
                 FailureReason.TIMEOUT, f"no connection to {host}{way} in time", is_retryable=True, blame=Blame.TRANSPORT
             )
-        if not isinstance(error, ConnectError):
+        if not isinstance(error, httpx2.ConnectError):
             return CallFailure(
                 FailureReason.CONNECTION,
                 f"connected to {host}{way}, but no whole response came ({type(error).__name__})",
                 is_retryable=True,
                 blame=Blame.TRANSPORT,
             )
-        is_untrusted = isinstance(cause, ssl.SSLCertVerificationError)
-        name = "certificate not trusted" if is_untrusted else type(error).__name__
+        is_refused = is_untrusted(error)
+        name = "certificate not trusted" if is_refused else type(error).__name__
         return CallFailure(
             FailureReason.CONNECTION,
             f"no connection to {host}{way} ({name})",
             # A certificate does not get better within the deadline.
-            is_retryable=not is_untrusted,
-            blame=Blame.CONFIGURATION if is_untrusted else Blame.TRANSPORT,
+            is_retryable=not is_refused,
+            blame=Blame.CONFIGURATION if is_refused else Blame.TRANSPORT,
         )
 
-    def _proxy_failure(self, error: ProxyError) -> CallFailure:
-        place = self._proxy.place if self._proxy else ""
-        reason = f"{error}: wrong or missing credentials" if error.is_denied else str(error)
+    def _proxy_failure(self, reason: str) -> CallFailure:
+        place = proxy_place(self._proxy) if self._proxy else ""
+        is_denied = any(word in reason.lower() for word in _DENIALS)
+        shown = f"HTTP {reason[:3]}" if reason[:3].isdecimal() else reason.rpartition(": ")[2].rstrip(".")
         return CallFailure(
             FailureReason.CONNECTION,
-            f"no connection to {self._endpoint.host}: the proxy {place} refused it ({reason})",
-            is_retryable=not error.is_denied,
-            blame=Blame.CONFIGURATION if error.is_denied else Blame.TRANSPORT,
+            f"no connection to {self._endpoint.host}: the proxy {place} refused it "
+            f"({shown}{': wrong or missing credentials' if is_denied else ''})",
+            is_retryable=not is_denied,
+            blame=Blame.CONFIGURATION if is_denied else Blame.TRANSPORT,
         )
+
+
+class _Body:
+    """The bytes of a request, which says when they were written: httpcore2 asks for more once they were."""
+
+    def __init__(self, content: bytes, send_status: SendStatus) -> None:
+        self.content = content
+        self._send_status = send_status
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self.content
+        self._send_status.has_left = True
+
+
+def build_api(endpoint: Endpoint, http: httpx2.AsyncClient) -> "AsyncOpenAI":
+    """Build the SDK's client of an endpoint, without retries, OPENAI_* variables and headers about this machine."""
+    if "openai" not in sys.modules:
+        _import_quietly()
+    from openai import AsyncOpenAI  # noqa: PLC0415
+
+    class Api(AsyncOpenAI):
+        @property
+        def default_headers(self) -> dict[str, Any]:
+            return headers
+
+    headers = {
+        "Accept": "application/json",
+        "Content-Type": "application/json",
+        "User-Agent": USER_AGENT,
+        **dict(endpoint.extra_headers),
+    }
+    return Api(api_key=endpoint.api_key, base_url=str(join_url(endpoint.base_url, "")), max_retries=0, http_client=http)
+
+
+def _import_quietly() -> None:
+    """Import the SDK, which takes a second, and undo what OPENAI_LOG does to the process's logging."""
+    root = logging.getLogger()
+    handlers = root.handlers[:]
+    import openai  # noqa: F401, PLC0415
+
+    root.handlers[:] = handlers
+    logging.getLogger("openai").setLevel(logging.NOTSET)
 
 
 def join_url(base_url: str, path: str) -> httpx2.URL:
@@ -189,16 +216,3 @@ def join_url(base_url: str, path: str) -> httpx2.URL:
     own, mark, query = url.raw_path.partition(b"?")
     raw_path = own.rstrip(b"/") + path.encode() + mark + query
     return url.copy_with(raw_path=raw_path, username=None, password=None, fragment=None)
-
-
-def _decoded(response: HttpResponse) -> AsyncGenerator[bytes, None]:
-    """Yield the body without its content encoding, as it inflates."""
-    if not any(name == b"content-encoding" for name, _ in response.raw_headers):
-        return response.body()
-    return httpx2.Response(response.status, headers=response.raw_headers, content=response.body()).aiter_bytes()
-
-
-@cache
-def _tls_context() -> ssl.SSLContext:
-    """Read the machine's certificates once for the process: it takes 20 ms."""
-    return httpx2.create_ssl_context()

@@ -9,7 +9,6 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from plumbline.ground.connections import SendStatus
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
@@ -17,7 +16,7 @@ from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCa
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget
 from plumbline.models.chat.completions import TokenCounts, read_completion
-from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient, Exchange
+from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient, Exchange, SendStatus
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
 
@@ -117,6 +116,7 @@ class ApiRequest(Generic[T]):
         parse: reads the body of the reply, and raises CallFailure for one of another kind.
         prompt: estimated tokens of the body.
         max_output: tokens that it allows the model to write; `expected_output`: that it will write, as a rule.
+        is_fresh: use a new connection, since another call's reply was read on one of the present ones.
     """
 
     sent: Mapping[str, object]
@@ -124,6 +124,7 @@ class ApiRequest(Generic[T]):
     prompt: int
     max_output: int = 0
     expected_output: int = 0
+    is_fresh: bool = False
 
 
 class ResilientEndpoint:
@@ -167,7 +168,12 @@ class ResilientEndpoint:
             while True:
                 sent = form.parameters(request, self.endpoint)
                 call = ApiRequest(
-                    sent, read_completion, prompt, request.max_output_tokens, request.expected_output_tokens
+                    sent,
+                    read_completion,
+                    prompt,
+                    request.max_output_tokens,
+                    request.expected_output_tokens,
+                    request.is_fresh,
                 )
                 try:
                     reply = await self._call(call, until, ledger)
@@ -215,9 +221,9 @@ class ResilientEndpoint:
                 FailureReason.TIMEOUT, f"{self.endpoint.host} did not answer within {seconds:.1f} seconds"
             ) from None
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Close the connections."""
-        self._client.close()
+        await self._client.close()
 
     def _checked_length(self, request: ChatRequest) -> int:
         """Return the estimated tokens of the request, which fit the model's context window."""
@@ -275,7 +281,9 @@ class ResilientEndpoint:
         send_status, tokens, is_free = SendStatus(), TokenCounts(), False
         with self._observer.judge_call(note):
             try:
-                content = await self._client.post(request.sent, send_status, headers=note.headers)
+                content = await self._client.post(
+                    request.sent, send_status, headers=note.headers, is_fresh=request.is_fresh
+                )
                 is_long = len(content) > _LONG_REPLY_BYTES
                 body = await asyncio.to_thread(request.parse, content) if is_long else request.parse(content)
                 tokens = body.tokens

@@ -64,6 +64,9 @@ class LocalDetector:
     def close(self) -> None:
         self._encoder.close()
 
+    async def aclose(self) -> None:
+        self.close()
+
     async def warm_up(self) -> None:
         await self._encoder.warm_up()
 

@@ -126,8 +126,8 @@ class RemoteDetector:
         state = State.UNAVAILABLE if self._endpoint.guard.is_shut else State.READY if self._is_proven else State.IDLE
         return Readiness(state, self._endpoint.guard.describe())
 
-    def close(self) -> None:
-        self._endpoint.close()
+    async def aclose(self) -> None:
+        await self._endpoint.close()
 
     async def warm_up(self, *, seconds: float = 30.0) -> None:
         """Ask the probe; a failure is told by `readiness` and the next request."""

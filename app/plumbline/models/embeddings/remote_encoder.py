@@ -149,9 +149,9 @@ class RemoteEncoder:
         is_down = self._endpoint.guard.is_shut or self._failure is not None
         return Readiness(State.UNAVAILABLE if is_down else State.READY, f"{detail}{size}")
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Close the connections."""
-        self._endpoint.close()
+        await self._endpoint.close()
 
     async def _vectors(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
         if self._stored is not None:

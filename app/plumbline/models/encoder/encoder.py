@@ -211,6 +211,10 @@ class SharedEncoder:
         backend = f", {self._model.backend}" if self._model else ""
         return Readiness(self._state, f"{self.model}{backend}")
 
+    async def aclose(self) -> None:
+        """Do as `close`: an encoder behind an API has connections to close."""
+        self.close()
+
     def close(self) -> None:
         """End the threads after their current work; queued work is dropped, and a model under way is not waited for."""
         self._is_closed = True
