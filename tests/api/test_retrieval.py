@@ -274,24 +274,7 @@ async def test_raw_scores_of_other_scales_are_summed_with_a_warning(client: http
     assert response.json()["warnings"]
 
 
-async def test_tuned_weights_come_with_their_held_out_score(client: httpx2.AsyncClient) -> None:
-    response = await client.post("/v1/retrieval/fusions", json=FUSION_EXAMPLES["tuned"]["value"])
-
-    tuning = response.json()["tuning"]
-    assert sum(tuning["weights"]) == pytest.approx(1.0)
-    assert 0 <= tuning["held_out_score"] <= 1
-    assert len(tuning["fold_weights"]) == 2
-
-
-async def test_tuning_without_judgments_is_refused(client: httpx2.AsyncClient) -> None:
-    body = {key: value for key, value in FUSION_EXAMPLES["tuned"]["value"].items() if key != "qrels"}
-
-    response = await client.post("/v1/retrieval/fusions", json=body)
-
-    assert "tuning needs 'qrels'" in read_problem(response, 422).detail
-
-
-@pytest.mark.parametrize(("path", "name"), [("comparisons", "markdown"), ("fusions", "rrf"), ("fusions", "tuned")])
+@pytest.mark.parametrize(("path", "name"), [("comparisons", "markdown"), ("fusions", "rrf"), ("fusions", "weighted")])
 async def test_every_other_example_works_when_posted(client: httpx2.AsyncClient, path: str, name: str) -> None:
     examples = {**COMPARISON_EXAMPLES, **FUSION_EXAMPLES}
 

@@ -132,25 +132,15 @@ async def test_a_comparison_is_refused_over_http(client: httpx2.AsyncClient) -> 
     assert "or give a baseline" in said
 
 
-async def test_condorcet_of_a_deep_pool_names_the_query(client: httpx2.AsyncClient) -> None:
-    runs = [{"name": name, "results": {"q1": [f"{name}{rank}" for rank in range(1_001)]}} for name in "ab"]
+def test_fusion_is_bounded_by_what_it_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    # 5 documents x (10 + 2 runs) + 500 + 100 x 2 runs = 760 for the query.
+    runs = [Run("a", {"q1": {"d1": 1.0, "d2": 0.5}}), Run("b", {"q1": ["d3", "d4", "d5"]})]
+    monkeypatch.setattr(retrieval_limits, "_MAX_WORK", 760)
+    check_fusion(runs)
+    monkeypatch.setattr(retrieval_limits, "_MAX_WORK", 700)
 
-    said = await refused(client, "fusions", {"runs": runs, "method": "condorcet"})
-
-    assert "the runs have 2002 for 'q1'; cut the runs first, or choose rrf" in said
-
-
-def test_fusion_is_bounded_by_what_it_pools() -> None:
-    queries = [f"q{place}" for place in range(200)]
-    runs = [Run(name, {query: [name + str(rank) for rank in range(1_000)] for query in queries}) for name in "ab"]
-
-    check_fusion(runs, is_condorcet=False, points=11)
-    with pytest.raises(InvalidInput, match=r"fusing 20 runs is 1\.4 times .*, or choose rrf"):
-        check_fusion(runs * 10, is_condorcet=True)
-    with pytest.raises(
-        InvalidInput, match=r"fusing 2 runs at 1001 weights is 8\.\d times .*; send a larger step, fewer"
-    ):
-        check_fusion(runs, is_condorcet=False, points=1_001)
+    with pytest.raises(InvalidInput, match=r"fusing 2 runs is 1\.1 times .*; send fewer documents"):
+        check_fusion(runs)
 
 
 def test_runs_by_documents_of_one_query_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,14 +148,7 @@ def test_runs_by_documents_of_one_query_are_bounded(monkeypatch: pytest.MonkeyPa
     runs = [Run("a", {"q1": {"d1": 1.0, "d2": 0.5}}), Run("b", {"q1": ["d3", "d4", "d5"]})]
 
     with pytest.raises(InvalidInput, match=r"^/runs: 2 runs have 5 documents for 'q1'; send fewer"):
-        check_fusion(runs, is_condorcet=False)
-
-
-@pytest.mark.parametrize("step", [5e-324, 1e-9, 0.3, 2.0, -0.1])
-async def test_a_step_that_is_no_share_is_refused(client: httpx2.AsyncClient, step: float) -> None:
-    body = {"runs": runs_of(2), "method": "wsum", "qrels": {"q1": {"d1": 1}, "q2": {"d1": 1}}, "tune": {"step": step}}
-
-    assert "step must be 1 divided by a whole number" in await refused(client, "fusions", body)
+        check_fusion(runs)
 
 
 @pytest.mark.parametrize(

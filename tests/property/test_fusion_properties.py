@@ -73,7 +73,7 @@ def test_the_order_of_runs_queries_and_documents_changes_no_bit(
 
 @given(_RUNS, st.sampled_from(sorted(WEIGHTED)), _NORMS)
 def test_a_run_of_weight_zero_decides_nothing_of_a_sum(runs: list[Run], method: str, norm: str) -> None:
-    if method not in {"wsum", "rrf", "rbc"} or norm == "borda":
+    if method == "borda" or norm == "borda":
         return
     doubled = [*runs, Run("ignored", {"q1": {"d0": 5.0, "d8": 1.0}})]
 
@@ -84,7 +84,7 @@ def test_a_run_of_weight_zero_decides_nothing_of_a_sum(runs: list[Run], method: 
         assert _scores(alone, query_id).items() <= _scores(beside, query_id).items()
 
 
-@given(_RUNS, st.sampled_from(["rrf", "isr", "borda", "rbc", "condorcet"]))
+@given(_RUNS, st.sampled_from(["rrf", "borda"]))
 def test_methods_of_ranks_read_the_ranks_alone(runs: list[Run], method: str) -> None:
     listed = [
         Run(run.name, {query_id: list(fuse([run], method="rrf").run.results[query_id]) for query_id in run.results})

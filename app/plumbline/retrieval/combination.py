@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from plumbline.retrieval.run import FloatArray, Results
 
@@ -119,14 +118,6 @@ _SCALE_BY_NORM: Mapping[Norm, Callable[[FloatArray], FloatArray]] = {
 }
 
 
-# Pairs of documents compared at once: half a MiB, which stays in the cache (2 to 4 times faster than 8 MiB).
-_CHUNK_CELLS = 1 << 16
-# Condorcet takes time with the square of these: some 20 ms for two runs.
-MAX_DUELISTS = 2_000
-# Votes are sums of weights: 0.1 + 0.2 and 0.3 are the same vote.
-_VOTE_NOISE = 1e-12
-
-
 @dataclass(frozen=True, slots=True)
 class Pool:
     """Results of all runs for one query: a row for each run, a column for each document that any run retrieved.
@@ -134,14 +125,12 @@ class Pool:
     Args:
         doc_ids: the columns, in the order in which they come where their scores are equal.
         ranks: shape (runs, documents), 1 is the best, 0 is not retrieved.
-        scores: same shape, normalised; 0 where a run has none.
-        has_score: same shape; a document that a run did not retrieve has one only if it was filled in.
+        scores: same shape, normalised; 0 where a run has none and none was filled in.
     """
 
     doc_ids: tuple[str, ...]
     ranks: FloatArray
     scores: FloatArray
-    has_score: npt.NDArray[np.bool_]
 
 
 def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool, ties: TieOrder) -> Pool:
@@ -154,7 +143,7 @@ def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool
     column_by_id = {doc_id: column for column, doc_id in enumerate(doc_ids)}
     columns = [[column_by_id[doc_id] for doc_id in ranking.doc_ids] for ranking in rankings]
     shape = (len(rankings), len(column_by_id))
-    ranks, scores, has_score = np.zeros(shape), np.zeros(shape), np.zeros(shape, dtype=np.bool_)
+    ranks, scores = np.zeros(shape), np.zeros(shape)
     for row, (ranking, places) in enumerate(zip(rankings, columns, strict=True)):
         if not places:
             continue
@@ -164,10 +153,10 @@ def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool
             values = normalise(ranking.scores, norm=norm)
             absent = float(values.min())
         if norm == "borda" or fills_missing:
-            scores[row], has_score[row] = absent, True
+            scores[row] = absent
         ranks[row, places] = np.arange(1, len(places) + 1)
-        scores[row, places], has_score[row, places] = values, True
-    return Pool(tuple(doc_ids), ranks, scores, has_score)
+        scores[row, places] = values
+    return Pool(tuple(doc_ids), ranks, scores)
 
 
 def combine(pool: Pool, weights: FloatArray, *, method: str, params: Mapping[str, float]) -> FloatArray:
@@ -186,18 +175,8 @@ def _hits(pool: Pool) -> FloatArray:
     return np.asarray(np.count_nonzero(pool.ranks, axis=0), dtype=np.float64)
 
 
-def _combmed(pool: Pool, _weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    ascending = np.sort(np.where(pool.has_score, pool.scores, np.inf), axis=0)
-    counts, columns = np.count_nonzero(pool.has_score, axis=0), np.arange(len(pool.doc_ids))
-    return np.asarray(ascending[(counts - 1) // 2, columns] / 2.0 + ascending[counts // 2, columns] / 2.0)
-
-
 def _rrf(pool: Pool, weights: FloatArray, params: Mapping[str, float]) -> FloatArray:
     return _total(np.where(pool.ranks > 0.0, weights / (params["k"] + np.maximum(pool.ranks, 1.0)), 0.0))
-
-
-def _inverse_squares(pool: Pool, weights: FloatArray) -> FloatArray:
-    return _total(np.where(pool.ranks > 0.0, weights / np.maximum(pool.ranks, 1.0) ** 2, 0.0))
 
 
 def _borda(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
@@ -210,60 +189,19 @@ def _borda(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArra
     return _total(points * weights)
 
 
-def _rbc(pool: Pool, weights: FloatArray, params: Mapping[str, float]) -> FloatArray:
-    phi = params["phi"]
-    return _total(np.where(pool.ranks > 0.0, weights * (1.0 - phi) * phi ** np.maximum(pool.ranks - 1.0, 0.0), 0.0))
-
-
-def _condorcet(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArray:
-    """Count, for each document, the others that a majority of the runs ranks below it; a draw counts half."""
-    depth = np.where(pool.ranks > 0.0, pool.ranks, np.inf)
-    noise = _VOTE_NOISE * float(weights.sum())
-    rows = max(1, _CHUNK_CELLS // max(1, len(pool.doc_ids)))
-    wins = []
-    for start in range(0, len(pool.doc_ids), rows):
-        margin = np.zeros((len(depth[0, start : start + rows]), len(pool.doc_ids)))
-        for ranks, weight in zip(depth, weights[:, 0], strict=True):
-            mine = ranks[start : start + rows, None]
-            margin += weight * ((mine < ranks).astype(np.float64) - (mine > ranks))
-        # Each document draws with itself.
-        wins.append((margin > noise).sum(axis=1) + (np.abs(margin) <= noise).sum(axis=1) / 2.0 - 0.5)
-    return np.concatenate(wins)
-
-
 FORMULAS: Mapping[str, Callable[[Pool, FloatArray, Mapping[str, float]], FloatArray]] = MappingProxyType(
     {
-        "wsum": lambda pool, weights, _: _total(pool.scores * weights),
-        "combsum": lambda pool, _weights, _: _total(pool.scores),
-        "combmnz": lambda pool, _weights, _: _total(pool.scores) * _hits(pool),
-        "combgmnz": lambda pool, _, params: _total(pool.scores) * _hits(pool) ** params["gamma"],
-        "combanz": lambda pool, _weights, _: _total(pool.scores) / np.count_nonzero(pool.has_score, axis=0),
-        "combmin": lambda pool, _weights, _: np.where(pool.has_score, pool.scores, np.inf).min(axis=0),
-        "combmax": lambda pool, _weights, _: np.where(pool.has_score, pool.scores, -np.inf).max(axis=0),
-        "combmed": _combmed,
-        "wmnz": lambda pool, weights, _: _total(pool.scores) * _total(weights * (pool.ranks > 0.0)),
-        "mixed": lambda pool, weights, _: _total(pool.scores * weights) * np.sqrt(_hits(pool)),
         "rrf": _rrf,
-        "isr": lambda pool, weights, _: _inverse_squares(pool, weights) * _hits(pool),
-        "log_isr": lambda pool, weights, _: _inverse_squares(pool, weights) * np.log(_hits(pool)),
-        "logn_isr": lambda pool, weights, params: (
-            _inverse_squares(pool, weights) * np.log(_hits(pool) + params["sigma"])
-        ),
+        "wsum": lambda pool, weights, _: _total(pool.scores * weights),
+        "combmnz": lambda pool, _weights, _: _total(pool.scores) * _hits(pool),
         "borda": _borda,
-        "rbc": _rbc,
-        "condorcet": _condorcet,
     }
 )
 # These read the ranks alone.
-RANK_BASED = frozenset({"rrf", "isr", "log_isr", "logn_isr", "borda", "rbc", "condorcet"})
+RANK_BASED = frozenset({"rrf", "borda"})
 # These read the weights.
-WEIGHTED = RANK_BASED | {"wsum", "wmnz", "mixed"}
-# Parameters of a method with their default; the bounds are in fuse.py.
+WEIGHTED = RANK_BASED | {"wsum"}
+# Parameters of a method with their default, 0 or more.
 PARAMS: Mapping[str, Mapping[str, float]] = MappingProxyType(
-    {
-        "rrf": {"k": 60.0},  # Cormack, Clarke & Büttcher, SIGIR 2009
-        "rbc": {"phi": 0.8},  # the middle of the values that Bailey et al., SIGIR 2017, try
-        "combgmnz": {"gamma": 1.0},  # 1 is combmnz; Lee, SIGIR 1997
-        "logn_isr": {"sigma": 1.0},  # 0 is log_isr, where a document of one run gets 0
-    }
+    {"rrf": {"k": 60.0}}  # Cormack, Clarke & Büttcher, SIGIR 2009
 )

@@ -8,10 +8,9 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.combination import (
     FORMULAS,
-    MAX_DUELISTS,
     NORMS,
     PARAMS,
     RANK_BASED,
@@ -35,13 +34,6 @@ MISSING: tuple[Missing, ...] = get_args(Missing)
 
 # A choice, not a fit: BM25 tops out near 20 and a cosine at 1, two cosines stay within a factor of 2.
 _SCALE_RATIO = 3.0
-# Least and most that each parameter may be.
-_BOUNDS: Mapping[str, tuple[float, float]] = {
-    "k": (0.0, math.inf),
-    "phi": (0.0, 1.0),
-    "gamma": (0.0, math.inf),
-    "sigma": (0.0, 1.0),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +72,7 @@ def fuse(runs: Sequence[Run], *, name: str | None = None, **options: Any) -> Fus
         options: as in `resolve`.
 
     Raises:
-        InvalidInput: an argument is out of its range, scores too large to be added up, or more than 2,000 documents for
-            one query with condorcet.
+        InvalidInput: an argument is out of its range, or scores are too large to be added up.
     """
     recipe = resolve(len(runs), **options)
     # One pool at a time: all of them together are larger than the runs.
@@ -107,10 +98,10 @@ def resolve(
         method: one of `METHODS`.
         norm: one of `NORMS`; `min-max` when not given. No effect on methods that read ranks alone.
         weights: one for each run, not negative, not all 0, used as they are (not made to add up to 1).
-        params: `k` of rrf (60), `phi` of rbc (0.8), `gamma` of combgmnz (1), `sigma` of logn_isr (1).
-        missing: what a method that reads scores takes for a document that a run did not retrieve: `zero`, nothing (the
-            minimum, median and mean are over the runs that retrieved it), or `min`, the lowest score of that run for
-            that query. `zero` is above the mean of a z-score: take `min` there. combmnz counts runs that retrieved it.
+        params: `k` of rrf (60).
+        missing: what a method that reads scores takes for a document that a run did not retrieve: `zero`, nothing, or
+            `min`, the lowest score of that run for that query. `zero` is above the mean of a z-score: take
+            `min` there. combmnz counts runs that retrieved it.
         ties: order of equal scores, in what is read and in what is returned; `docno_desc` is trec_eval's.
         depth: documents kept for each query; all when None.
 
@@ -144,11 +135,6 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
             fills_missing=recipe.missing == "min",
             ties=recipe.ties,
         )
-        if recipe.method == "condorcet" and len(pool.doc_ids) > MAX_DUELISTS:
-            raise InvalidInput(
-                f"condorcet takes at most {MAX_DUELISTS} documents for a query, the runs have {len(pool.doc_ids)} for "
-                f"{quoted(query_id)}; cut the runs first, or choose rrf"
-            )
         yield query_id, pool
 
 
@@ -200,11 +186,8 @@ def _checked_params(params: Mapping[str, float], method: str) -> Mapping[str, fl
         if key not in defaults:
             wanted = f"expected {', '.join(defaults)}" if defaults else "it takes none"
             raise InvalidInput(f"{method} has no parameter {key!r}; {wanted}")
-        least, most = _BOUNDS[key]
-        if not (math.isfinite(value) and least <= value <= most):
-            raise InvalidInput(
-                f"parameter {key!r} of {method} must lie between {least:g} and {most:g}, found {value!r}"
-            )
+        if not (math.isfinite(value) and value >= 0.0):
+            raise InvalidInput(f"parameter {key!r} of {method} must be 0 or more, found {value!r}")
     return {**defaults, **{key: float(value) for key, value in params.items()}}
 
 

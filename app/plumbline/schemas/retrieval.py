@@ -24,8 +24,7 @@ _GainMap = Annotated[
     dict[int, Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1e100})]],
     Meta(extra_json_schema={"minProperties": 1, "propertyNames": {"pattern": "^[1-9][0-9]*$"}}),
 ]
-_METHODS = "wsum combsum combmnz combgmnz combanz combmin combmax combmed wmnz mixed rrf isr log_isr logn_isr borda rbc"
-_Method = Annotated[str, Meta(extra_json_schema={"enum": [*_METHODS.split(), "condorcet"]})]
+_Method = Annotated[str, Meta(extra_json_schema={"enum": ["rrf", "wsum", "combmnz", "borda"]})]
 _Norm = Annotated[str, Meta(extra_json_schema={"enum": ["none", "min-max", "max", "sum", "z-score", "rank", "borda"]})]
 _MOST_RUNS = 50
 
@@ -110,15 +109,6 @@ class ComparisonRequest(RetrievalEvaluationRequest, frozen=True, kw_only=True):
     format: Literal["json", "markdown", "csv", "latex"] = "json"
 
 
-class TuningIn(_Wire, frozen=True, kw_only=True):
-    """Weights by grid search, k-fold over queries; needs qrels."""
-
-    measure: str = "ndcg@10"
-    folds: _Folds = 5
-    step: float = 0.1
-    seed: _Seed = 0
-
-
 class FusionRequest(_Wire, frozen=True, kw_only=True):
     """Two runs or more into one."""
 
@@ -133,7 +123,6 @@ class FusionRequest(_Wire, frozen=True, kw_only=True):
     qrels: _Qrels | None = None
     measures: tuple[str, ...] = DEFAULT_MEASURES
     conventions: ConventionsIn = ConventionsIn()
-    tune: TuningIn | None = None
 
 
 class RankingRequest(_Wire, frozen=True, kw_only=True):
@@ -225,17 +214,6 @@ class ComparisonResult(_Wire, frozen=True, kw_only=True):
     table: str | None
 
 
-class TuningOut(_Wire, frozen=True, kw_only=True):
-    """Weights, what they score where they were found, and held out; `equal_score` is what no tuning gives."""
-
-    weights: list[float]
-    in_sample_score: float
-    held_out_score: float
-    equal_score: float
-    fold_weights: list[list[float]]
-    point_count: int
-
-
 class FusionResult(_Wire, frozen=True, kw_only=True):
     """The fused run (scores by id, best first), how it was made, and its measures where judgments came with it."""
 
@@ -245,7 +223,6 @@ class FusionResult(_Wire, frozen=True, kw_only=True):
     norm: str
     weights: list[float]
     params: dict[str, float]
-    tuning: TuningOut | None
     report: RunOut | None
     warnings: list[str]
 

@@ -127,7 +127,7 @@ async def compare_retrieval(request: Request, scorer: ScorerDep, children: Child
     "/fusions", operation_id="fuse_retrieval", **_described(wire.FusionRequest, wire.FusionResult, FUSION_EXAMPLES)
 )
 async def fuse_retrieval(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
-    """Fuse several runs into one. With judgments: its measures, and weights tuned by k-fold with held-out scores."""
+    """Fuse several runs into one; with judgments also its measures."""
     return await _answer(request, scorer, children, answers.fuse_runs)
 
 

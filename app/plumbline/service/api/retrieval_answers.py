@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from plumbline.ground.errors import InvalidInput, MalformedBody
-from plumbline.retrieval.compare import RunReport, compare_reports, report_runs, summarise_latency, tune_by_measure
+from plumbline.retrieval.compare import RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
-from plumbline.retrieval.fuse import Tuning, fuse, simplex_grid
+from plumbline.retrieval.fuse import fuse
 from plumbline.retrieval.inputs import ReadRun, read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Qrels, Results, Run
@@ -146,10 +146,9 @@ def fuse_runs(body: bytes) -> bytes:
     _to_conventions(message.conventions)
     parse_measures(message.measures)
     runs = [each.run for each in _runs(message.runs)]
-    check_fusion(runs, is_condorcet=message.method == "condorcet")
+    check_fusion(runs)
     recipe = {name: getattr(message, name) for name in ("method", "norm", "weights", "params", "missing", "depth")}
-    tuning = _tuned(message, runs, recipe)
-    fusion = fuse(runs, name=message.name, **{**recipe, **({"weights": tuning.weights} if tuning else {})})
+    fusion = fuse(runs, name=message.name, **recipe)
     report = None
     if message.qrels is not None:
         options = wire.EvaluationOptions(measures=message.measures, conventions=message.conventions, resamples=0)
@@ -162,9 +161,6 @@ def fuse_runs(body: bytes) -> bytes:
             norm=fusion.recipe.norm,
             weights=list(fusion.recipe.weights),
             params=dict(fusion.recipe.params),
-            tuning=None
-            if tuning is None
-            else wire.TuningOut(**{name: getattr(tuning, name) for name in wire.TuningOut.__struct_fields__}),
             report=report,
             warnings=list(fusion.warnings),
         )
@@ -237,20 +233,6 @@ def _runs(messages: Sequence[wire.RunIn]) -> list[ReadRun]:
     check_run_count(len(messages))
     check_texts({f"/runs/{position}/llm_outputs": run.llm_outputs or {} for position, run in enumerate(messages)})
     return [_to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
-
-
-def _tuned(message: wire.FusionRequest, runs: Sequence[Run], recipe: Mapping[str, Any]) -> Tuning | None:
-    if message.tune is None:
-        return None
-    if message.qrels is None:
-        raise InvalidInput("tuning needs 'qrels'", place="/tune")
-    if message.weights is not None:
-        raise InvalidInput("give weights or tune them, not both", place="/weights")
-    points = len(simplex_grid(len(runs), step=message.tune.step))
-    check_fusion(runs, is_condorcet=message.method == "condorcet", points=points)
-    check_evaluation(message.qrels, runs=points, measures=1, resamples=0)
-    how = {"conventions": _to_conventions(message.conventions), **msgspec.structs.asdict(message.tune)}
-    return tune_by_measure(runs, message.qrels, **how, **recipe)
 
 
 def _to_conventions(message: wire.ConventionsIn) -> Conventions:

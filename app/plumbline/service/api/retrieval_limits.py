@@ -33,10 +33,10 @@ _FEWEST_DRAWS = 100_000
 _MAX_WORK = 600_000_000
 _QUERY_WORK = 100
 _VALUE_WORK = 30
-# Fusion: a document of the pool, and one run's say in it; a query, and one run's ranking of it; a duel in condorcet.
+# Fusion: a document of the pool, and one run's say in it; a query, and one run's ranking of it.
 # Runs times documents of one query lie in several arrays at once, 160 MB each at this size.
 _MAX_POOL_CELLS = 20_000_000
-_DOCUMENT_WORK, _FUSED_QUERY_WORK, _RANKING_WORK, _DUEL_WORK = 10, 500, 100, 0.05
+_DOCUMENT_WORK, _FUSED_QUERY_WORK, _RANKING_WORK = 10, 500, 100
 
 
 def check_run_count(count: int) -> None:
@@ -101,9 +101,9 @@ def check_comparison(
     )
 
 
-def check_fusion(runs: Sequence[Run], *, is_condorcet: bool, points: int = 1) -> None:
-    """Raise InvalidInput for a fusion with too much work; tuning repeats it at each of `points` weights."""
-    work = 0.0
+def check_fusion(runs: Sequence[Run]) -> None:
+    """Raise InvalidInput for a fusion with too much work."""
+    work = 0
     for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results):
         rankings = [run.results[query_id] for run in runs if query_id in run.results]
         pool = len(set[str]().union(*rankings))
@@ -113,14 +113,11 @@ def check_fusion(runs: Sequence[Run], *, is_condorcet: bool, points: int = 1) ->
                 f"{_MAX_POOL_CELLS} of runs by documents",
                 place="/runs",
             )
-        duels = len(runs) * pool * _DUEL_WORK if is_condorcet else 0.0
-        work += pool * (_DOCUMENT_WORK + len(runs) + duels) + _FUSED_QUERY_WORK + _RANKING_WORK * len(runs)
-    if work * points > _MAX_WORK:
-        tuned = f" at {points} weights" if points > 1 else ""
-        lower = "a larger step, fewer documents a query" if points > 1 else "fewer documents a query"
+        work += pool * (_DOCUMENT_WORK + len(runs)) + _FUSED_QUERY_WORK + _RANKING_WORK * len(runs)
+    if work > _MAX_WORK:
         raise InvalidInput(
-            f"fusing {len(runs)} runs{tuned} is {work * points / _MAX_WORK:.1f} times what one request may ask for; "
-            f"send {lower} or fewer queries at a time" + (", or choose rrf" if is_condorcet else "")
+            f"fusing {len(runs)} runs is {work / _MAX_WORK:.1f} times what one request may ask for; send fewer "
+            "documents a query or fewer queries at a time"
         )
 
 
