@@ -1,5 +1,7 @@
 """What the client makes of a service that is away, busy, slow, cut off or another one."""
 
+import asyncio
+import gzip
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -71,6 +73,50 @@ async def test_the_key_is_the_callers_or_the_environments(
 
     sent = [asked.headers.get("authorization") for asked in service.asked]
     assert sent == ["Bearer key-of-the-environment", "Bearer key-of-the-caller", None]
+
+
+async def test_the_address_is_the_callers_or_the_environments(
+    service: ScriptedService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_URL", f"{service.url}/of-the-environment")
+    for url in (None, f"{service.url}/of-the-caller"):
+        async with AsyncPlumbline(url) as client:
+            await client.evaluate(**SAMPLE)
+
+    sent = [asked.path for asked in service.asked]
+    assert sent == ["/of-the-environment/v1/evaluations", "/of-the-caller/v1/evaluations"]
+
+
+@pytest.mark.parametrize("client", [Plumbline, AsyncPlumbline])
+@pytest.mark.parametrize("empty", ["", "  "])
+def test_without_an_address_both_ways_to_give_it_are_named(
+    client: type[Plumbline | AsyncPlumbline], empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_URL", empty)
+
+    with pytest.raises(ConfigurationError, match=r"base_url.* or set PLUMBLINE_URL"):
+        client()
+
+
+def test_one_client_serves_two_event_loops() -> None:
+    with scripted(in_turn(GOOD)) as service:
+        client = AsyncPlumbline(service.url)
+
+        async def ask() -> str | None:
+            return (await client.evaluate(**SAMPLE)).id
+
+        async def ask_and_close() -> str | None:
+            async with client:
+                return await ask()
+
+        assert [asyncio.run(work()) for work in (ask, ask, ask_and_close, ask_and_close)] == ["q1"] * 4
+
+
+async def test_a_compressed_answer_is_read(service: ScriptedService, client: AsyncPlumbline) -> None:
+    service.script = in_turn(Answer([gzip.compress(GOOD.pieces[0])], headers={"content-encoding": "gzip"}))
+
+    assert (await client.evaluate(**SAMPLE)).id == "q1"
+    assert "gzip" in service.asked[0].headers["accept-encoding"]
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
@@ -244,7 +290,7 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 def test_a_key_that_no_header_can_hold_is_refused_without_being_shown() -> None:
     with pytest.raises(ConfigurationError, match="api_key") as caught:
-        AsyncPlumbline(api_key="geheim\nx: y")
+        AsyncPlumbline("http://127.0.0.1", "geheim\nx: y")
 
     assert "geheim" not in str(caught.value)
 
@@ -263,7 +309,7 @@ async def test_without_asyncio_it_works_where_a_loop_runs(service: ScriptedServi
 
 
 def test_a_closed_client_says_so() -> None:
-    client = Plumbline()
+    client = Plumbline("http://127.0.0.1")
     client.close()
     client.close()
 
@@ -271,6 +317,14 @@ def test_a_closed_client_says_so() -> None:
         client.evaluate(**SAMPLE)
     with pytest.raises(ClientClosed):
         next(client.evaluate_many([SAMPLE]))
+
+
+def test_a_closed_client_is_opened_again_by_a_context() -> None:
+    with scripted(in_turn(GOOD)) as service:
+        client = Plumbline(service.url)
+        for _ in range(2):
+            with client:
+                assert client.evaluate(**SAMPLE).id == "q1"
 
 
 async def test_a_closed_client_says_so_with_asyncio_too(service: ScriptedService) -> None:
@@ -281,14 +335,14 @@ async def test_a_closed_client_says_so_with_asyncio_too(service: ScriptedService
         await client.evaluate(**SAMPLE)
 
 
-def test_closing_a_client_ends_those_that_wait_for_it() -> None:
+@pytest.mark.parametrize("is_many", [True, False])
+def test_closing_a_client_ends_those_that_wait_for_it(is_many: bool) -> None:
     with scripted(in_turn(Answer(status=0, is_held=True))) as service:
         client = Plumbline(service.url)
-        rows = client.evaluate_many([SAMPLE])
         closing = threading.Thread(target=_close_when_asked, args=(client, service))
         closing.start()
         with pytest.raises(ClientClosed):
-            next(rows)
+            next(client.evaluate_many([SAMPLE])) if is_many else client.evaluate(**SAMPLE)
         closing.join()
 
 

@@ -327,7 +327,7 @@ async def test_a_stream_of_events_may_look_in_many_ways(service: ScriptedService
     second = event("1.1", "running").replace(b"\n", b"\r")
     data = json.dumps(job_info("completed", name="Zürich"), indent=1, ensure_ascii=False).replace("\n", "\ndata:")
     last = f"retry: 10\n: a remark\nevent: other\ndata: x\n\nevent:job\nid: 3\0\ndata:{data}\n\n".encode()
-    whole = b"\xef\xbb\xbf" + first + b": still there\r\n\r\n" + second + last
+    whole = first + b": still there\r\n\r\n" + second + last
     service.script = in_turn(told(*(whole[at : at + 1] for at in range(len(whole)))))
 
     events = [each async for each in job.events()]
@@ -473,6 +473,16 @@ def whole_job() -> Script:
         **{("POST", f"/v1/jobs/job-1/{each}"): JOB for each in ("pause", "resume", "cancel", "retry")},
     }
     return lambda asked: answers[asked.method, asked.path]
+
+
+def test_without_asyncio_waiting_is_bounded_too() -> None:
+    answers = in_turn(json_answer(job_info()), told(event("1", "running", done=2), is_held=True))
+    with scripted(answers) as service, Plumbline(service.url) as client:
+        job = client.jobs.get("job-1")
+        with pytest.raises(JobNotEnded, match=r"job job-1 is running after 0\.2 seconds"):
+            job.wait(timeout=0.2)
+
+    assert [asked.path for asked in service.asked] == ["/v1/jobs/job-1", "/v1/jobs/job-1/events"]
 
 
 def test_without_asyncio_it_is_the_same(tmp_path: Path) -> None:

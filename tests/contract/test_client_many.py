@@ -6,7 +6,7 @@ import json
 import signal
 import threading
 import tracemalloc
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing
 from typing import Any
 
@@ -22,7 +22,6 @@ from plumbline.client import (
     Retries,
     Row,
 )
-from plumbline.client.sync_client import LoopThread
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record
@@ -190,23 +189,6 @@ async def test_without_asyncio_nothing_is_read_ahead_either() -> None:
     ):
         next(rows)
         assert await quiet(drawn) <= 12 + 4
-
-
-async def test_without_asyncio_a_job_is_not_fetched_ahead_of_a_reader_who_waits() -> None:
-    """The rows of a job, and not the samples of the caller's thread: here only the room for rows holds it back."""
-    made: list[int] = []
-
-    async def items() -> AsyncGenerator[int, None]:
-        for number in range(2_000):
-            made.append(number)
-            yield number
-            await asyncio.sleep(0)
-
-    thread = LoopThread()
-    with closing(thread.iterate(items())) as rows:
-        assert next(rows) == 0
-        assert await quiet(made) <= 40
-    thread.close()
 
 
 async def test_memory_is_flat(client: AsyncPlumbline, service: ScriptedService) -> None:
@@ -427,8 +409,8 @@ async def test_an_error_of_the_iterable_is_the_callers(client: AsyncPlumbline) -
 @pytest.mark.parametrize("choices", [{"in_flight": 0}, {"batch_size": 0}, {"options": {"tiers": []}}])
 def test_choices_that_cannot_be_are_refused_at_once(choices: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        AsyncPlumbline().evaluate_many([], **choices)
-    with Plumbline() as client, pytest.raises(InvalidInput):
+        AsyncPlumbline("http://127.0.0.1").evaluate_many([], **choices)
+    with Plumbline("http://127.0.0.1") as client, pytest.raises(InvalidInput):
         client.evaluate_many([], **choices)
 
 

@@ -27,7 +27,7 @@ from plumbline.client import (
     ServiceFailed,
     TimedOut,
 )
-from plumbline.client.batches import MAX_CHUNK_BYTES, Chunks, iterate_samples
+from plumbline.client.batches import MAX_CHUNK_BYTES, Chunker
 from plumbline.client.failures import RetryState, retry_after_seconds
 from plumbline.client.samples import OptionFields
 from plumbline.schemas.batch import RowError, RowResult
@@ -157,7 +157,7 @@ def test_every_option_is_an_argument() -> None:
 @pytest.mark.parametrize(("sync", "other"), [(Plumbline, AsyncPlumbline), (Jobs, AsyncJobs), (Job, AsyncJob)])
 def test_the_two_clients_have_one_surface(sync: type, other: type) -> None:
     # `info` is an attribute of the one and a property of the other
-    internal = {"evaluate_source", "submission", "info"}
+    internal = {"info"}
 
     ours, theirs = surface(sync), surface(other)
     assert ours.keys() - internal == theirs.keys() - internal
@@ -176,17 +176,16 @@ def parameters_of(method: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
     return [(each.name, each.kind, each.default) for each in inspect.signature(method).parameters.values()]
 
 
-async def test_chunks_are_bounded_in_samples_and_bytes_and_names() -> None:
+def test_chunks_are_bounded_in_samples_and_bytes_and_names() -> None:
     long = "x" * (MAX_CHUNK_BYTES // 2)
     given: list[dict[str, Any]] = [
         *({"custom_id": "a"}, {"custom_id": "b"}, {"custom_id": "b"}, {"custom_id": "c"}, {"custom_id": "d"}),
         *({"answer": long}, {"answer": long}, {"answer": 3 * long}, {}, {}, {}),
     ]
-    chunks = Chunks(iterate_samples(given), max_samples=3)
+    chunker: Chunker[dict[str, Any]] = Chunker(max_samples=3)
 
-    taken = []
-    while chunk := await chunks.take():
-        taken.append([sent.index for sent in chunk])
+    done = [*(chunker.add(each) for each in given), chunker.flush()]
 
+    taken = [[sent.index for sent in chunk] for chunk in done if chunk]
     assert taken == [[0, 1], [2, 3, 4], [5], [6], [7], [8, 9, 10]]
-    assert await chunks.take() == []
+    assert chunker.flush() == []

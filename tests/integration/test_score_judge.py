@@ -12,6 +12,7 @@ from plumbline.main import create_app
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
+from tests.doubles.scripted_service import batch_answer, scripted
 from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
 from tests.running.service import claim, data_of, plain_settings, served, verdicts
 
@@ -128,6 +129,24 @@ def test_a_service_scores_as_this_process_does(tmp_path: Path) -> None:
         assert score(data, "-o", there, "--tiers", "lexical", "--quiet", "--url", url, "--concurrency", "8") == 0
 
     assert comparable(there) == comparable(here)
+
+
+def test_the_service_of_the_environment_scores_and_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data, out = write_rows(tmp_path / "data.jsonl", [sample_row(0)]), tmp_path / "out.jsonl"
+    options = ("-o", out, "--tiers", "lexical")
+
+    with scripted(batch_answer) as service:
+        monkeypatch.setenv("PLUMBLINE_URL", service.url)
+        assert score(data, *options) == 0
+        assert score(data, *options, "--restart", "--url", "") == 0
+
+    said = capsys.readouterr().err
+    assert len(service.asked) == 1
+    assert (
+        said.count(f"plumbline: scored by the service at {service.url} (PLUMBLINE_URL); --url '' scores in this") == 1
+    )
 
 
 @pytest.mark.parametrize(

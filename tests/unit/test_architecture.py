@@ -97,13 +97,14 @@ FENCES: dict[str, set[str] | None] = {
     "yaml": {"extras/lab/corpora/folder.py"},
     "openai": {"models/chat/completions_client.py"},
     "httpx2": {
+        "client/connection.py",
+        "ground/tls.py",
         "models/chat/completions_client.py",
         "models/chat/http_client.py",
         "extras/provider_batches/batch_client.py",
         "extras/lab/answers.py",
     },
     "h11": {
-        "client/connection.py",
         "ground/connections.py",
         "cli/connections.py",
     },
@@ -126,9 +127,9 @@ FENCES: dict[str, set[str] | None] = {
     "dspy": {"integrations/dspy.py"},
     "langchain": {"integrations/langchain.py"},
     "langchain_core": {"integrations/langchain.py"},
+    "anyio": {"integrations/local_plumbline.py"},
     "mcp": {"integrations/mcp_server.py"},
     "mlflow": {"integrations/mlflow.py"},
-    "truststore": {"client/connection.py"},
     "python_socks": {"ground/proxies.py"},
     "pydantic_settings": {"ground/settings.py"},
     "json_repair": {"judging/tiers/reply_items.py"},
@@ -151,7 +152,6 @@ LAZY = {
     "tantivy",
     "yaml",
     "filelock",
-    "truststore",
     "python_socks",
 }
 

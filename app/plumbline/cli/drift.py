@@ -142,14 +142,14 @@ def _metrics(found: Sequence[TierDrift]) -> Iterator[str]:
 
 async def _post(url: str, body: bytes) -> None:
     """Send the drift; raise InvalidInput if it does not arrive. The path may be a secret, so no error names it."""
-    from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec  # noqa: PLC0415 - as above
+    from plumbline.client.connection import JSON_HEADERS, AsyncConnection, RequestSpec  # noqa: PLC0415 - as above
     from plumbline.client.failures import ClientError, Refused, Retries  # noqa: PLC0415 - as above
 
     parts = urlsplit(url)
     place = f"{parts.scheme}://{parts.netloc}"
     try:
         # No key: that of the service is not for others.
-        connection = Connection(place, api_key="", timeout=_WEBHOOK_SECONDS, retries=Retries())
+        connection = AsyncConnection(place, api_key="", timeout=_WEBHOOK_SECONDS, retries=Retries())
     except ConfigurationError:
         raise InvalidInput("expected a URL like https://host/path, without a user", place="--webhook") from None
     try:

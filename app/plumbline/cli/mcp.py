@@ -4,7 +4,8 @@ import argparse
 from typing import Any
 
 from plumbline.cli import Commands
-from plumbline.integrations.checker import URL_VARIABLE, Checker
+from plumbline.ground.service_address import URL_VARIABLE
+from plumbline.integrations.checker import Checker
 
 
 def add_command(commands: Commands) -> None:

@@ -1,7 +1,6 @@
 """A client of a running service: evaluate one sample, many, or a job; with asyncio or without."""
 
 from plumbline.client.async_client import AsyncPlumbline
-from plumbline.client.connection import KEY_VARIABLE
 from plumbline.client.failures import (
     AccessRefused,
     AnswerCut,
@@ -23,9 +22,11 @@ from plumbline.client.job import AsyncJob, JobEvent
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.row import Row
 from plumbline.client.sync_client import Job, Jobs, Plumbline
+from plumbline.ground.service_address import KEY_VARIABLE, URL_VARIABLE
 
 __all__ = [
     "KEY_VARIABLE",
+    "URL_VARIABLE",
     "AccessRefused",
     "AnswerCut",
     "AnswerUnreadable",

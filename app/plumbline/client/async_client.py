@@ -3,32 +3,16 @@
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from typing import Any, Final, Self, TypeVar, Unpack
 
-from plumbline.client.batches import (
-    DEFAULT_BATCH_SIZE,
-    DEFAULT_IN_FLIGHT,
-    BatchRun,
-    Chunks,
-    NextSample,
-    iterate_samples,
-)
-from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
+from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT, BatchPlan, iterate_batches
+from plumbline.client.connection import JSON_HEADERS, AsyncConnection, Connection, RequestSpec
 from plumbline.client.failures import Retries, parse_model
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.row import Row
-from plumbline.client.samples import (
-    AnyOptions,
-    AnySample,
-    OptionFields,
-    check_options,
-    encode_model,
-    evaluation_request,
-)
-from plumbline.ground.errors import InvalidInput
+from plumbline.client.samples import AnyOptions, AnySample, OptionFields, encode_model, evaluation_request
 from plumbline.schemas.evaluation import EvaluationResult
 
 S = TypeVar("S", bound=AnySample)
 
-DEFAULT_URL: Final = "http://127.0.0.1:8000"
 DEFAULT_TIMEOUT_SECONDS: Final = 120.0
 
 
@@ -36,27 +20,29 @@ class AsyncPlumbline:
     """An asyncio client of a running service; use it as a context manager or call `close`.
 
     `jobs` are the jobs of the service: `await client.jobs.submit("samples.jsonl")`. The proxies of the environment are
-    used (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY).
+    used (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY), and its certificates (SSL_CERT_FILE, SSL_CERT_DIR,
+    REQUESTS_CA_BUNDLE). Each event loop has connections of its own, so one object serves several `asyncio.run`.
 
     Args:
-        base_url: of the service, without `/v1`. Redirects are not followed: the key goes nowhere else.
+        base_url: of the service, without `/v1`; None: that of the environment variable `PLUMBLINE_URL`. Redirects are
+            not followed: the key goes nowhere else.
         api_key: None: that of the environment variable `PLUMBLINE_API_KEY`; no key where that is empty.
         timeout: seconds without a byte after which an answer is given up, 5 at most to connect.
         retries: which failures are retried, and how often. Evaluations are read-only, job submission is idempotent.
 
     Raises:
-        ConfigurationError: `base_url`, `api_key` or a proxy of the environment is invalid.
+        ConfigurationError: there is no address, or it, `api_key`, or a proxy of the environment is invalid.
     """
 
     def __init__(
         self,
-        base_url: str = DEFAULT_URL,
+        base_url: str | None = None,
         api_key: str | None = None,
         *,
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         retries: Retries = Retries(),  # noqa: B008
     ) -> None:
-        self._connection = Connection(base_url, api_key=api_key, timeout=timeout, retries=retries)
+        self._connection: Connection = AsyncConnection(base_url, api_key=api_key, timeout=timeout, retries=retries)
         self.jobs = AsyncJobs(self._connection)
 
     async def evaluate(
@@ -123,27 +109,15 @@ class AsyncPlumbline:
             InvalidInput: at once: options or numbers that cannot be.
             ClientError: while iterating: the service was not reached, refused the whole, or stayed busy.
         """
-        return self.evaluate_source(
-            iterate_samples(samples), options=options, in_flight=in_flight, batch_size=batch_size, in_order=in_order
-        )
-
-    def evaluate_source(
-        self, source: NextSample[S], *, options: AnyOptions, in_flight: int, batch_size: int, in_order: bool
-    ) -> AsyncGenerator[Row[S], None]:
-        """As `evaluate_many`, with a function that returns the next sample."""
-        for name, number in (("in_flight", in_flight), ("batch_size", batch_size)):
-            if number < 1:
-                raise InvalidInput(f"{name} is {number}; expected 1 or more")
-        chunks = Chunks(source, max_samples=min(batch_size, in_flight))
-        body = encode_model(check_options(options))
-        run = BatchRun(self._connection, chunks, body, at_once=max(1, in_flight // batch_size))
-        return run.rows(in_order=in_order)
+        plan = BatchPlan[S](options, in_flight=in_flight, batch_size=batch_size, in_order=in_order)
+        return iterate_batches(self._connection, samples, plan)
 
     async def close(self) -> None:
         """Close the connections."""
         await self._connection.close()
 
     async def __aenter__(self) -> Self:
+        self._connection.reopen()
         return self
 
     async def __aexit__(self, *_: object) -> None:

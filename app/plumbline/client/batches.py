@@ -2,15 +2,25 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
+from queue import Empty, SimpleQueue
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from plumbline.client.connection import Connection, RequestSpec, lines_of
+from plumbline.client.connection import BlockingConnection, Connection, RequestSpec, iterate_now, lines_of, run_now
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, Refused, RetryState, parse_model
 from plumbline.client.row import Row, parse_line
-from plumbline.client.samples import AnySample, EncodedSample, encode_sample
+from plumbline.client.samples import (
+    AnyOptions,
+    AnySample,
+    EncodedSample,
+    check_options,
+    encode_model,
+    encode_sample,
+)
 from plumbline.ground.concurrency import end_tasks
+from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.problem import RowProblem
 
 S = TypeVar("S", bound=AnySample)
@@ -26,148 +36,198 @@ _HEADERS: Final = {"content-type": "application/json", "accept": _NDJSON}
 _BAD_BODY, _TOO_LARGE, _INVALID = 400, 413, 422
 
 
-class End(NamedTuple):
-    """The end of the samples."""
-
-
-NextSample = Callable[[], Awaitable[S | End]]
-
-
-def iterate_samples(samples: Iterable[S] | AsyncIterable[S]) -> NextSample[S]:
-    """Return a function that reads the next sample, on the event loop that calls it."""
-    if isinstance(samples, AsyncIterable):
-        later = aiter(samples)
-
-        async def next_later() -> S | End:
-            try:
-                return await anext(later)
-            except StopAsyncIteration:
-                return End()
-
-        return next_later
-    now = iter(samples)
-
-    async def next_now() -> S | End:
-        return next(now, End())
-
-    return next_now
-
-
-class Chunks(Generic[S]):
-    """Read samples in chunks.
+class Chunker(Generic[S]):
+    """Put samples into chunks.
 
     A chunk has at most `max_samples` and `MAX_CHUNK_BYTES`, except for a single larger sample, and each custom_id once:
     a batch refuses duplicates.
     """
 
-    def __init__(self, next_sample: NextSample[S], *, max_samples: int) -> None:
-        self._next_sample = next_sample
+    def __init__(self, *, max_samples: int) -> None:
         self._max_samples = max_samples
-        self._held_over: EncodedSample[S] | None = None
-        self._count = 0
-        self._is_exhausted = False
+        self._chunk: list[EncodedSample[S]] = []
+        self._names: set[str | None] = set()
+        self._size = self._count = 0
 
-    async def take(self) -> list[EncodedSample[S]]:
-        """Return the next samples; empty at the end."""
-        chunk: list[EncodedSample[S]] = []
-        names: set[str] = set()
-        size = 0
-        while len(chunk) < self._max_samples and (sent := await self._next()) is not None:
-            size += len(sent.body or b"")
-            if chunk and (size > MAX_CHUNK_BYTES or sent.custom_id in names):
-                self._held_over = sent
-                break
-            chunk.append(sent)
-            if sent.custom_id is not None:
-                names.add(sent.custom_id)
+    def add(self, sample: S) -> list[EncodedSample[S]]:
+        """Add a sample; return the chunk that is complete now, empty if none is."""
+        sent = encode_sample(self._count, sample)
+        self._count += 1
+        size = len(sent.body or b"")
+        is_full = bool(self._chunk) and (self._size + size > MAX_CHUNK_BYTES or sent.custom_id in self._names)
+        done = self.flush() if is_full else []
+        self._chunk.append(sent)
+        self._size += size
+        self._names |= {sent.custom_id} - {None}
+        return self.flush() if len(self._chunk) == self._max_samples else done
+
+    def flush(self) -> list[EncodedSample[S]]:
+        """Return what is left, as it is at the end of the samples."""
+        chunk, self._chunk, self._names, self._size = self._chunk, [], set(), 0
         return chunk
 
-    async def _next(self) -> EncodedSample[S] | None:
-        if self._held_over is not None:
-            held, self._held_over = self._held_over, None
-            return held
-        # Not called after its end, which not every iterator allows.
-        sample = End() if self._is_exhausted else await self._next_sample()
-        if isinstance(sample, End):
-            self._is_exhausted = True
-            return None
-        self._count += 1
-        return encode_sample(self._count - 1, sample)
+
+class BatchPlan(Generic[S]):
+    """Requests of one call of `evaluate_many`: `at_once` chunks at most are not yet taken whole by the caller.
+
+    Raises:
+        InvalidInput: options or numbers that cannot be.
+    """
+
+    def __init__(self, options: AnyOptions, *, in_flight: int, batch_size: int, in_order: bool) -> None:
+        for name, number in (("in_flight", in_flight), ("batch_size", batch_size)):
+            if number < 1:
+                raise InvalidInput(f"{name} is {number}; expected 1 or more")
+        self.options = encode_model(check_options(options))
+        self.chunker = Chunker[S](max_samples=min(batch_size, in_flight))
+        self.at_once = max(1, in_flight // batch_size)
+        self._in_order = in_order
+        self._early: dict[int, Came[S]] = {}
+        self._next = 0
+
+    def due(self, came: "Came[S]") -> "Iterator[Came[S]]":
+        """Yield the rows that can be returned now that one more came."""
+        if not self._in_order:
+            yield came
+            return
+        self._early[came.row.index] = came
+        while (ready := self._early.pop(self._next, None)) is not None:
+            self._next += 1
+            yield ready
 
 
-class BatchRun(Generic[S]):
-    """Send chunks, at most `at_once` of them not yet taken whole by the caller."""
+class Came(NamedTuple, Generic[S]):
+    """A row that came; `is_last` of its chunk."""
 
-    def __init__(self, connection: Connection, chunks: Chunks[S], options: bytes, *, at_once: int) -> None:
-        self._connection = connection
-        self._chunks = chunks
-        self._options = options
-        self._at_once = at_once
-        self._slots = asyncio.Semaphore(at_once)
-        self._reading = asyncio.Lock()
-        # A row, and True for the last one of its chunk; at the end of a worker its failure, or None.
-        self._came: asyncio.Queue[tuple[Row[S], bool] | Exception | None] = asyncio.Queue()
-
-    async def rows(self, *, in_order: bool) -> AsyncGenerator[Row[S], None]:
-        """Yield each sample's row. Closing the generator cancels the requests in flight.
-
-        Raises:
-            ClientError: a request failed; rows that came before it are yielded first, but not those that wait for an
-                earlier one if `in_order`.
-        """
-        tasks = [asyncio.create_task(self._work()) for _ in range(self._at_once)]
-        waiting: dict[int, tuple[Row[S], bool]] = {}
-        due, running = 0, len(tasks)
-        try:
-            while running:
-                came = await self._came.get()
-                if isinstance(came, Exception):
-                    raise came
-                if came is None:
-                    running -= 1
-                elif not in_order:
-                    yield self._taken(*came)
-                else:
-                    waiting[came[0].index] = came
-                    while (ready := waiting.pop(due, None)) is not None:
-                        due += 1
-                        yield self._taken(*ready)
-        finally:
-            await end_tasks(tasks)
-
-    def _taken(self, row: Row[S], is_last: bool) -> Row[S]:
-        if is_last:
-            self._slots.release()
-        return row
-
-    async def _work(self) -> None:
-        try:
-            while True:
-                await self._slots.acquire()
-                async with self._reading:
-                    chunk = await self._chunks.take()
-                if not chunk:
-                    break
-                left = len(chunk)
-                async with aclosing(_evaluate_chunk(self._connection, chunk, self._options)) as rows:
-                    async for row in rows:
-                        left -= 1
-                        self._came.put_nowait((row, left == 0))
-        except Exception as failure:
-            self._came.put_nowait(failure)
-        else:
-            self._slots.release()
-            self._came.put_nowait(None)
+    row: Row[S]
+    is_last: bool
 
 
-async def _evaluate_chunk(
-    connection: Connection, chunk: list[EncodedSample[S]], options: bytes
+async def iterate_batches(
+    connection: Connection, samples: Iterable[S] | AsyncIterable[S], plan: BatchPlan[S]
 ) -> AsyncGenerator[Row[S], None]:
+    """Yield each sample's row. Closing the generator cancels the requests in flight.
+
+    Raises:
+        ClientError: a request failed; rows that came before it are yielded first, but not those that wait for an
+            earlier one if they are to be in order.
+    """
+    slots, reading = asyncio.Semaphore(plan.at_once), asyncio.Lock()
+    # At the end of a worker its failure, or None.
+    queue: asyncio.Queue[Came[S] | Exception | None] = asyncio.Queue()
+    chunks = _chunks(samples, plan.chunker)
+
+    async def work() -> None:
+        try:
+            while (chunk := await _next_chunk(chunks, slots, reading)) is not None:
+                async with aclosing(evaluate_chunk(connection, chunk, plan.options)) as rows:
+                    async for came in rows:
+                        queue.put_nowait(came)
+            slots.release()
+            queue.put_nowait(None)
+        except Exception as failure:
+            queue.put_nowait(failure)
+
+    tasks = [asyncio.create_task(work()) for _ in range(plan.at_once)]
+    running = len(tasks)
+    try:
+        while running:
+            came = await queue.get()
+            if isinstance(came, Exception):
+                raise came
+            running -= came is None
+            for ready in plan.due(came) if came is not None else ():
+                if ready.is_last:
+                    slots.release()
+                yield ready.row
+    finally:
+        await end_tasks(tasks)
+        await chunks.aclose()
+
+
+async def _next_chunk(
+    chunks: AsyncGenerator[list[EncodedSample[S]], None], slots: asyncio.Semaphore, reading: asyncio.Lock
+) -> list[EncodedSample[S]] | None:
+    await slots.acquire()
+    async with reading:
+        return await anext(chunks, None)
+
+
+async def _chunks(
+    samples: Iterable[S] | AsyncIterable[S], chunker: Chunker[S]
+) -> AsyncGenerator[list[EncodedSample[S]], None]:
+    if isinstance(samples, AsyncIterable):
+        async for sample in samples:
+            if chunk := chunker.add(sample):
+                yield chunk
+    else:
+        for sample in samples:
+            if chunk := chunker.add(sample):
+                yield chunk
+    if chunk := chunker.flush():
+        yield chunk
+
+
+def iterate_batches_on_threads(
+    connection: BlockingConnection, samples: Iterable[S], plan: BatchPlan[S]
+) -> Generator[Row[S], None, None]:
+    """As `iterate_batches`, without asyncio: samples are read on the calling thread, while it waits for a row."""
+    left = iter(samples)
+    queue: SimpleQueue[Came[S] | BaseException] = SimpleQueue()
+    # Closed alone, with the requests in flight.
+    own = connection.sibling()
+
+    def work(chunk: list[EncodedSample[S]]) -> None:
+        try:
+            for came in iterate_now(evaluate_chunk(own, chunk, plan.options)):
+                queue.put(came)
+        except BaseException as failure:
+            queue.put(failure)
+
+    threads = ThreadPoolExecutor(plan.at_once, thread_name_prefix="plumbline-client")
+    unfinished, is_exhausted = 0, False
+    try:
+        while unfinished or not is_exhausted:
+            try:
+                came = queue.get(block=is_exhausted or unfinished == plan.at_once)
+            except Empty:
+                try:
+                    chunk = plan.chunker.add(next(left))
+                except StopIteration:
+                    chunk, is_exhausted = plan.chunker.flush(), True
+                if chunk:
+                    unfinished += 1
+                    threads.submit(work, chunk)
+                continue
+            if isinstance(came, BaseException):
+                raise came
+            for ready in plan.due(came):
+                unfinished -= ready.is_last
+                yield ready.row
+    finally:
+        run_now(own.close())
+        # Not waited for: one may be in the middle of connecting.
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+async def evaluate_chunk(
+    connection: Connection, chunk: list[EncodedSample[S]], options: bytes
+) -> AsyncGenerator[Came[S], None]:
     """Yield a row for each sample of the chunk, once, in order of completion.
 
     Only samples without a result are retried. A request that is refused because of one sample is sent in halves, until
     that sample alone has the refusal as its problem.
     """
+    left = len(chunk)
+    async with aclosing(_rows_of_chunk(connection, chunk, options)) as rows:
+        async for row in rows:
+            left -= 1
+            yield Came(row, left == 0)
+
+
+async def _rows_of_chunk(
+    connection: Connection, chunk: list[EncodedSample[S]], options: bytes
+) -> AsyncGenerator[Row[S], None]:
     for sent in chunk:
         if sent.body is None and sent.problem is not None:
             yield _without_result(sent, sent.problem)
@@ -186,7 +246,7 @@ async def _evaluate_chunk(
             if not (isinstance(failure, Refused) and _is_for_a_sample(failure)):
                 # Where nothing is left, only the end of the answer was missing.
                 if left:
-                    await retries.sleep_after(failure)
+                    await connection.sleep(retries.wait_after(failure))
                     groups.append(left)
             elif len(left) > 1:
                 # Groups are taken from the end: the first half goes first.
@@ -202,10 +262,10 @@ async def _post(
     """Send one request; each sample leaves `waiting` when its row is yielded."""
     samples = b",".join(sent.body or b"" for sent in waiting.values())
     body = b'{"samples":[%b],"options":%b,"format":"ndjson"}' % (samples, options)
-    async with connection.stream(RequestSpec("POST", BATCH_PATH, headers=_HEADERS, content=body)) as response:
-        if not response.headers.get("content-type", "").startswith(_NDJSON):
+    async with connection.stream(RequestSpec("POST", BATCH_PATH, headers=_HEADERS, content=body)) as reply:
+        if not reply.headers.get("content-type", "").startswith(_NDJSON):
             raise AnswerUnreadable("the answer to a batch is not in lines; is base_url that of the service?")
-        async with aclosing(lines_of(response)) as lines:
+        async with aclosing(lines_of(reply)) as lines:
             async for line in lines:
                 wire = parse_line(line)
                 if bytes(wire.summary):

@@ -1,6 +1,5 @@
 """The errors of the client, how a response becomes one, and which are retried, after how long a wait."""
 
-import asyncio
 import random
 import re
 from collections.abc import Callable, Mapping
@@ -116,7 +115,7 @@ _REFUSED: Final[dict[int, type[Refused]]] = {401: AccessRefused, 403: AccessRefu
 
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, path: str) -> Refused:
-    """Return the error of a response that is no success; names of headers are in lower case."""
+    """Return the error of a response that is no success."""
     retry_after = retry_after_seconds(headers.get("retry-after"))
     try:
         problem = parse_model(Problem, body).model_copy(update={"status": status})
@@ -225,7 +224,3 @@ class RetryState:
             raise failure
         self._waited += wait
         return wait
-
-    async def sleep_after(self, failure: ClientError) -> None:
-        """Wait before the next attempt; raises as `wait_after` does."""
-        await asyncio.sleep(self.wait_after(failure))

@@ -1,6 +1,5 @@
 """One job of the service, from asyncio: its state, events and results."""
 
-import asyncio
 import re
 import time
 from collections.abc import AsyncGenerator
@@ -19,7 +18,6 @@ from plumbline.client.failures import (
     parse_model,
 )
 from plumbline.client.row import Row, parse_line
-from plumbline.ground.connections import HttpResponse
 from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.jobs import JobInfo, JobStatus, RetryRequest, job_path
 
@@ -83,7 +81,7 @@ class AsyncJob:
             JobNotEnded: not in that time; the job continues.
         """
         try:
-            async with asyncio.timeout(timeout) as scope:
+            async with self._connection.limit(timeout):
                 if poll_seconds is None:
                     async with aclosing(self.events()) as events:
                         while not self._is_settled:
@@ -91,12 +89,10 @@ class AsyncJob:
                 else:
                     await self.refresh()
                     while not self._is_settled:
-                        await asyncio.sleep(poll_seconds)
+                        await self._connection.sleep(poll_seconds)
                         await self.refresh()
                 return self.info
         except TimeoutError:
-            if not scope.expired():
-                raise
             message = f"job {self.id} is {self.status} after {timeout:g} seconds; it continues: wait again"
             raise JobNotEnded(message, self.info) from None
 
@@ -131,7 +127,7 @@ class AsyncJob:
                 if time.monotonic() - since > _STOOD_SECONDS:
                     # A paused job sends nothing, and proxies end a quiet connection.
                     retries.renew()
-                await retries.sleep_after(failure)
+                await self._connection.sleep(retries.wait_after(failure))
 
     def results(
         self,
@@ -203,18 +199,19 @@ class AsyncJob:
         return self.is_ended or (self.info.status == "paused" and self.info.problem is not None)
 
     async def _events_of_connection(self, last: str | None) -> AsyncGenerator[JobEvent, None]:
-        headers = {"accept": _STREAM, "cache-control": "no-store", **({} if last is None else {"last-event-id": last})}
+        headers = {"accept": _STREAM, "accept-encoding": "identity", "cache-control": "no-store"}
+        if last is not None:
+            headers["last-event-id"] = last
         spec = RequestSpec("GET", f"{job_path(self.id)}/events", headers=headers)
-        async with self._connection.stream(spec) as response:
+        async with self._connection.stream(spec) as reply:
             # The answer to a reader who has seen the end.
-            if response.status == _NO_CONTENT:
+            if reply.status == _NO_CONTENT:
                 return
-            if not response.headers.get("content-type", "").startswith(_STREAM):
+            if not reply.headers.get("content-type", "").startswith(_STREAM):
                 raise AnswerUnreadable("the answer is no stream of events; is base_url that of the service?")
-            async with aclosing(_server_sent_events(response)) as events:
-                async for kind, event_id, data in events:
-                    if kind == "job":
-                        yield JobEvent(event_id, parse_model(JobInfo, data))
+            async for event in reply.events:
+                if event.event == "job":
+                    yield JobEvent(event.id, parse_model(JobInfo, event.data))
 
     async def _rows(self, last: int, page_size: int, poll_seconds: float | None) -> AsyncGenerator[Row[None], None]:
         """Yield the rows after `last`, page by page; with None do not wait for more."""
@@ -225,12 +222,12 @@ class AsyncJob:
             try:
                 async with self._connection.stream(
                     RequestSpec("GET", f"{job_path(self.id)}/results", params=params)
-                ) as response:
+                ) as reply:
                     # The address of the next page is ours, wherever the link leads; its limit is the service's.
-                    link = _NEXT_LINK.search(response.headers.get("link", ""))
+                    link = _NEXT_LINK.search(reply.headers.get("link", ""))
                     has_next = link is not None
                     limit = parse_qs(urlsplit(link[1]).query).get("limit", [limit])[-1] if link else limit
-                    async with aclosing(lines_of(response)) as lines:
+                    async with aclosing(lines_of(reply)) as lines:
                         async for line in lines:
                             wire = parse_line(line)
                             if wire.row <= last:
@@ -240,14 +237,14 @@ class AsyncJob:
                             yield Row(wire.row, wire.custom_id, None, wire.result_json, wire.problem_json, wire.line)
             except ClientError as failure:
                 # What came before the cut is not asked for again.
-                await retries.sleep_after(failure)
+                await self._connection.sleep(retries.wait_after(failure))
                 has_next = True
                 continue
             retries.renew()
             if has_next and last == before:
                 if poll_seconds is None:
                     return
-                await asyncio.sleep(poll_seconds)
+                await self._connection.sleep(poll_seconds)
 
     def _update(self, info: JobInfo) -> JobInfo:
         self.info = info
@@ -256,29 +253,3 @@ class AsyncJob:
 
 async def fetch_job(connection: Connection, job_id: str) -> JobInfo:
     return parse_model(JobInfo, await connection.answer(RequestSpec("GET", job_path(job_id))))
-
-
-async def _server_sent_events(response: HttpResponse) -> AsyncGenerator[tuple[str, str, str], None]:
-    """Yield event type, last event id and data, as the HTML standard has server-sent events (section 9.2.6)."""
-    kind, event_id, data, rest, is_within_crlf = "", "", list[str](), b"", False
-    async with aclosing(response.body()) as parts:
-        async for part in parts:
-            # A line ends with LF, CR or both, which may come apart.
-            text = part.removeprefix(b"\n") if is_within_crlf else part
-            is_within_crlf = text.endswith(b"\r")
-            *lines, rest = (rest + text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")).split(b"\n")
-            for each in lines:
-                line = each.decode("utf-8", "replace").removeprefix("\ufeff")
-                if not line:
-                    if data:
-                        yield kind or "message", event_id, "\n".join(data)
-                    kind, data = "", []
-                    continue
-                name, _, value = line.partition(":")
-                value = value.removeprefix(" ")
-                if name == "data":
-                    data.append(value)
-                elif name == "event":
-                    kind = value
-                elif name == "id" and "\0" not in value:
-                    event_id = value

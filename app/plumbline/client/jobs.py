@@ -4,15 +4,15 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel
 
-from plumbline.client.connection import Connection, FormFile, RequestSpec
+from plumbline.client.connection import Connection, RequestSpec
 from plumbline.client.failures import parse_model
 from plumbline.client.job import AsyncJob, fetch_job
 from plumbline.client.samples import AnyOptions, check_options, encode_json, encode_model, sample_fields, validate
@@ -62,34 +62,26 @@ class AsyncJobs:
             InvalidInput: a choice, the file or a row that cannot be sent.
             ClientError: the service was not reached or refused.
         """
-        with self.submission(
-            options=options, name=name, columns=columns, max_cost=max_cost, idempotency_key=idempotency_key
-        ) as submission:
-            if isinstance(source, AsyncIterable):
-                await submission.add_async(source)
-            else:
-                submission.add(source, format)
-            return await submission.send()
-
-    @contextmanager
-    def submission(
-        self,
-        *,
-        options: AnyOptions,
-        name: str | None,
-        columns: str | None,
-        max_cost: float | None,
-        idempotency_key: str | None,
-    ) -> Iterator["Submission"]:
-        """Prepare a job; its files are closed when the context ends."""
         key = uuid.uuid4().hex if idempotency_key is None else idempotency_key
         if not _KEY.fullmatch(key):
             raise InvalidInput("idempotency_key: expected 1 to 200 visible ASCII characters")
         given = {"name": name, "columns": columns, "max_cost": max_cost}
         fields = {field: value for field, value in given.items() if value is not None}
-        choices = encode_model(validate(JobChoices, {"options": check_options(options), **fields}))
-        with ExitStack() as files:
-            yield Submission(self._connection, files, choices, key)
+        choices = encode_model(validate(JobChoices, {"options": check_options(options), **fields})).decode()
+        file_name, form = "rows.jsonl", "jsonl"
+        if isinstance(source, str | os.PathLike):
+            file_name, form = Path(source).name, parse_row_format(Path(source), format)
+        with await _open_rows(source) as file:
+            # Retries have the same key and boundary, so that they are the same to the byte.
+            headers = {"idempotency-key": key, "content-type": f"multipart/form-data; boundary={uuid.uuid4().hex}"}
+            spec = RequestSpec(
+                "POST",
+                JOBS_PATH,
+                headers=headers,
+                fields={"choices": choices, "format": form},
+                file=(file_name, file, "application/octet-stream"),
+            )
+            return AsyncJob(self._connection, parse_model(JobInfo, await self._connection.answer(spec)))
 
     async def get(self, job_id: str) -> AsyncJob:
         """Fetch the job of this id; raise NotThere if there is none, or it is another caller's."""
@@ -108,54 +100,27 @@ class AsyncJobs:
             params = dict(parse_qsl(urlsplit(found.next).query))
 
 
-class Submission:
-    """A job before it is submitted: `add` or `add_async` once, then `send`."""
-
-    def __init__(self, connection: Connection, files: ExitStack, choices: bytes, key: str) -> None:
-        self._connection = connection
-        self._files = files
-        self._choices = choices
-        self._key = key
-        self._name, self._format = "rows.jsonl", "jsonl"
-        self._file: IO[bytes] | None = None
-
-    def add(self, source: str | os.PathLike[str] | Iterable[AnyRow], form: str | None) -> None:
-        """Add a file by its path, or rows."""
-        if not isinstance(source, str | os.PathLike):
-            file = self._spool()
+async def _open_rows(source: str | os.PathLike[str] | Iterable[AnyRow] | AsyncIterable[AnyRow]) -> IO[bytes]:
+    """Open a file by its path, or a temporary file with a line for each row."""
+    if isinstance(source, str | os.PathLike):
+        try:
+            return Path(source).open("rb")  # noqa: ASYNC230 - it is read while it is sent
+        except OSError as error:
+            raise InvalidInput(f"cannot be opened: {error.strerror}", place=Path(source).name) from None
+    with ExitStack() as undo:
+        file = undo.enter_context(tempfile.TemporaryFile())
+        if isinstance(source, AsyncIterable):
+            number = 0
+            async for row in source:
+                _write_row(file, number, row)
+                number += 1
+        else:
             for number, row in enumerate(source):
                 _write_row(file, number, row)
-            # The announced length is that of the file on disk.
-            file.flush()
-            return
-        path = Path(source)
-        self._name, self._format = path.name, parse_row_format(path, form)
-        try:
-            self._file = self._files.enter_context(path.open("rb"))
-        except OSError as error:
-            raise InvalidInput(f"cannot be opened: {error.strerror}", place=path.name) from None
-
-    async def add_async(self, rows: AsyncIterable[AnyRow]) -> None:
-        """Add rows from an async iterable."""
-        file, number = self._spool(), 0
-        async for row in rows:
-            _write_row(file, number, row)
-            number += 1
+        # The announced length is that of the file on disk.
         file.flush()
-
-    async def send(self) -> AsyncJob:
-        """Submit what was added; retries have the same idempotency key."""
-        if self._file is None:
-            raise InvalidInput("nothing was added to the job")
-        fields = {"choices": self._choices.decode(), "format": self._format}
-        # One boundary for all attempts: the repeated request is the first one to the byte.
-        form = FormFile(fields, self._name, self._file, uuid.uuid4().hex)
-        spec = RequestSpec("POST", JOBS_PATH, headers={"idempotency-key": self._key}, content=form)
-        return AsyncJob(self._connection, parse_model(JobInfo, await self._connection.answer(spec)))
-
-    def _spool(self) -> IO[bytes]:
-        self._file = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        return self._file
+        undo.pop_all()
+        return file
 
 
 def _write_row(file: IO[bytes], number: int, row: object) -> None:

@@ -1,18 +1,16 @@
 """The one way by which every integration judges: a running service, or this process."""
 
-import os
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, Final, Protocol, Self, Unpack
+from typing import Any, Protocol, Self, Unpack
 
 from plumbline.client import Plumbline
 from plumbline.client.row import Row
 from plumbline.client.samples import AnyOptions, OptionFields
 from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.ground.service_address import URL_VARIABLE, find_url
 from plumbline.rows.records.reading import choose_columns, record_or_problem
 from plumbline.rows.records.record import RawRow, ReadPosition, RecordProblem
 from plumbline.schemas.evaluation import EvaluationResult
-
-URL_VARIABLE: Final = "PLUMBLINE_URL"
 
 
 class EvaluationClient(Protocol):
@@ -41,9 +39,8 @@ def open_client(url: str | None = None) -> EvaluationClient:
     Raises:
         ConfigurationError: there is no address, and the service is not installed here; or settings are wrong.
     """
-    url = url or os.environ.get(URL_VARIABLE, "").strip()
-    if url:
-        return Plumbline(url)
+    if (found := find_url(url)) is not None:
+        return Plumbline(found)
     try:
         from plumbline.integrations.local_plumbline import LocalPlumbline  # noqa: PLC0415 - seconds, and an extra
     except ModuleNotFoundError as error:

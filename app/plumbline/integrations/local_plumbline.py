@@ -3,15 +3,15 @@
 import logging
 import sys
 from collections.abc import AsyncGenerator, Generator, Iterable
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AsyncExitStack, ExitStack, aclosing
 from typing import Any, Final, TypeVar
 
 import structlog
+from anyio.from_thread import start_blocking_portal
 
 from plumbline.assembly import Plan, Service, build, make_plan
 from plumbline.client.row import Row, parse_line
 from plumbline.client.samples import AnyOptions, AnySample, OptionFields, check_options, sample_fields, validate
-from plumbline.client.sync_client import LoopThread
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
@@ -50,8 +50,9 @@ class LocalPlumbline:
         )
         self._plan: Plan = make_plan(self._settings)
         self._stack = AsyncExitStack()
-        self._thread = LoopThread()
-        self._service: Service = self._thread.run(self._build())
+        self._threads = ExitStack()
+        self._loop = self._threads.enter_context(start_blocking_portal())
+        self._service: Service = self._loop.call(self._build)
 
     def evaluate(self, *, id: str | None = None, **fields: Any) -> EvaluationResult:  # noqa: A002
         """Evaluate one answer; the arguments are those of `Plumbline.evaluate`.
@@ -99,13 +100,17 @@ class LocalPlumbline:
                 async for row in done:
                     yield row
 
-        return self._thread.iterate(rows())
+        made = rows()
+        try:
+            while (row := self._loop.call(anext, made, None)) is not None:
+                yield row
+        finally:
+            self._loop.call(made.aclose)
 
     def close(self) -> None:
         """Close connections and models, and stop the thread."""
-        if self._thread.is_open:
-            self._thread.run(self._stack.aclose())
-        self._thread.close()
+        self._loop.call(self._stack.aclose)
+        self._threads.close()
 
     async def _build(self) -> Service:
         return build(self._plan, self._stack)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from plumbline.cli import Commands
+from plumbline.ground.service_address import URL_VARIABLE
 
 _FORMS = ("jsonl", "json", "csv", "tsv", "parquet", "xlsx")
 _OUT_FORMS = ("jsonl", "csv", "tsv", "parquet")
@@ -12,7 +13,7 @@ _INCOMPLETE = 3
 _EPILOG = (
     "Exit codes: 0 all rows have a result or an error of their own; 1 a gate failed; 2 something to fix, named in one "
     "line; 3 rows remain (interrupted, or --max-cost is spent): run the same command again to resume. "
-    "The key of --url comes from PLUMBLINE_API_KEY; everything else as for `serve`, from PLUMBLINE_* variables."
+    "The key of a service comes from PLUMBLINE_API_KEY; everything else as for `serve`, from PLUMBLINE_* variables."
 )
 
 
@@ -34,7 +35,11 @@ def add_command(commands: Commands) -> None:
     add_column_options(score.add_argument_group("columns of DATA", "default: found by their names"))
     _add_options(score)
     place = score.add_argument_group("where rows are scored", "default: in this process")
-    place.add_argument("--url", help="a running service, http://127.0.0.1:8000 for example")
+    place.add_argument(
+        "--url",
+        help=f"a running service, http://127.0.0.1:8000 for example; default: {URL_VARIABLE}; --url '' scores in this "
+        "process whatever that is",
+    )
     place.add_argument("--concurrency", type=int, metavar="N", help="rows in flight")
     add_gate_options(score.add_argument_group("gates", "judged when every row is done; exit code 1 if one fails"))
     score.set_defaults(run=_score)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from pydantic import ValidationError
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.service_address import find_url
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.report import ReportLanguage
@@ -76,6 +77,7 @@ class ScoreOptions:
     """Options of a run; `url` is that of a service, None to score in this process.
 
     Args:
+        has_found_url: it was not given, but is that of PLUMBLINE_URL.
         output: the file of results, `-` for standard output; None for an estimate alone.
         judging: of every row.
         gates: None without any.
@@ -90,6 +92,7 @@ class ScoreOptions:
     max_cost: float | None
     concurrency: int | None
     url: str | None
+    has_found_url: bool
     language: ReportLanguage
     gates: "RunGates | None"
 
@@ -106,7 +109,7 @@ def parse_options(given: argparse.Namespace) -> ScoreOptions:
         raise InvalidInput("--max-cost: expected more than 0")
     if given.output == "-" and str(given.markdown) == "-":
         raise InvalidInput("--markdown: results go to standard output already; name a file")
-    if given.estimate and given.url is not None:
+    if given.estimate and given.url:
         raise InvalidInput("--estimate: counts for the judges of this process's settings; expected no --url")
     check_gate_options(given)
     columns, changes = parse_columns(given)
@@ -126,7 +129,8 @@ def parse_options(given: argparse.Namespace) -> ScoreOptions:
         judging=_judging(given),
         max_cost=given.max_cost,
         concurrency=given.concurrency,
-        url=given.url,
+        url=find_url(given.url),
+        has_found_url=given.url is None,
         language=given.lang,
         gates=None if given.estimate else _gates(given),
     )

@@ -21,10 +21,15 @@ _TEMPORARY: Final = (AnswerCut, Busy, NotReached, ServiceFailed, TimedOut)
 
 
 class RemoteEngine:
-    """`Engine` on the service at `url`; its key is PLUMBLINE_API_KEY."""
+    """`Engine` on the service at `url`; its key is PLUMBLINE_API_KEY.
+
+    Raises:
+        ConfigurationError: the address, the key or a proxy of the environment is invalid.
+    """
 
     def __init__(self, url: str, options: EvaluationOptions, *, concurrency: int | None = None) -> None:
         self._url = url
+        self._client = AsyncPlumbline(url)
         self._options = options
         self._concurrency = concurrency or DEFAULT_IN_FLIGHT
 
@@ -45,7 +50,7 @@ class RemoteEngine:
         """
         # Unreadable rows stay here until those before them have come back
         unsent: deque[RecordProblem] = deque()
-        async with AsyncPlumbline(self._url) as client:
+        async with self._client as client:
             answers = client.evaluate_many(
                 _readable(rows, unsent),
                 options=self._options,

@@ -12,6 +12,7 @@ from plumbline.cli.score.output import ResultFiles, RunOutput, result_files
 from plumbline.cli.score.run import Engine, Run
 from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.service_address import URL_VARIABLE
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 3
@@ -33,6 +34,8 @@ def score_file(options: ScoreOptions) -> int:
         progress = None if options.is_quiet else ScoreProgress(sys.stderr)
         _say(progress, f"{source.path.name}: {source.explanation}")
         engine = _engine(options)
+        if options.url is not None and options.has_found_url:
+            _say(progress, f"scored by the service at {options.url} ({URL_VARIABLE}); --url '' scores in this process")
         if (warning := engine.check(options.max_cost)) is not None:
             _say(progress, warning)
         identity = {**source.identity(), **engine.identity()}

@@ -66,10 +66,10 @@ class Answers(_FileTable):
 
     url: str = Field(pattern=r"^https?://", description="Takes POST {question, contexts}, gives {answer}")
     k: int = Field(5, ge=1, le=50, description="Contexts of a question: the best chunk of k documents")
-    service: str = Field(
-        "http://127.0.0.1:8000",
+    service: str | None = Field(
+        None,
         pattern=r"^https?://",
-        description="URL of the scoring service; its key is in the environment",
+        description="URL of the scoring service; default: PLUMBLINE_URL. Its key: PLUMBLINE_API_KEY",
     )
     systems: tuple[str, ...] = Field((), description="Retrievers, blends or whole systems; all when empty")
     timeout_seconds: float = Field(60.0, gt=0, le=3_600)
