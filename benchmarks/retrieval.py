@@ -123,8 +123,7 @@ class DefaultBody(BaseModel):
 def http_paths(qrels: Grades, run: Scores) -> Iterator[tuple[Callable[[], None], Callable[[], None], int]]:
     """The same run through our endpoint and through FastAPI's default path; and the bytes of our body.
 
-    Both through an ASGI transport: what is compared is the server's work, not sockets. A first request is behind each:
-    ours starts the process that forks for large bodies.
+    Both through an ASGI transport: what is compared is the server's work, not sockets. A first request is behind each.
     """
     plain = FastAPI()
 

@@ -6,12 +6,11 @@ import hashlib
 import json
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import Executor
-from contextlib import AsyncExitStack, closing
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from plumbline.ground.child_process import ChildProcesses
 from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
@@ -77,7 +76,7 @@ class Service:
     scorer: Scorer
     batch_slots: asyncio.Semaphore
     encoder: SentenceEncoder
-    children: ChildProcesses
+    retrieval_threads: Executor
 
 
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
@@ -167,8 +166,10 @@ def build(
     )
     scorer = Scorer(cascade, executor, observer=observer, calibrations=plan.calibrations)
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
-    # ended before the threads, which wait for them
-    return Service(cascade, scorer, slots, encoder, stack.enter_context(closing(ChildProcesses())))
+    # apart from the scoring threads, which a minute of measures would keep from evaluations
+    retrieval = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="retrieval")
+    stack.callback(retrieval.shutdown, wait=True, cancel_futures=True)
+    return Service(cascade, scorer, slots, encoder, retrieval)
 
 
 def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:

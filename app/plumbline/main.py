@@ -24,6 +24,7 @@ from plumbline.service.access.access import build_access
 from plumbline.service.access.keys import Scope
 from plumbline.service.api import jobs, operations, rates, retrieval
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
+from plumbline.service.api.body_stream import BodyLimit
 from plumbline.service.api.compat import compat_keys, compat_routes, tool_document_routes
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
@@ -152,10 +153,10 @@ def create_app(
         app,
         max_body_bytes=settings.max_body_bytes,
         body_timeout_seconds=settings.body_timeout_seconds,
-        max_body_bytes_by_prefix={
-            "/v1/retrieval/": settings.max_retrieval_body_bytes,
-            "/v1/rates": settings.max_batch_body_bytes,
-            f"/v1{BATCH_PATH}": settings.max_batch_body_bytes,
+        body_limit_by_prefix={
+            "/v1/retrieval/": BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
+            "/v1/rates": BodyLimit(settings.max_batch_body_bytes),
+            f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
         admission=partial(Admission, authenticator=authenticator, is_page=needs_caller),

@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request
 from starlette.types import Message, Receive
 
 from plumbline.ground.errors import BodyTooLarge
-from plumbline.service.api.body_stream import PROGRESS_BYTES, GunzippedBody
+from plumbline.service.api.body_stream import PROGRESS_BYTES, BodyLimit, GunzippedBody
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.problems import install_problem_handlers
 from tests.running.edge_app import MAX_BODY_BYTES, SOON_SECONDS, client_of, edge_app, read_problem, serve
@@ -155,7 +155,7 @@ async def test_however_it_is_cut_the_same_comes_out_in_small_pieces() -> None:
     sent = gzip.compress(text[:100_000], 1) + gzip.compress(text[100_000:])
     for size in (1, 7, 1_000, len(sent)):
         pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
-        body = GunzippedBody(server_of(pieces), max_bytes=10**9)
+        body = GunzippedBody(server_of(pieces), BodyLimit(10**9))
         made = []
         while (message := await body.receive())["more_body"]:
             made.append(message["body"])
@@ -169,11 +169,11 @@ async def test_a_caller_who_leaves_is_told_of() -> None:
     async def gone() -> Any:
         return {"type": "http.disconnect"}
 
-    assert (await GunzippedBody(gone, max_bytes=9).receive())["type"] == "http.disconnect"
+    assert (await GunzippedBody(gone, BodyLimit(9)).receive())["type"] == "http.disconnect"
 
 
 async def test_a_bomb_is_found_before_it_has_gone_off() -> None:
-    body = GunzippedBody(server_of([zeros(50)]), max_bytes=10**9)
+    body = GunzippedBody(server_of([zeros(50)]), BodyLimit(10**9))
     made = 0
 
     async def read() -> None:

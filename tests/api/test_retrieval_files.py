@@ -1,5 +1,6 @@
 """Files over HTTP: TREC's and tables, good ones measured, bad ones refused with file and line."""
 
+import gzip
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -70,26 +71,28 @@ async def test_a_format_is_of_files_alone(client: httpx2.AsyncClient) -> None:
     assert "unknown field `format`" in read_problem(response, 422).detail
 
 
-async def test_a_gzip_bomb_is_refused(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    by_ratio = await client.post(URL, files=form(run=BOMB))
-    monkeypatch.setattr(retrieval_answers, "_MAX_FILES_BYTES", 500_000)
-    by_size = await client.post(URL, files=form(run=BOMB))
+async def test_a_gzip_bomb_is_refused(client: httpx2.AsyncClient) -> None:
+    response = await client.post(URL, files=form(run=BOMB))
 
     assert (
-        "run.txt: the gzip data expands to more than 250 times of what was sent" in read_problem(by_ratio, 422).detail
+        "run.txt: the gzip data expands to more than 250 times of what was sent" in read_problem(response, 422).detail
     )
-    assert "run.txt: the gzip data expands to more than 500000 bytes" in read_problem(by_size, 422).detail
 
 
-async def test_files_are_bounded_together(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrieval_answers, "_MAX_FILES_BYTES", len(GOOD_QRELS) + len(GOOD_RUN) + 10)
-    second = ("run", ("second.txt", GOOD_RUN))
+async def test_what_files_expand_to_is_bounded_as_a_body_is_each_and_together() -> None:
+    lines = b"".join(b"q Q0 d%d 0 %d t\n" % (rank, -rank) for rank in range(10_000))
+    packed, again = gzip.compress(lines), ("run", ("again.txt", gzip.compress(lines)))
 
-    one = await client.post(URL, files=form())
-    two = await client.post(URL, files=[*form(), second])
+    async with running(plain_settings(max_retrieval_body_bytes=len(lines) + len(GOOD_QRELS))) as client:
+        fits = await client.post(URL, files=form(run=packed))
+        large = await client.post(URL, files=form(run=gzip.compress(2 * lines)))
+        two = await client.post(URL, files=[*form(run=packed), again])
 
-    assert one.status_code == 200
-    assert "second.txt: the files up to this one hold 166 bytes" in read_problem(two, 422).detail
+    assert fits.status_code == 200
+    said = read_problem(large, 413).detail
+    assert f"run.txt: the gzip data expands to more than {len(lines) + len(GOOD_QRELS)} bytes" in said
+    assert said.endswith("PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it")
+    assert "again.txt: the files up to this one hold " in read_problem(two, 413).detail
 
 
 async def test_rows_are_bounded(client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +107,10 @@ async def test_a_form_over_the_limit_of_bytes_is_refused() -> None:
     async with running(plain_settings(max_retrieval_body_bytes=10_000, max_body_bytes=1_024)) as client:
         response = await client.post(URL, files=form(run=GOOD_RUN * 1_000))
 
-    assert "10000 bytes" in read_problem(response, 413).detail
+    assert read_problem(response, 413).detail == (
+        "the body has more than 10000 bytes, the most that is read here; `plumbline evaluate`, `compare` and `fuse` "
+        "read files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
+    )
 
 
 async def test_fifty_one_runs_are_refused(client: httpx2.AsyncClient) -> None:

@@ -6,6 +6,8 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from threading import Event
 from types import FrameType, SimpleNamespace
 
 import pytest
@@ -121,3 +123,24 @@ def test_the_search_for_amounts_in_one_long_sentence_ends_at_the_deadline(monkey
         LexicalTier(load_calibrations(None), InlineExecutor()).judge_now(case)
 
     assert len(searched) == 1
+
+
+async def test_a_thread_whose_caller_was_cancelled_ends_at_its_next_piece() -> None:
+    started, may_go_on = Event(), Event()
+
+    def work() -> None:
+        for _ in within_deadline(count()):
+            started.set()
+            may_go_on.wait()
+
+    async def caller() -> None:
+        with work_deadline(math.inf):
+            await offload.run(work, executor, inline=False)
+
+    with ThreadPoolExecutor(1) as executor:
+        task = asyncio.create_task(caller())
+        await asyncio.to_thread(started.wait)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        may_go_on.set()
+        # The pool's end waits for the thread

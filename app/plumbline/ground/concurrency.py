@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Itera
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
@@ -86,23 +87,33 @@ async def end_tasks(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-_UNTIL: Final = ContextVar("work_until", default=math.inf)
+@dataclass(slots=True)
+class _Deadline:
+    until: float = math.inf
+
+
+_DEADLINE: Final = ContextVar("work_deadline", default=_Deadline())  # noqa: B039 - the default is never changed
 
 
 @contextmanager
 def work_deadline(until: float) -> Iterator[None]:
-    """Bound all work of this context, threads included, by a monotonic second; an earlier bound around it stays."""
-    token = _UNTIL.set(min(until, _UNTIL.get()))
+    """Bound all work of this context, threads included, by a monotonic second; an earlier bound around it stays.
+
+    A thread that still works when the block is left, as when its request is cancelled, is past its deadline.
+    """
+    deadline = _Deadline(min(until, _DEADLINE.get().until))
+    token = _DEADLINE.set(deadline)
     try:
         yield
     finally:
-        _UNTIL.reset(token)
+        _DEADLINE.reset(token)
+        deadline.until = -math.inf
 
 
 def within_deadline(pieces: Iterable[T]) -> Iterator[T]:
     """Yield the pieces of a long work; raise TierFailure `timeout` before the first one past the deadline."""
-    until = _UNTIL.get()
+    deadline = _DEADLINE.get()
     for piece in pieces:
-        if time.monotonic() > until:
+        if time.monotonic() > deadline.until:
             raise TierFailure(FailureReason.TIMEOUT, "the deadline passed while the texts were worked on")
         yield piece

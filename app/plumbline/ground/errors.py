@@ -50,6 +50,10 @@ class InvalidInput(BadRequest):
         self.place = place
 
 
+class FileTooLarge(InvalidInput):
+    """A file, or what it expands to, has more bytes than the limit."""
+
+
 class BodyTooLarge(BadRequest):
     """The body has more bytes than the limit."""
 

@@ -107,7 +107,10 @@ class Settings(BaseSettings):
     # --- what a request may hold
     max_body_bytes: int = Field(4_194_304, ge=1024, description="Maximum bytes of a request body.")
     max_retrieval_body_bytes: int = Field(
-        157_286_400, ge=1024, description="Maximum bytes of a body under /v1/retrieval."
+        16_777_216,
+        ge=1024,
+        description="Maximum bytes of a body under /v1/retrieval, and of what its files expand to; it is read in a "
+        "thread. Commands read files of any size.",
     )
     max_batch_body_bytes: int = Field(33_554_432, ge=1024, description="Maximum bytes of a batch's body.")
     max_batch_samples: int = Field(1_000, ge=1, le=100_000, description="Maximum samples of a batch.")

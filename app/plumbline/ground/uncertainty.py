@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
@@ -210,5 +211,5 @@ def _check_draws(resamples: int, seed: int) -> None:
 
 def _chunks(resamples: int, width: int) -> Iterator[int]:
     rows = max(1, _CHUNK_CELLS // width)
-    for start in range(0, resamples, rows):
+    for start in within_deadline(range(0, resamples, rows)):
         yield min(rows, resamples - start)

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.combination import (
     FORMULAS,
@@ -128,7 +129,7 @@ def resolve(
 
 def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
     nothing = RankedResults((), np.empty(0))
-    for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results):
+    for query_id in within_deadline(dict.fromkeys(query_id for run in runs for query_id in run.results)):
         pool = pooled(
             [_ranked(query_id, run, recipe.ties) if query_id in run.results else nothing for run in runs],
             norm=recipe.norm,
@@ -148,7 +149,7 @@ def _ranked(query_id: str, run: Run, ties: TieOrder) -> RankedResults:
 def _combine_queries(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[str, dict[str, float]]:
     weights = np.array(recipe.weights, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        return {query_id: _combined(query_id, pool, weights, recipe) for query_id, pool in pools}
+        return {query_id: _combined(query_id, pool, weights, recipe) for query_id, pool in within_deadline(pools)}
 
 
 def _combined(query_id: str, pool: Pool, weights: FloatArray, recipe: Recipe) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.order import IdNormaliser, Order, order
@@ -113,7 +114,7 @@ def rank(
             normalise_id=normalise_id,
             depth=depth,
         )
-        for query_id in kept
+        for query_id in within_deadline(kept)
     ]
     pools = [qrels[query_id].values() for query_id in kept]
     cut_query, cut_position = _cut(orders)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Final
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import FileTooLarge, InvalidInput
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 # It expands to at most 8 MiB before the limits are checked.
@@ -33,11 +33,12 @@ def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) 
     """Return a file as UTF-8 bytes without a byte-order mark; gzip (by its magic bytes) is decompressed.
 
     Raises:
-        InvalidInput: larger than `max_bytes` before or after decompression, broken gzip, not UTF-8, or with NUL.
+        FileTooLarge: more than `max_bytes` before or after decompression.
+        InvalidInput: broken gzip, not UTF-8, or with NUL.
     """
     data = source if isinstance(source, bytes) else source.read(limits.max_bytes + 1)
     if len(data) > limits.max_bytes:
-        raise InvalidInput(f"the file is larger than {limits.max_bytes} bytes, the limit", place=format_place(name))
+        raise FileTooLarge(f"the file is larger than {limits.max_bytes} bytes, the limit", place=format_place(name))
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, name, limits.max_bytes)
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -78,7 +79,7 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
             out.write(inflater.decompress(pending, max_bytes + 1 - out.tell()))
             if out.tell() > max_bytes:
                 detail = f"the gzip data expands to more than {max_bytes} bytes, the limit"
-                raise InvalidInput(detail, place=format_place(name))
+                raise FileTooLarge(detail, place=format_place(name))
             pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             if out.tell() > max(UNWATCHED_BYTES, MAX_EXPANSION * (position - len(pending))):
                 detail = f"the gzip data expands to more than {MAX_EXPANSION} times of what was sent"

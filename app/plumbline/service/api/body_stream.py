@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import zlib
-from typing import Final
+from typing import Final, NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
@@ -16,6 +16,18 @@ from plumbline.retrieval.text_file import MAX_EXPANSION, MAX_GZIP_MEMBERS, UNWAT
 PROGRESS_BYTES: Final = 16_384
 # A socket closed with bytes unread is reset, and the reset can overtake the answer (RFC 9112, section 9.6).
 _LINGER_SECONDS: Final = 1.0
+
+
+class BodyLimit(NamedTuple):
+    """Most bytes of a body, and advice for a larger one."""
+
+    max_bytes: int
+    advice: str = ""
+
+    def error(self) -> BodyTooLarge:
+        """Return the error of a body beyond the limit."""
+        detail = f"the body has more than {self.max_bytes} bytes, the most that is read here"
+        return BodyTooLarge(f"{detail}; {self.advice}" if self.advice else detail)
 
 
 class StreamedBody:
@@ -55,7 +67,7 @@ class StreamedBody:
             return message
         self._bytes += len(message.get("body", b""))
         if self._bytes > self._max_bytes:
-            raise too_large(self._max_bytes)
+            raise BodyLimit(self._max_bytes).error()
         self._is_whole = not message.get("more_body", False)
         return message
 
@@ -106,11 +118,6 @@ async def answer_early(response: Response, receive: Receive, send: Send) -> None
     await end_early({"type": "http.response.body", "body": response.body}, receive, send)
 
 
-def too_large(max_bytes: int) -> BodyTooLarge:
-    """Return the error of a body beyond the limit."""
-    return BodyTooLarge(f"the body has more than {max_bytes} bytes, the most that is read here")
-
-
 ACCEPTED_CODING: Final = "gzip"
 _GZIP_FORM: Final = zlib.MAX_WBITS | 16
 _PIECE_BYTES: Final = 131_072
@@ -134,11 +141,11 @@ def forget_coding(scope: Scope) -> None:
 
 
 class GunzippedBody:
-    """Stands between the server and the reader of a body of at most `max_bytes` compressed; the reader limits more."""
+    """Stands between the server and the reader of a body, within the limit compressed; the reader limits more."""
 
-    def __init__(self, receive: Receive, *, max_bytes: int) -> None:
+    def __init__(self, receive: Receive, limit: BodyLimit) -> None:
         self._receive = receive
-        self._max_bytes = max_bytes
+        self._limit = limit
         self._inflater = zlib.decompressobj(_GZIP_FORM)
         self._members = 1
         self._arrived = memoryview(b"")
@@ -164,8 +171,8 @@ class GunzippedBody:
                 self._arrived = memoryview(message.get("body", b""))
                 self._has_more = message.get("more_body", False)
                 self._sent_bytes += len(self._arrived)
-                if self._sent_bytes > self._max_bytes:
-                    raise too_large(self._max_bytes)
+                if self._sent_bytes > self._limit.max_bytes:
+                    raise self._limit.error()
             elif not self._block:
                 # let other requests run, though the body is here already
                 await asyncio.sleep(0)

@@ -1,12 +1,12 @@
 """Dependencies of the routes: the parts that `main` keeps on `app.state`, as FastAPI hands them in."""
 
 import asyncio
+from concurrent.futures import Executor
 from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
-from plumbline.ground.child_process import ChildProcesses
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.rows.jobs.store import JobStore
@@ -32,7 +32,7 @@ async def _tenant(request: Request) -> str:
 
 
 ScorerDep = Annotated[Scorer, _state("service.scorer")]
-ChildrenDep = Annotated[ChildProcesses, _state("service.children")]
+RetrievalThreadsDep = Annotated[Executor, _state("service.retrieval_threads")]
 BatchSlotsDep = Annotated[asyncio.Semaphore, _state("service.batch_slots")]
 CascadeDep = Annotated[JudgeCascade, _state("service.cascade")]
 JobStoreDep = Annotated[JobStore, _state("jobs")]

@@ -19,12 +19,12 @@ from plumbline.ground.errors import BadRequest, BodyTooSlow, MalformedBody, Unsu
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, RequestRecord
 from plumbline.service.api.body_stream import (
     ACCEPTED_CODING,
+    BodyLimit,
     GunzippedBody,
     StreamedBody,
     answer_early,
     forget_coding,
     is_gzip,
-    too_large,
 )
 from plumbline.service.api.problems import ErrorBoundary, error_response
 
@@ -42,7 +42,7 @@ def install_edge(
     *,
     max_body_bytes: int,
     body_timeout_seconds: float,
-    max_body_bytes_by_prefix: Mapping[str, int] | None = None,
+    body_limit_by_prefix: Mapping[str, BodyLimit] | None = None,
     max_streamed_bytes_by_path: Mapping[str, int] | None = None,
     admission: Callable[[ASGIApp], ASGIApp] | None = None,
     cors_origins: Sequence[str] = (),
@@ -63,7 +63,7 @@ def install_edge(
         BodyLimits,
         max_bytes=max_body_bytes,
         timeout_seconds=body_timeout_seconds,
-        max_bytes_by_prefix=max_body_bytes_by_prefix or {},
+        limit_by_prefix=body_limit_by_prefix or {},
         max_streamed_bytes_by_path=max_streamed_bytes_by_path or {},
     )
     if admission is not None:
@@ -140,7 +140,7 @@ class BodyLimits:
     app: ASGIApp
     max_bytes: int
     timeout_seconds: float
-    max_bytes_by_prefix: Mapping[str, int] = field(default_factory=dict)
+    limit_by_prefix: Mapping[str, BodyLimit] = field(default_factory=dict)
     max_streamed_bytes_by_path: Mapping[str, int] = field(default_factory=dict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -157,16 +157,17 @@ class BodyLimits:
             return
         path = str(scope["path"])
         streamed_bytes = self.max_streamed_bytes_by_path.get(path)
-        by_prefix = (limit for prefix, limit in self.max_bytes_by_prefix.items() if path.startswith(prefix))
-        max_bytes = next(by_prefix, self.max_bytes) if streamed_bytes is None else streamed_bytes
+        by_prefix = (limit for prefix, limit in self.limit_by_prefix.items() if path.startswith(prefix))
+        limit = next(by_prefix, BodyLimit(self.max_bytes)) if streamed_bytes is None else BodyLimit(streamed_bytes)
+        scope.setdefault("state", {})["body_limit"] = limit
         plain = unread = receive
         try:
-            _check_length(headers, max_bytes)
+            _check_length(headers, limit)
             if is_gzip(headers):
-                expanded = GunzippedBody(receive, max_bytes=max_bytes)
+                expanded = GunzippedBody(receive, limit)
                 plain, unread = expanded.receive, expanded.unread
                 forget_coding(scope)
-            body = await self._read(plain, max_bytes) if streamed_bytes is None else b""
+            body = await self._read(plain, limit) if streamed_bytes is None else b""
         except BadRequest as error:
             await _refuse(error, scope, unread, send)
             return
@@ -182,7 +183,7 @@ class BodyLimits:
             del body
             await self.app(scope, replay, send)
 
-    async def _read(self, receive: Receive, max_bytes: int) -> bytes | None:
+    async def _read(self, receive: Receive, limit: BodyLimit) -> bytes | None:
         """Return the body; None if the client disconnected."""
         body = bytearray()
         try:
@@ -192,21 +193,21 @@ class BodyLimits:
                     if message["type"] == "http.disconnect":
                         return None
                     body += message.get("body", b"")
-                    if len(body) > max_bytes:
-                        raise too_large(max_bytes)
+                    if len(body) > limit.max_bytes:
+                        raise limit.error()
                     if not message.get("more_body", False):
                         return bytes(body)
         except TimeoutError:
             raise BodyTooSlow(f"the body did not arrive within {self.timeout_seconds:g} seconds") from None
 
 
-def _check_length(headers: Headers, max_bytes: int) -> None:
+def _check_length(headers: Headers, limit: BodyLimit) -> None:
     for length in headers.getlist("content-length"):
         match = _CONTENT_LENGTH.fullmatch(length)
         if match is None and not (length.isascii() and length.isdigit()):
             raise MalformedBody("Content-Length is not a number of bytes")
-        if match is None or int(match[1]) > max_bytes:
-            raise too_large(max_bytes)
+        if match is None or int(match[1]) > limit.max_bytes:
+            raise limit.error()
 
 
 async def _refuse(error: BadRequest, scope: Scope, receive: Receive, send: Send) -> None:

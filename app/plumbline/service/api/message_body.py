@@ -1,4 +1,4 @@
-"""JSON bodies of retrieval requests as msgspec messages. Free of FastAPI, so that a child process starts soon."""
+"""JSON bodies of retrieval requests as msgspec messages."""
 
 import json
 import math
@@ -14,8 +14,8 @@ T = TypeVar("T")
 MAX_DIGITS = 64
 MAX_NAME_CHARACTERS = 64
 _PATH_PART = re.compile(r"\.([^.\[]++)|\[([^\[\]]*+)\]")
-# A larger body is named without its keys: finding them reads it several times.
-_MOST_SEARCHED = 16_000_000
+# A larger body is named without its keys: finding them reads it several times, and holds the interpreter meanwhile.
+_MOST_SEARCHED = 1_000_000
 _MOST_SHOWN = 80
 _PLACE = re.compile(r" - at `(?:key in )?\$(.*)`$")
 

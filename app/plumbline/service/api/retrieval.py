@@ -1,19 +1,23 @@
 """POST /v1/retrieval/...: judgments and runs in; measures, comparisons, fused runs and parsed rankings out."""
 
+import asyncio
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec
+from concurrent.futures import Executor
+from functools import partial
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from plumbline.ground.child_process import ChildProcesses
+from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
 from plumbline.judging.scoring import Scorer
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api import retrieval_answers as answers
 from plumbline.service.api.auth import is_from_another_origin
-from plumbline.service.api.dependencies import ChildrenDep, ScorerDep
+from plumbline.service.api.dependencies import RetrievalThreadsDep, ScorerDep
 from plumbline.service.api.json_body import check_media_type
 from plumbline.service.api.message_body import printable
 from plumbline.service.api.openapi import (
@@ -28,8 +32,6 @@ from plumbline.service.api.problems import PROBLEM_RESPONSES
 from plumbline.service.api.responses import JSON
 from plumbline.service.api.retrieval_limits import MAX_RUNS
 
-P = ParamSpec("P")
-
 MESSAGES = (
     wire.FormOptions,
     wire.RetrievalEvaluationRequest,
@@ -41,13 +43,12 @@ MESSAGES = (
     wire.RankingRequest,
     wire.RankingOut,
 )
+LARGE_BODY_ADVICE = (
+    "`plumbline evaluate`, `compare` and `fuse` read files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
+)
 _FORM = "multipart/form-data"
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
 _MAX_OPTIONS_BYTES = 100_000
-# Reading JSON holds the interpreter for 6.5 ms a megabyte.
-_MAX_BYTES_IN_THREAD = 8_000_000
-# What the limits let through takes a minute or so.
-_CHILD_SECONDS = 600.0
 _OPTIONS = (
     "JSON; format: `trec` (default), or `tables`, tab-separated with a header, judgments in the columns qid and "
     "document_ids, runs in qid and doc_ids."
@@ -100,17 +101,17 @@ router = APIRouter(prefix="/retrieval", tags=["retrieval"], responses=PROBLEM_RE
 
 
 @router.post("/evaluations", operation_id="evaluate_retrieval", **_EVALUATIONS)
-async def evaluate_retrieval(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
+async def evaluate_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Compute the measures of one or many runs against judgments, with every convention that changes a number stated.
 
     Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
     """
     if not request.headers.get("content-type", "").startswith(_FORM):
-        return await _answer(request, scorer, children, answers.evaluate_runs)
+        return await _answer(request, scorer, threads, answers.evaluate_runs)
     qrels, runs, options = await _read_form(request)
     size = sum(len(each.content) for each in (qrels, *runs))
-    answer = await run_work(scorer, children, size, answers.evaluate_files, qrels, runs, options)
-    return Response(answer, media_type=JSON)
+    evaluate = partial(answers.evaluate_files, qrels, runs, options, request.state.body_limit)
+    return Response(await _run_in_thread(scorer, threads, size, evaluate), media_type=JSON)
 
 
 @router.post(
@@ -118,43 +119,37 @@ async def evaluate_retrieval(request: Request, scorer: ScorerDep, children: Chil
     operation_id="compare_retrieval",
     **_described(wire.ComparisonRequest, wire.ComparisonResult, COMPARISON_EXAMPLES),
 )
-async def compare_retrieval(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
+async def compare_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Compare runs with each other or with a baseline: paired tests over queries, corrected for multiple testing."""
-    return await _answer(request, scorer, children, answers.compare_runs)
+    return await _answer(request, scorer, threads, answers.compare_runs)
 
 
 @router.post(
     "/fusions", operation_id="fuse_retrieval", **_described(wire.FusionRequest, wire.FusionResult, FUSION_EXAMPLES)
 )
-async def fuse_retrieval(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
+async def fuse_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Fuse several runs into one; with judgments also its measures."""
-    return await _answer(request, scorer, children, answers.fuse_runs)
+    return await _answer(request, scorer, threads, answers.fuse_runs)
 
 
 @router.post(
     "/rankings", operation_id="parse_rankings", **_described(wire.RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
 )
-async def parse_rankings(request: Request, scorer: ScorerDep, children: ChildrenDep) -> Response:
+async def parse_rankings(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Parse the ids that LLM outputs rank, by query. An output without a ranking is marked and is no score."""
-    return await _answer(request, scorer, children, answers.parse_texts)
+    return await _answer(request, scorer, threads, answers.parse_texts)
 
 
-async def _answer(
-    request: Request, scorer: Scorer, children: ChildProcesses, work: Callable[[bytes], bytes]
-) -> Response:
+async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Callable[[bytes], bytes]) -> Response:
     check_media_type(request.headers.getlist("content-type"))
     body = await request.body()
-    return Response(await run_work(scorer, children, len(body), work, body), media_type=JSON)
+    return Response(await _run_in_thread(scorer, threads, len(body), partial(work, body)), media_type=JSON)
 
 
-async def run_work(
-    scorer: Scorer, children: ChildProcesses, size: int, work: Callable[P, bytes], /, *args: P.args, **kwargs: P.kwargs
-) -> bytes:
-    """Return what `work` returns on a body of this size: in a thread, or in a process of its own for a large one."""
-    if size > _MAX_BYTES_IN_THREAD:
-        return await scorer.offload(lambda: children.run(work, _CHILD_SECONDS, *args, **kwargs))
-    with scorer.shared_turns(size):
-        return await scorer.offload(lambda: work(*args, **kwargs))
+async def _run_in_thread(scorer: Scorer, threads: Executor, size: int, work: Callable[[], bytes]) -> bytes:
+    """Return what `work` returns on a body of this size; it ends at its next step if the request is cancelled."""
+    with scorer.shared_turns(size), work_deadline(math.inf):
+        return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 
 async def _read_form(

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from plumbline.ground.errors import InvalidInput, MalformedBody
+from plumbline.ground.errors import BodyTooLarge, FileTooLarge, InvalidInput, MalformedBody
 from plumbline.retrieval.compare import RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
 from plumbline.retrieval.fuse import fuse
@@ -18,6 +18,7 @@ from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.retrieval.trec import FILE_FORMATS
 from plumbline.schemas import retrieval as wire
+from plumbline.service.api.body_stream import BodyLimit
 from plumbline.service.api.message_body import decode_message
 from plumbline.service.api.retrieval_limits import (
     check_comparison,
@@ -27,11 +28,11 @@ from plumbline.service.api.retrieval_limits import (
     check_texts,
 )
 
-# All files of a request, decompressed.
-_MAX_FILES_BYTES = 1_000_000_000
 _MAX_FILE_ROWS = 20_000_000
 
 M = TypeVar("M")
+# One query at a time: a whole body would hold the interpreter for 15 ms a megabyte, and with it the event loop.
+_GRADES: Final[msgspec.json.Decoder[dict[str, int]]] = msgspec.json.Decoder(dict[str, int])
 _RESULTS: Final[msgspec.json.Decoder[list[str] | dict[str, float]]] = msgspec.json.Decoder(list[str] | dict[str, float])
 
 
@@ -74,10 +75,17 @@ class _RunTexts(wire.RunIn, frozen=True, kw_only=True):
 
 
 class _EvaluationTexts(wire.RetrievalEvaluationRequest, frozen=True, kw_only=True):
+    qrels: dict[str, msgspec.Raw]  # type: ignore[assignment]
     runs: list[_RunTexts]  # type: ignore[assignment]
 
 
 class _ComparisonTexts(wire.ComparisonRequest, frozen=True, kw_only=True):
+    qrels: dict[str, msgspec.Raw]  # type: ignore[assignment]
+    runs: list[_RunTexts]  # type: ignore[assignment]
+
+
+class _FusionTexts(wire.FusionRequest, frozen=True, kw_only=True):
+    qrels: dict[str, msgspec.Raw] | None = None  # type: ignore[assignment]
     runs: list[_RunTexts]  # type: ignore[assignment]
 
 
@@ -88,18 +96,22 @@ def evaluate_runs(body: bytes) -> bytes:
     return msgspec.json.encode(wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
 
 
-def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes) -> bytes:
+def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, limit: BodyLimit) -> bytes:
     """Return the response body of /evaluations for files, plain or gzipped; `options` is the JSON part of that name.
 
-    Raises InvalidInput, naming the file and line, or the place in the options.
+    The limit of a body bounds all files together, decompressed.
+
+    Raises:
+        InvalidInput: it names the file and line, or the place in the options.
+        BodyTooLarge: the files are larger.
     """
     try:
         message = decode_message(options or b"{}", wire.FormOptions)
     except MalformedBody as error:
         raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
     files = FILE_FORMATS[message.format]
-    limits = ReadLimits(max_bytes=_MAX_FILES_BYTES, max_rows=_MAX_FILE_ROWS)
-    unpacked = _unpacked([qrels, *runs], limits)
+    limits = ReadLimits(max_bytes=limit.max_bytes, max_rows=_MAX_FILE_ROWS)
+    unpacked = _unpacked([qrels, *runs], limits, limit.advice)
     judged = files.read_qrels(next(unpacked), name=qrels.name, limits=limits)
     read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
     reports = _reports(judged, read, message)
@@ -141,11 +153,11 @@ def compare_runs(body: bytes) -> bytes:
 
 def fuse_runs(body: bytes) -> bytes:
     """Return the response body of /fusions; MalformedBody and InvalidInput name the place."""
-    message = decode_message(body, wire.FusionRequest)
-    # Refuse wrong ones without judgments too.
-    _to_conventions(message.conventions)
-    parse_measures(message.measures)
-    runs = [each.run for each in _runs(message.runs)]
+    with _read_by_query(body, wire.FusionRequest, _FusionTexts) as message:
+        # Refuse wrong ones without judgments too.
+        _to_conventions(message.conventions)
+        parse_measures(message.measures)
+        runs = [Run(each.run.name, dict(each.run.results)) for each in _runs(message.runs)]
     check_fusion(runs)
     recipe = {name: getattr(message, name) for name in ("method", "norm", "weights", "params", "missing", "depth")}
     fusion = fuse(runs, name=message.name, **recipe)
@@ -178,21 +190,28 @@ def parse_texts(body: bytes) -> bytes:
 def _read_by_query(body: bytes, message: type[M], texts: type[M]) -> Iterator[M]:
     """Read a message with the texts of its results; whatever is wrong in these is refused as `decode_message` does."""
     try:
-        yield msgspec.json.decode(body, type=texts)
+        read: Any = msgspec.json.decode(body, type=texts)
+        if read.qrels is not None:
+            qrels = {query_id: _GRADES.decode(text) for query_id, text in read.qrels.items()}
+            read = msgspec.structs.replace(read, qrels=qrels)
+        yield read
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         decode_message(body, message)
         raise
 
 
-def _unpacked(files: Sequence[NamedFile], limits: ReadLimits) -> Iterator[bytes]:
+def _unpacked(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
     """Yield each file decompressed, until they are too large together."""
     total = 0
     for file in files:
-        data = read_text_bytes(file.content, name=file.name, limits=limits)
+        try:
+            data = read_text_bytes(file.content, name=file.name, limits=limits)
+        except FileTooLarge as error:
+            raise BodyTooLarge(f"{error}; {advice}") from None
         total += len(data)
         if total > limits.max_bytes:
             detail = f"the files up to this one hold {total} bytes, decompressed; at most {limits.max_bytes} are read"
-            raise InvalidInput(f"{detail} in one request", place=format_place(file.name))
+            raise BodyTooLarge(f"{format_place(file.name)}: {detail} in one request; {advice}")
         yield data
 
 
