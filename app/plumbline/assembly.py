@@ -235,15 +235,9 @@ def detector_of(
     """
     if settings.detector_url is not None:
         # late: a local model needs no HTTP
-        from plumbline.models.detectors.remote_detector import (  # noqa: PLC0415
-            build_chat_detector,
-            build_remote_detector,
-        )
+        from plumbline.models.detectors.remote_detector import build_remote_detector  # noqa: PLC0415
 
-        build = build_chat_detector if description.is_chat else build_remote_detector
-        return build(description, settings, settings.detector_url, observer=observer)
-    if description.is_chat:
-        raise ConfigurationError(f"PLUMBLINE_DETECTOR_URL: needed for {description.name}, which is a chat model")
+        return build_remote_detector(description, settings, settings.detector_url, observer=observer)
     return LocalDetector(
         description,
         precision=settings.detector_precision,

@@ -139,7 +139,7 @@ async def test_every_fault_is_a_failure_of_the_tier(
         assert caught.value.reason is not FailureReason.DETECTOR_PROBE_FAILED
 
 
-@pytest.mark.parametrize("head", ["lettucedetect-base", "hhem-2.1-open", "minicheck-flan-t5-large"])
+@pytest.mark.parametrize("head", ["lettucedetect-base", "hhem-2.1-open"])
 def test_heads_that_a_server_does_not_run_are_refused(server: ScriptedJudge, head: str) -> None:
     from plumbline.models.detectors.description import find_description
 
@@ -159,42 +159,3 @@ async def test_the_service_asks_the_server_and_falls_back_without_it(server: Scr
         server.reply_with(status(500, b""))
         result = (await client.post(URL, json={**sample, "answer": "Oslo is far away."})).json()
     assert [attempt["tier"] for attempt in result["attempts"]] == ["llm", "detector", "embedding"]
-
-
-async def test_a_classifier_of_vllm_is_sent_one_text_each_and_read_by_number(server: ScriptedJudge) -> None:
-    def classify(request: RecordedRequest) -> Reply:
-        shares = [[0.1, 0.9] if "hall [SEP] hall" in text or "Rain" in text else [0.8, 0.2]
-                  for text in request.json["input"]]  # fmt: skip
-        data = [{"index": number, "label": "x", "probs": each} for number, each in enumerate(shares)]
-        return status(200, {"object": "list", "data": data[::-1]})
-
-    server.reply_with(classify)
-    described = Description(
-        model="org/m", template="{premise} [SEP] {claim}", positive=1,
-        probe=(Probe(premise="hall", claim="hall", at_least=0.5), Probe(premise="hall", claim="sea", at_most=0.5)),
-    )  # fmt: skip
-    detector = build_remote_detector(
-        described, plain_settings(llm_backoff_seconds=0.001), f"{server.base_url}/classify"
-    )
-    async with aclosing(detector):
-        reading = await detector.read([passage("Oslo.")], "", ["Rain.", "Sun."], seconds=SECONDS)
-    assert [found.support for found in reading.findings] == pytest.approx([0.9, 0.2])
-    sent = server.requests[-1]
-    assert sent.path.endswith("/v1/classify")
-    assert sent.json == {"model": "org/m", "input": ["Oslo. [SEP] Rain.", "Oslo. [SEP] Sun."]}
-
-
-@pytest.mark.parametrize("body", [{"data": []}, {"data": [{"index": 0, "probs": [7.5, -2.0]}]}, {"error": "no"}])
-async def test_a_reply_of_vllm_without_shares_is_a_failure(server: ScriptedJudge, body: dict[str, Any]) -> None:
-    server.reply_with(status(200, body))
-    described = Description(model="m", template="{premise} [SEP] {claim}", positive=1, probe=PROBE)
-    url = f"{server.base_url}/classify"
-    async with aclosing(build_remote_detector(described, plain_settings(llm_backoff_seconds=0.001), url)) as detector:
-        with pytest.raises(TierFailure) as caught:
-            await detector.read([passage("Rain.")], "", ["Rain."], seconds=SECONDS)
-        assert caught.value.reason is FailureReason.INVALID_REPLY
-
-
-def test_a_pair_of_texts_is_refused_for_vllm(server: ScriptedJudge) -> None:
-    with pytest.raises(ConfigurationError, match="reads a pair of texts"):
-        build_remote_detector(NLI, plain_settings(), f"{server.base_url}/classify")

@@ -14,26 +14,25 @@ MORE = ("mayor", "1932", "built", "years", "not", "it", "桥", "是", "年", "�
 def save_detector(
     folder: Path, head: str, *, labels: Sequence[str] = ("LABEL_0", "LABEL_1"), kind: str = "bert", seed: int = 7
 ) -> Path:
-    """Save a network with a head (`sequence`, `tokens`, `first_token`, `seq2seq`), its labels and a tokenizer."""
+    """Save a network with a head (`sequence`, `tokens`, `first_token`), its labels and a tokenizer."""
     import torch
     import transformers
 
     torch.manual_seed(seed)
     words = {"vocab_size": len(TOKENS) + len(MORE), "pad_token_id": 0}
-    if head in ("first_token", "seq2seq"):
+    if head == "first_token":
         sizes: dict[str, Any] = {"d_model": 32, "d_ff": 64, "d_kv": 16, "num_layers": 2, "num_heads": 2}
         config = transformers.T5Config(**words, **sizes, decoder_start_token_id=0, num_labels=len(labels))
     else:
         bert = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
         config = transformers.AutoConfig.for_model(kind, **words, **bert, max_position_embeddings=160)
-    if head != "seq2seq":
-        config.id2label = dict(enumerate(labels))
-        config.label2id = {name: number for number, name in enumerate(labels)}
+    config.id2label = dict(enumerate(labels))
+    config.label2id = {name: number for number, name in enumerate(labels)}
     network = _class_of(head).from_config(config)
     # Random heads of this size answer one half to everything.
     with torch.no_grad():
         for name, weights in network.named_parameters():
-            if name.startswith(("classifier", "lm_head")):
+            if name.startswith("classifier"):
                 weights.mul_(40.0)
     network.save_pretrained(folder)
     _tokenizer().save_pretrained(folder)
@@ -48,9 +47,7 @@ def library_logits(folder: Path, head: str, first: str, second: str | None = Non
     network = _class_of(head).from_pretrained(folder).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     inputs = tokenizer(first, second, return_tensors="pt")
-    if head == "seq2seq":
-        inputs = {"input_ids": inputs["input_ids"], "decoder_input_ids": torch.tensor([[0]])}
-    elif head == "first_token":
+    if head == "first_token":
         inputs = {"input_ids": inputs["input_ids"]}
     with torch.inference_mode():
         logits = network(**inputs).logits[0]
@@ -64,7 +61,6 @@ def _class_of(head: str) -> Any:
         "sequence": transformers.AutoModelForSequenceClassification,
         "tokens": transformers.AutoModelForTokenClassification,
         "first_token": transformers.AutoModelForTokenClassification,
-        "seq2seq": transformers.AutoModelForSeq2SeqLM,
     }[head]
 
 

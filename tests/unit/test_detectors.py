@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure, TooBusy
-from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Ledger, Passage
+from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Passage
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.tiers.calibration import CalibrationTable
@@ -118,16 +118,6 @@ async def test_weights_under_other_names_are_read_with_a_base(tmp_path: Path) ->
     assert found.support == pytest.approx(expected[1], abs=1e-5)
 
 
-async def test_two_words_of_a_seq2seq_have_the_scores_of_the_library(tmp_path: Path) -> None:
-    model = save_detector(tmp_path, "seq2seq")
-    described = Description(
-        model=str(model), head="seq2seq", template="predict: {premise}[SEP]{claim}", over=(6, 9), positive=9, probe=ANY
-    )
-    (found,) = (await read(described, [PREMISE], [CLAIM])).findings
-    logits = library_logits(model, "seq2seq", f"predict: {PREMISE}[SEP]{CLAIM}")[0]
-    assert found.support == pytest.approx(softmax(logits[[6, 9]])[1], abs=1e-5)
-
-
 @pytest.mark.parametrize(
     ("head", "kind", "more"),
     [
@@ -135,13 +125,12 @@ async def test_two_words_of_a_seq2seq_have_the_scores_of_the_library(tmp_path: P
         ("sequence", "modernbert", {}),
         ("tokens", "bert", {"unit": "answer"}),
         ("first_token", "t5", {"template": "{premise} {claim}"}),
-        ("seq2seq", "t5", {"template": "{premise} {claim}", "over": (6, 9)}),
     ],
 )
 def test_openvino_has_the_scores_of_pytorch(tmp_path: Path, head: Any, kind: str, more: dict[str, Any]) -> None:
     pytest.importorskip("openvino")
     model = save_detector(tmp_path, head, kind=kind)
-    described = Description(model=str(model), head=head, positive=9 if more.get("over") else 1, probe=ANY, **more)
+    described = Description(model=str(model), head=head, positive=1, probe=ANY, **more)
     texts = [[2, *range(4, 4 + length), 3, 5, 3] for length in (3, 9, 20)] + [[2, *[5, 8, 9] * 45, 3, 5, 3]]
     runs = []
     for backend in ("torch", "openvino", "openvino"):
@@ -328,7 +317,7 @@ def test_the_prompt_of_lettucedetect_is_its_own() -> None:
     [
         ("model = 3", "model: Input should be a valid string"),
         ('model = "m"\ntemplate = "{premise}"', "`template` needs `{premise}` and `{claim}`"),
-        ('model = "m"\nhead = "seq2seq"\ntemplate = "{premise}{claim}"', "needs `over`"),
+        ('model = "m"\nhead = "chat_score"', "head: Input should be 'sequence', 'first_token' or 'tokens'"),
         ('model = "m"\nhead = "tokens"', 'needs `unit = "answer"`'),
         ('model = "m"\nprobe = [{premise = "a", claim = "b"}]', "needs `score`, `at_least` or `at_most`"),
         ('model = "m"\nprobe = []', "`probe` needs a pair or more"),
@@ -367,7 +356,6 @@ class ToldDetector:
         seconds: float,
         scope: str = "",
         can_wait: bool = False,
-        ledger: Ledger | None = None,
     ) -> DetectorReading:
         return DetectorReading([self.findings[claim] for claim in claims], 0.25)
 

@@ -259,8 +259,7 @@ class Settings(BaseSettings):
     )
     detector_url: str | None = Field(
         None,
-        description="URL of a server that runs it: base URL of text-embeddings-inference, or of an OpenAI-compatible "
-        "API for a chat model; `.../classify` of vLLM. Empty: this process does.",
+        description="URL of a server of text-embeddings-inference that runs it; empty: this process does.",
     )
     detector_api_key: SecretStr | None = Field(None, description="API key of that server.")
     detector_precision: Literal["fp32", "bf16"] = Field("fp32", description="Precision of the detector.")

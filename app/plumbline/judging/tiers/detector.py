@@ -74,7 +74,6 @@ class DetectorTier:
             seconds=seconds,
             scope=options.tenant,
             can_wait=options.can_wait,
-            ledger=options.ledger,
         )
         words = await asyncio.get_running_loop().run_in_executor(self._executor, collect_lexical_findings, sample)
         by_position: dict[int, DetectorFinding] = {}

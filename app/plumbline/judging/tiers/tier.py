@@ -177,9 +177,8 @@ class Detector(Protocol):
         seconds: float,
         scope: str = "",
         can_wait: bool = False,
-        ledger: Ledger | None = None,
     ) -> DetectorReading:
-        """Return how far the passages support each claim; `scope`, `can_wait`, `ledger`, errors: `SentenceEncoder`."""
+        """Return how far the passages support each claim; `scope`, `can_wait`, errors: `SentenceEncoder`."""
         ...
 
     def readiness(self) -> Readiness: ...

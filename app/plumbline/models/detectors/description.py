@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 
-Head = Literal["sequence", "first_token", "seq2seq", "tokens", "chat_logprob", "chat_score", "chat_spans"]
+Head = Literal["sequence", "first_token", "tokens"]
 Label = int | str
 _Share = Annotated[float, Field(ge=0, le=1)]
 _FIELD: Final = re.compile(r"\{(question|premise|claim|count|number|text)\}")
@@ -22,7 +22,6 @@ _FAULT: Final = re.compile(
     r"halluc|(?:un|not[ _-]?)(?:support|faithful|grounded)|(?:not[ _-]?|non[ _-]?)entail|inconsistent", re.I
 )
 _SUPPORT: Final = re.compile(r"entail|support|consistent|grounded|faithful", re.I)
-_MARKS: Final = 2
 _CONTRADICTION: Final = re.compile(r"contradict", re.I)
 
 
@@ -58,18 +57,13 @@ class Description(BaseModel):
         model: path or hub id.
         base: where configuration and tokenizer come from, if not from `model`; `strip`: beginning of the names of its
             weights that is left out.
-        head: `sequence` classifies, `first_token` classifies by its first token, `seq2seq` by its first word, `tokens`
-            every token of the answer. A chat model is asked for a word and its probability (`chat_logprob`), for a mark
-            that `pattern` finds (`chat_score`), or for the spans that nothing supports (`chat_spans`).
-        system: first message to a chat model; `template` is the second.
+        head: `sequence` classifies, `first_token` classifies by its first token, `tokens` every token of the answer.
         template: the question as one text; without it a pair of texts, made by `first` and `{claim}`.
         without_question: replaces `first` where the sample has no question.
         numbered, joined: each passage, and what stands between two.
-        positive: label (name, number or token id) that means support; with `inverted` it means fault.
+        positive: label (name or number) that means support; with `inverted` it means fault.
         over: labels that the probabilities are taken over; empty for all.
         contradicted: label of a claim that the passages deny.
-        pattern: regular expression with one group, the mark in a chat model's reply.
-        reply_tokens: most tokens of a chat model's reply.
         max_tokens: of question and premise together; `chunk_tokens`: of a premise, if less.
         quoted: its accuracy as its authors give it.
         probe: what it must answer before it is used.
@@ -80,10 +74,7 @@ class Description(BaseModel):
     base: str | None = None
     strip: str = ""
     head: Head = "sequence"
-    system: str | None = None
     template: str | None = None
-    pattern: str | None = None
-    reply_tokens: int = Field(1024, ge=1, le=32_768)
     first: str = "{premise}"
     without_question: str | None = None
     numbered: str = "{text}"
@@ -110,25 +101,13 @@ class Description(BaseModel):
             raise PydanticCustomError("tokens", "head `tokens` reads a pair of texts: write `first`, not `template`")
         if self.marks_words and self.unit != "answer":
             raise PydanticCustomError("unit", 'a head that marks words needs `unit = "answer"`')
-        if self.is_chat and self.template is None:
-            raise PydanticCustomError("chat", "a chat model needs `template`: the text of its message")
-        if self.head == "chat_score" and (self.positive is None or len(self.over) < _MARKS):
-            raise PydanticCustomError("marks", "head `chat_score` needs `positive`, and `over`: all marks")
-        if self.head == "chat_score" and not _has_one_group(self.pattern):
-            raise PydanticCustomError("pattern", "head `chat_score` needs `pattern`: an expression with one group")
-        if self.head == "seq2seq" and not (self.over and all(isinstance(each, int) for each in self.over)):
-            raise PydanticCustomError("seq2seq", "head `seq2seq` needs `over`: the ids of the tokens of its answers")
         if not self.probe:
             raise PydanticCustomError("probe", "`probe` needs a pair or more; leave it out for the plain ones")
         return self
 
     @property
-    def is_chat(self) -> bool:
-        return self.head.startswith("chat_")
-
-    @property
     def marks_words(self) -> bool:
-        return self.head in ("tokens", "chat_spans")
+        return self.head == "tokens"
 
     @property
     def name(self) -> str:
@@ -143,13 +122,6 @@ class Description(BaseModel):
             return fill(self.template, claim=claim, **values), None
         first = self.first if question or self.without_question is None else self.without_question
         return fill(first, **values), claim
-
-
-def _has_one_group(pattern: str | None) -> bool:
-    try:
-        return pattern is not None and re.compile(pattern).groups == 1
-    except re.error:
-        return False
 
 
 def fill(template: str, **values: str) -> str:
@@ -215,12 +187,6 @@ def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels
     Raises:
         ConfigurationError: no label tells support, or a label of the description is not the model's.
     """
-    if description.head == "seq2seq":
-        ids = tuple(int(each) for each in description.over)
-        wanted = ids[-1] if description.positive is None else int(description.positive)
-        if wanted not in ids:
-            raise ConfigurationError(f"{description.name}: `positive` {wanted} is not in `over`")
-        return Labels(positive=ids.index(wanted), over=ids, inverted=description.inverted, contradicted=None)
 
     def number(label: Label) -> int:
         if isinstance(label, int) and label in names:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
-from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Ledger, Passage
+from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Passage
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description, Labels, check_probe
@@ -79,7 +79,6 @@ class LocalDetector:
         seconds: float,
         scope: str = "",
         can_wait: bool = False,
-        ledger: Ledger | None = None,
     ) -> DetectorReading:
         """Return the support of each claim by the passages that support it most; long premises are read in parts."""
         until = time.monotonic() + seconds

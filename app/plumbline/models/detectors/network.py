@@ -67,7 +67,6 @@ class DetectorNetwork:
         self.reader = PairReader(load_tokenizer(definition), description, specials=tokenizer.all_special_tokens)
         self.labels: Labels = resolve_labels(description, dict(config.id2label))
         self._pad = tokenizer.pad_token_id or 0
-        self._start = getattr(config, "decoder_start_token_id", None) or 0
         # Models that number the two texts of a pair do so after the first separator.
         has_types = getattr(config, "type_vocab_size", 0) > 1 and "token_type_ids" in tokenizer.model_input_names
         self._separator = tokenizer.sep_token_id if has_types and description.template is None else None
@@ -99,8 +98,6 @@ class DetectorNetwork:
         if self._separator is not None:
             after = np.cumsum(tokens == self._separator, axis=1) - (tokens == self._separator) > 0
             inputs["token_type_ids"] = (after & is_text).astype(np.int64)
-        if self._description.head == "seq2seq":
-            inputs["decoder_input_ids"] = np.full((len(tokens), 1), self._start, dtype=np.int64)
         return inputs
 
     def _on_torch(self, files: ModelFiles, config: Any, precision: Precision) -> tuple[_Run, str]:
@@ -132,11 +129,9 @@ class DetectorNetwork:
         network = _load(self._description, files, config)
         traced, inputs = self._inputs(self._sample(1)), self._inputs(self._sample(_LONGER))
         names = tuple(traced)
-        # What a decoder keeps for its second word has no form in OpenVINO.
-        options = {"use_cache": False} if self._description.head == "seq2seq" else {}
         graph = convert(
             network,
-            lambda network, *tensors: network(**dict(zip(names, tensors, strict=True)), **options).logits,
+            lambda network, *tensors: network(**dict(zip(names, tensors, strict=True))).logits,
             [*traced.values()],
             shapes=[[-1, -1]] * len(names),
         )
@@ -191,7 +186,6 @@ def _load(description: Description, files: ModelFiles, config: Any) -> Any:
         "sequence": "AutoModelForSequenceClassification",
         "first_token": "AutoModelForTokenClassification",
         "tokens": "AutoModelForTokenClassification",
-        "seq2seq": "AutoModelForSeq2SeqLM",
     }
     kind = getattr(transformers, kinds[description.head])
     try:
