@@ -9,7 +9,6 @@ import pytest
 from plumbline.cli.drift import find_drift
 from plumbline.cli.main import main
 from plumbline.service.web.run_comparison import RowHead, compare_runs, read_head
-from tests.doubles.otlp_collector import collecting
 from tests.making.result_rows import scored_line
 
 ANCHORS, CLAIMS, RUNS = 300, 4, 60
@@ -94,40 +93,3 @@ def test_files_that_cannot_be_compared_are_refused(tmp_path: Path, capsys: pytes
     assert main(["drift", before, str(other)]) == 2
     assert "no row was judged in both" in capsys.readouterr().err
     assert main(["drift", before, before, "--alpha", "1"]) == 2
-
-
-def test_a_drift_is_posted_to_a_webhook_and_written_as_metrics(tmp_path: Path) -> None:
-    before = _file(tmp_path / "before.jsonl", [0.5] * 20, model="one")
-    now = _file(tmp_path / "now.jsonl", [0.9] * 8 + [0.5] * 12, model="one")
-    metrics = tmp_path / "drift.prom"
-
-    with collecting() as receiver:
-        hook = ["--webhook", f"{receiver.url}/hooks/T0?key=a%20b", "--metrics", str(metrics)]
-        assert main(["drift", before, before, *hook]) == 0
-        assert not receiver.bodies
-        assert 'plumbline_drift_detected{tier="llm"} 0' in metrics.read_text(encoding="utf-8")
-        assert main(["drift", before, now, *hook]) == 1
-
-    assert receiver.paths == ["/hooks/T0?key=a+b"]
-    sent = json.loads(receiver.bodies[0])
-    assert sent["text"].startswith("tier llm: DRIFT: 20 pairs, shift +0.160")
-    assert sent["tiers"][0]["is_drift"] is True
-    assert metrics.read_text(encoding="utf-8").splitlines() == [
-        "# HELP plumbline_drift_shift Mean paired shift of faithfulness of the anchor rows.",
-        "# TYPE plumbline_drift_shift gauge",
-        'plumbline_drift_shift{tier="llm"} 0.16',
-        "# HELP plumbline_drift_detected 1 if the shift is more than chance explains.",
-        "# TYPE plumbline_drift_detected gauge",
-        'plumbline_drift_detected{tier="llm"} 1',
-    ]
-
-
-def test_a_webhook_that_fails_is_one_line_without_its_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    before = _file(tmp_path / "before.jsonl", [0.5] * 20, model="one")
-    now = _file(tmp_path / "now.jsonl", [0.9] * 20, model="one")
-
-    for hook in ("http://127.0.0.1:9/hooks/secret", "ftp://somewhere/secret", "http://user@somewhere/secret"):
-        assert main(["drift", before, now, "--webhook", hook]) == 2
-        told = capsys.readouterr().err
-        assert told.startswith("plumbline: --webhook: ")
-        assert "secret" not in told

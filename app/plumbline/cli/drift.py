@@ -1,18 +1,15 @@
 """`plumbline drift`: the same rows judged before and now, and whether the judge has changed."""
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
 from plumbline.cli import Commands
-from plumbline.ground.errors import ConfigurationError, InvalidInput
-from plumbline.ground.files import replace_file
+from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
     from plumbline.service.web.run_comparison import RowHead, RunComparison, TierDifference
@@ -21,9 +18,6 @@ if TYPE_CHECKING:
 # Tests of a tier: of its scores, and of its decisions.
 _TESTS: Final = 2
 _VERSION: Final = ("model", "prompt", "prompt_digest")
-_WEBHOOK_SECONDS: Final = 30.0
-# Prometheus reads the file as another user.
-_METRICS_MODE: Final = 0o644
 
 
 class TierDrift(NamedTuple):
@@ -52,10 +46,6 @@ def add_command(commands: Commands) -> None:
         "--alpha", type=float, default=0.05, metavar="A", help="share of false alarms allowed (default: %(default)s)"
     )
     command.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    command.add_argument("--webhook", metavar="URL", help="POST the drift there as JSON, when there is one")
-    command.add_argument(
-        "--metrics", type=Path, metavar="FILE.prom", help="write the shifts for Prometheus' textfile collector"
-    )
     command.set_defaults(run=_drift)
 
 
@@ -74,23 +64,13 @@ def _drift(options: argparse.Namespace) -> int:
     changed = {
         name: versions for name in _VERSION if (versions := [_versions(each, name) for each in heads])[0] != versions[1]
     }
-    is_drift = any(each.is_drift for each in found)
-    shown = {
-        "tiers": [each._asdict() for each in found],
-        "changed": changed,
-        "other_tier": len(comparison.other_tier),
-    }
-    lines = list(_lines(found, changed, len(comparison.other_tier)))
+    other_tier = len(comparison.other_tier)
     if options.json:
+        shown = {"tiers": [each._asdict() for each in found], "changed": changed, "other_tier": other_tier}
         sys.stdout.write(msgspec.json.encode(shown).decode() + "\n")
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
-    if options.metrics is not None:
-        replace_file(options.metrics, "".join(f"{line}\n" for line in _metrics(found)).encode(), mode=_METRICS_MODE)
-    if options.webhook is not None and is_drift:
-        # `text` is the message that chat programs show of a webhook.
-        asyncio.run(_post(options.webhook, msgspec.json.encode({"text": "\n".join(lines), **shown})))
-    return int(is_drift)
+        sys.stdout.writelines(f"{line}\n" for line in _lines(found, changed, other_tier))
+    return int(any(each.is_drift for each in found))
 
 
 def find_drift(comparison: "RunComparison", *, alpha: float) -> list[TierDrift]:
@@ -127,36 +107,3 @@ def _lines(found: Sequence[TierDrift], changed: Mapping[str, list[list[str]]], o
         yield f"judge's {name} changed: {', '.join(before) or '-'} -> {', '.join(now) or '-'}"
     if other_tier:
         yield f"{other_tier:,} rows were judged by another tier: not compared"
-
-
-def _metrics(found: Sequence[TierDrift]) -> Iterator[str]:
-    """Yield the lines of Prometheus' text format."""
-    gauges = (
-        ("plumbline_drift_shift", "Mean paired shift of faithfulness of the anchor rows.", lambda each: each.shift),
-        ("plumbline_drift_detected", "1 if the shift is more than chance explains.", lambda each: int(each.is_drift)),
-    )
-    for name, text, value in gauges:
-        yield from (f"# HELP {name} {text}", f"# TYPE {name} gauge")
-        yield from (f'{name}{{tier="{each.tier}"}} {value(each):g}' for each in found)
-
-
-async def _post(url: str, body: bytes) -> None:
-    """Send the drift; raise InvalidInput if it does not arrive. The path may be a secret, so no error names it."""
-    from plumbline.client.connection import JSON_HEADERS, AsyncConnection, RequestSpec  # noqa: PLC0415 - as above
-    from plumbline.client.failures import ClientError, Refused, Retries  # noqa: PLC0415 - as above
-
-    parts = urlsplit(url)
-    place = f"{parts.scheme}://{parts.netloc}"
-    try:
-        # No key: that of the service is not for others.
-        connection = AsyncConnection(place, api_key="", timeout=_WEBHOOK_SECONDS, retries=Retries())
-    except ConfigurationError:
-        raise InvalidInput("expected a URL like https://host/path, without a user", place="--webhook") from None
-    try:
-        params = dict(parse_qsl(parts.query))
-        await connection.answer(RequestSpec("POST", parts.path or "/", params, JSON_HEADERS, body))
-    except ClientError as error:
-        said = f"{parts.hostname} answered {error.status}" if isinstance(error, Refused) else str(error)
-        raise InvalidInput(f"the drift was not sent: {said}", place="--webhook") from error
-    finally:
-        await connection.close()
