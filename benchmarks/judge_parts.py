@@ -40,7 +40,7 @@ def parts(endpoint: Endpoint, request: ChatRequest, *, rounds: int) -> dict[str,
 
 async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> dict[str, float]:
     client, memory = CompletionsClient(endpoint), InMemory()
-    client._http._transport = memory
+    client._api._http._connections = memory  # type: ignore[assignment]
     sent = LearntForm(endpoint.provider).form.parameters(request, endpoint)
 
     async def read() -> None:

@@ -5,11 +5,9 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import cast
 
 import pytest
 
-from plumbline.ground.connections import address_race
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, completion_payload, raw_body
@@ -158,14 +156,6 @@ async def test_a_cookie_is_not_sent_back(judge: ScriptedJudge) -> None:
         await ask(chat)
 
     assert "cookie" not in judge.requests[1].headers
-
-
-async def test_a_name_is_tried_at_several_addresses_beside_one_another_where_the_loop_can() -> None:
-    ours, other = asyncio.get_running_loop(), cast(asyncio.AbstractEventLoop, object())
-
-    assert address_race("judge.example", ours) == {"happy_eyeballs_delay": 0.25}
-    assert address_race("judge.example", other) == {}
-    assert address_race("127.0.0.1", ours) == address_race("::1", ours) == {}
 
 
 async def test_an_address_that_nobody_listens_at_is_a_broken_connection(judge: ScriptedJudge) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import shutil
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -15,8 +15,7 @@ from plumbline.client import Plumbline
 from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.judging.ports.exchange import Ledger
-from plumbline.models.chat import http_client
-from plumbline.models.chat.completions_client import join_url
+from plumbline.models.chat.api_client import join_url
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
 from plumbline.models.chat.http_client import find_proxy, proxy_place
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -52,11 +51,8 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def trusted(certificate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    http_client.tls_context.cache_clear()
-    yield
-    http_client.tls_context.cache_clear()
 
 
 @asynccontextmanager
@@ -323,20 +319,12 @@ async def test_a_certificate_that_is_not_trusted_is_not_tried_again(judge: Scrip
     assert "certificate not trusted" in first.detail
 
 
-@pytest.fixture
-def unread_certificates(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
-    http_client.tls_context.cache_clear()
-    yield
-    http_client.tls_context.cache_clear()
-
-
-@pytest.mark.usefixtures("unread_certificates")
 async def test_the_certificates_of_requests_are_trusted_too(
     judge: ScriptedJudge, certificate: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge.reply_with(completion(GOOD))
+    for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(certificate))
 
     async with (
@@ -344,14 +332,6 @@ async def test_the_certificates_of_requests_are_trusted_too(
         transport(llm_base_url=f"https://127.0.0.1:{port}/v1") as chat,
     ):
         assert (await ask(chat)).content == GOOD
-
-
-@pytest.mark.usefixtures("unread_certificates")
-def test_a_bundle_that_is_not_there_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/no/such/bundle.pem")
-
-    with pytest.raises(ConfigurationError, match="REQUESTS_CA_BUNDLE: cannot read certificates from '/no/such"):
-        http_client.tls_context()
 
 
 # --- the address that is asked

@@ -95,17 +95,17 @@ FENCES: dict[str, set[str] | None] = {
     "tantivy": {"extras/lab"},
     "bm25s": {"extras/lab"},
     "yaml": {"extras/lab/corpora/folder.py"},
-    "openai": {"models/chat/completions_client.py"},
+    "openai": {"models/chat/api_client.py"},
     "httpx2": {
         "client/connection.py",
         "ground/tls.py",
+        "models/chat/api_client.py",
         "models/chat/completions_client.py",
         "models/chat/http_client.py",
         "extras/provider_batches/batch_client.py",
         "extras/lab/answers.py",
     },
     "h11": {
-        "ground/connections.py",
         "cli/connections.py",
     },
     "psycopg": {"ground/postgres.py", "rows/jobs", "models/chat"},
@@ -130,7 +130,6 @@ FENCES: dict[str, set[str] | None] = {
     "anyio": {"integrations/local_plumbline.py"},
     "mcp": {"integrations/mcp_server.py"},
     "mlflow": {"integrations/mlflow.py"},
-    "python_socks": {"ground/proxies.py"},
     "pydantic_settings": {"ground/settings.py"},
     "json_repair": {"judging/tiers/reply_items.py"},
     "rapidfuzz": {"judging/tiers/evidence/quotes.py"},
@@ -152,7 +151,7 @@ LAZY = {
     "tantivy",
     "yaml",
     "filelock",
-    "python_socks",
+    "openai",
 }
 
 

@@ -21,7 +21,7 @@ MAX_PACKAGES = 14
 ABSENT = {
     "click", "dotenv", "fastapi", "huggingface_hub", "jinja2", "markupsafe", "nltk",
     "numpy", "openai", "openvino", "opentelemetry", "prometheus_client", "psycopg", "pyarrow",
-    "pydantic_settings", "python_socks", "rapidfuzz", "re2", "scipy", "sentence_transformers", "sklearn", "starlette",
+    "pydantic_settings", "rapidfuzz", "re2", "scipy", "sentence_transformers", "sklearn", "starlette",
     "structlog", "tokenizers", "torch", "tqdm", "transformers", "uvicorn",
 }  # fmt: skip
 LIGHT = f"""

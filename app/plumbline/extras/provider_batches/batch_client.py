@@ -1,20 +1,19 @@
 """Client of a provider's Batch API: uploads, downloads, batches."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple, TypeVar
 
 import httpx2
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
-from plumbline.ground.errors import BatchApiError, ConfigurationError
-from plumbline.ground.version import USER_AGENT
+from plumbline.ground.errors import BatchApiError
+from plumbline.models.chat.api_client import ApiClient
 from plumbline.models.chat.call_failures import shown, status_failure
-from plumbline.models.chat.completions_client import join_url
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.http_client import is_untrusted
 
 _ReadT = TypeVar("_ReadT", bound=BaseModel)
 
@@ -105,29 +104,22 @@ class _Page(BaseModel):
 
 
 class BatchClient:
-    """The Batch API at one endpoint. Idempotent calls are retried, as `Retry-After` says.
-
-    Redirects are not followed: one would hand the key and the texts to a host that is not in the settings.
-    """
+    """The Batch API at one endpoint. Idempotent calls are retried, as `Retry-After` says."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        headers = {"Authorization": f"Bearer {endpoint.api_key}", "User-Agent": USER_AGENT}
-        try:
-            self._client = httpx2.AsyncClient(timeout=_TIMEOUT, headers=headers | dict(endpoint.extra_headers))
-        except (ValueError, httpx2.InvalidURL):
-            # The original message quotes the URL, password and all.
-            raise ConfigurationError(
-                "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: not the URL of a proxy that the Batch API can be reached "
-                "through; expected http://, https://, socks5:// or socks5h://"
-            ) from None
+        self._api = ApiClient(endpoint, timeout=_TIMEOUT)
 
     async def upload(self, path: Path, name: str) -> str:
         """Upload a file under a name and return its id."""
         # Sent from the disk as it is read: a file of the largest size would take its size of memory.
         with path.open("rb") as file:
-            files = {"file": (name, file, "application/jsonl")}
-            return self._read(_File, await self._call("POST", "/files", files=files, data={"purpose": "batch"})).id
+            form: dict[str, Any] = {
+                "files": {"file": (name, file, "application/jsonl")},
+                "body": {"purpose": "batch"},
+                "headers": {"Content-Type": "multipart/form-data"},
+            }
+            return self._read(_File, await self._call("post", "/files", **form)).id
 
     async def find_upload(self, name: str, size: int) -> str | None:
         """Return the id of a file with this name and size; None if the provider lists none, or lists no files.
@@ -150,7 +142,7 @@ class BatchClient:
         if self._endpoint.provider.name.startswith("dashscope"):
             metadata["ds_name"] = f"{_TAG} {tag[:12]}"
         asked = {"input_file_id": file_id, "endpoint": endpoint, "completion_window": window, "metadata": metadata}
-        body = await self._call("POST", "/batches", tries=1, json=asked)
+        body = await self._call("post", "/batches", tries=1, body=asked)
         return self._read(_Batch, body).info(self._endpoint)
 
     async def find_batch(self, file_id: str, tag: str) -> BatchInfo | None:
@@ -162,19 +154,19 @@ class BatchClient:
         return None
 
     async def batch(self, batch_id: str) -> BatchInfo:
-        return self._read(_Batch, await self._call("GET", f"/batches/{batch_id}")).info(self._endpoint)
+        return self._read(_Batch, await self._call("get", f"/batches/{batch_id}")).info(self._endpoint)
 
     async def download(self, file_id: str, path: Path) -> None:
         with path.open("wb") as file:
-            await self._call("GET", f"/files/{file_id}/content", into=file)
+            await self._call("get", f"/files/{file_id}/content", into=file)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._api.close()
 
     async def _listed(self, path: str, **query: str) -> AsyncIterator[dict[str, object]]:
         """Yield the items of all pages that have an id."""
         for _ in range(_PAGES_AT_MOST):
-            listed = self._read(_Page, await self._call("GET", path, query={"limit": str(_PAGE), **query}))
+            listed = self._read(_Page, await self._call("get", path, query={"limit": str(_PAGE), **query}))
             items = [item for item in listed.data if isinstance(item.get("id"), str) and item["id"]]
             for item in items:
                 yield item
@@ -184,45 +176,43 @@ class BatchClient:
 
     async def _call(
         self,
-        method: str,
+        method: Literal["get", "post"],
         path: str,
         *,
-        query: dict[str, str] | None = None,
         tries: int = _TRIES,
         into: BinaryIO | None = None,
         **options: Any,
     ) -> bytes:
         """Return the body of a success, or write it `into` a file."""
-        url = join_url(self._endpoint.base_url, path).copy_merge_params(query or {})
         for attempt in count(1):
             try:
-                return await self._once(method, url, into, options)
+                return await self._once(method, path, into, options)
             except BatchApiError as error:
                 if attempt == tries or not error.is_retryable:
                     raise
                 await asyncio.sleep(error.wait_seconds or _FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
         raise AssertionError
 
-    async def _once(self, method: str, url: httpx2.URL, into: BinaryIO | None, options: dict[str, Any]) -> bytes:
+    async def _once(
+        self, method: Literal["get", "post"], path: str, into: BinaryIO | None, options: dict[str, Any]
+    ) -> bytes:
         """Make one call; errors tell of the provider's words its code alone."""
         host = self._endpoint.host
         try:
-            async with self._client.stream(method, url, **options) as reply:
-                if into is None or not reply.is_success:
-                    body = await reply.aread()
-                else:
-                    body = b""
-                    into.seek(0)
-                    into.truncate()
-                    async for part in reply.aiter_bytes():
-                        into.write(part)
+            reply = await self._api.send(method, path, is_streamed=into is not None, **options)
+            if into is not None and reply.is_success:
+                into.seek(0)
+                into.truncate()
+                async for part in reply.aiter_bytes():
+                    into.write(part)
+                return b""
         except httpx2.HTTPError as error:
             raise BatchApiError(
-                f"{host}: no connection ({type(error).__name__})", is_retryable=not _is_untrusted(error), is_unsure=True
+                f"{host}: no connection ({type(error).__name__})", is_retryable=not is_untrusted(error), is_unsure=True
             ) from error
         if reply.is_success:
-            return body
-        failure = status_failure(reply.status_code, reply.headers, body, self._endpoint)
+            return reply.content
+        failure = status_failure(reply.status_code, reply.headers, reply.content, self._endpoint)
         raise BatchApiError(
             f"{host}: {failure.detail}",
             is_retryable=failure.is_retryable,
@@ -237,11 +227,6 @@ class BatchClient:
             raise BatchApiError(
                 f"{self._endpoint.host}: the reply is not one of a Batch API", is_unsure=True
             ) from error
-
-
-def _is_untrusted(error: BaseException | None) -> bool:
-    """Return True if a certificate was refused, which no retry changes."""
-    return error is not None and (isinstance(error, ssl.SSLCertVerificationError) or _is_untrusted(error.__cause__))
 
 
 def _error_word(error: _BatchError, endpoint: Endpoint) -> str:

@@ -1,31 +1,24 @@
 """One POST to an OpenAI-compatible API through the SDK: parameters in, the bytes of a reply out."""
 
-import logging
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import httpx2
 import msgspec
 
 from plumbline.ground.errors import FailureReason
-from plumbline.ground.version import USER_AGENT
+from plumbline.models.chat.api_client import NO_HEADERS, ApiClient, join_url
 from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.http_client import BoundedClient, ReplyTooLarge, find_proxy, is_untrusted, proxy_place
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
+from plumbline.models.chat.http_client import ReplyTooLarge, is_untrusted, proxy_place
 
 MAX_REPLY_BYTES: Final = 8_388_608
-# The caller's deadline bounds the wait for a reply.
-_TIMEOUT: Final = httpx2.Timeout(None, connect=5.0)
+# The caller's deadline bounds the wait for a reply. 256 first connections of a busy process take more than 5 s.
+_TIMEOUT: Final = httpx2.Timeout(None, connect=10.0)
 # The only header that a caller may add: the context of a trace.
 _TRACE_HEADER: Final = "traceparent"
-_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 # What SOCKS proxies and httpcore2 say of credentials.
 _DENIALS: Final = ("407", "username", "authentication", "acceptable")
 
@@ -48,10 +41,9 @@ class SendStatus:
 
 
 class CompletionsClient:
-    """The SDK's client of one endpoint. Retries and the deadline are its caller's; redirects are not followed.
+    """POSTs to one endpoint, as `ApiClient`. Retries and the deadline are its caller's.
 
-    A redirect would hand the key and the texts to a host that is not in the settings. `on_exchange` is called with each
-    response that was read. Raises ConfigurationError for a proxy variable that holds no URL of a proxy.
+    `on_exchange` is called with each response that was read.
     """
 
     def __init__(
@@ -64,17 +56,15 @@ class CompletionsClient:
         self._endpoint = endpoint
         self._on_exchange = on_exchange
         self._max_reply_bytes = max_reply_bytes
-        self._url = join_url(endpoint.base_url, endpoint.path)
-        self._proxy = find_proxy(self._url)
-        self._http = BoundedClient(timeout=_TIMEOUT, proxy=self._proxy, max_reply_bytes=max_reply_bytes)
-        self._api = build_api(endpoint, self._http)
+        self._api = ApiClient(endpoint, timeout=_TIMEOUT, max_reply_bytes=max_reply_bytes)
+        self._proxy = self._api.proxy
 
     async def post(
         self,
         parameters: Mapping[str, object],
         send_status: SendStatus,
         *,
-        headers: Mapping[str, str] = _NO_HEADERS,
+        headers: Mapping[str, str] = NO_HEADERS,
         is_fresh: bool = False,
     ) -> bytes:
         """Return the body of a reply with a good status.
@@ -88,14 +78,22 @@ class CompletionsClient:
             CallFailure: no connection, an error status, or a reply beyond the bound.
         """
         if is_fresh:
-            await self._http.drop_connections()
+            await self._api.drop_connections()
         body = _Body(msgspec.json.encode(parameters), send_status)
         sent = {name: value for name, value in headers.items() if name.lower() == _TRACE_HEADER}
+        sent["Content-Length"] = str(len(body.content))
         started = time.monotonic()
-        response = await self._response(body, sent)
+        try:
+            response = await self._api.send("post", self._endpoint.path, headers=sent, content=body)
+        except httpx2.HTTPError as error:
+            raise self._connection_failure(error) from error
+        except ReplyTooLarge:
+            raise CallFailure(
+                FailureReason.INVALID_REPLY, f"the provider's reply is too large: over {self._max_reply_bytes} bytes"
+            ) from None
         if self._on_exchange is not None:
             seconds = time.monotonic() - started
-            shown_url = str(self._url.copy_with(query=None))
+            shown_url = str(join_url(self._endpoint.base_url, self._endpoint.path).copy_with(query=None))
             self._on_exchange(Exchange(shown_url, parameters, response.status_code, response.content, seconds))
         if response.is_success:
             return response.content
@@ -107,29 +105,7 @@ class CompletionsClient:
         """Close the connections."""
         await self._api.close()
 
-    async def _response(self, body: "_Body", headers: Mapping[str, str]) -> httpx2.Response:
-        from openai import APIConnectionError, APIStatusError, Omit  # noqa: PLC0415
-
-        sent: dict[str, Any] = {
-            **headers,
-            "Content-Length": str(len(body.content)),
-            "x-stainless-retry-count": Omit(),
-            "x-stainless-read-timeout": Omit(),
-        }
-        try:
-            return await self._api.post(
-                str(self._url), cast_to=httpx2.Response, content=body, options={"headers": sent}
-            )
-        except APIStatusError as error:
-            return error.response
-        except APIConnectionError as error:
-            raise self._connection_failure(error.__cause__ or error) from error
-        except ReplyTooLarge:
-            raise CallFailure(
-                FailureReason.INVALID_REPLY, f"the provider's reply is too large: over {self._max_reply_bytes} bytes"
-            ) from None
-
-    def _connection_failure(self, error: BaseException) -> CallFailure:
+    def _connection_failure(self, error: httpx2.HTTPError) -> CallFailure:
         host = self._endpoint.host
         if isinstance(error, httpx2.ProxyError):
             return self._proxy_failure(str(error))
@@ -178,41 +154,3 @@ class _Body:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         yield self.content
         self._send_status.has_left = True
-
-
-def build_api(endpoint: Endpoint, http: httpx2.AsyncClient) -> "AsyncOpenAI":
-    """Build the SDK's client of an endpoint, without retries, OPENAI_* variables and headers about this machine."""
-    if "openai" not in sys.modules:
-        _import_quietly()
-    from openai import AsyncOpenAI  # noqa: PLC0415
-
-    class Api(AsyncOpenAI):
-        @property
-        def default_headers(self) -> dict[str, Any]:
-            return headers
-
-    headers = {
-        "Accept": "application/json",
-        "Content-Type": "application/json",
-        "User-Agent": USER_AGENT,
-        **dict(endpoint.extra_headers),
-    }
-    return Api(api_key=endpoint.api_key, base_url=str(join_url(endpoint.base_url, "")), max_retries=0, http_client=http)
-
-
-def _import_quietly() -> None:
-    """Import the SDK, which takes a second, and undo what OPENAI_LOG does to the process's logging."""
-    root = logging.getLogger()
-    handlers = root.handlers[:]
-    import openai  # noqa: F401, PLC0415
-
-    root.handlers[:] = handlers
-    logging.getLogger("openai").setLevel(logging.NOTSET)
-
-
-def join_url(base_url: str, path: str) -> httpx2.URL:
-    """Return the address of an operation such as `/embeddings`: the base URL's own path before it, its query kept."""
-    url = httpx2.URL(base_url)
-    own, mark, query = url.raw_path.partition(b"?")
-    raw_path = own.rstrip(b"/") + path.encode() + mark + query
-    return url.copy_with(raw_path=raw_path, username=None, password=None, fragment=None)

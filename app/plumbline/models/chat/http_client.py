@@ -1,12 +1,10 @@
 """The HTTP client below the SDK: proxy and certificates of the environment, a bound on replies, no stale connection."""
 
-import os
 import ssl
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
-from functools import cache
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from ipaddress import ip_address, ip_network
@@ -16,6 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 import httpx2
 
 from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.tls import tls_context
 from plumbline.ground.version import USER_AGENT
 
 _MAX_ERROR_BYTES: Final = 65_536
@@ -60,7 +59,9 @@ class BoundedClient(httpx2.AsyncClient):
         Raises:
             ReplyTooLarge: the reply is over the bound.
         """
-        response = await super().send(request, stream=True, **options)
+        # Without the redirects, cookies and authentication of httpx2, at half the time.
+        response = await self._connections.handle_async_request(request)
+        response.request = request
         if stream and response.is_success:
             return response
         try:
@@ -222,20 +223,6 @@ def _is_direct(host: str, no_proxy: str) -> bool:
             if address in ip_network(entry.strip(" []"), strict=False):
                 return True
     return address.is_loopback
-
-
-@cache
-def tls_context() -> ssl.SSLContext:
-    """Load the certificates of SSL_CERT_FILE, SSL_CERT_DIR, REQUESTS_CA_BUNDLE or the machine, once: it takes 20 ms."""
-    bundle = os.environ.get("REQUESTS_CA_BUNDLE")
-    if bundle and not os.environ.get("SSL_CERT_FILE") and not os.environ.get("SSL_CERT_DIR"):
-        try:
-            if os.path.isdir(bundle):
-                return ssl.create_default_context(capath=bundle)
-            return ssl.create_default_context(cafile=bundle)
-        except OSError as error:
-            raise ConfigurationError(f"REQUESTS_CA_BUNDLE: cannot read certificates from {bundle!r}") from error
-    return httpx2.create_ssl_context()
 
 
 def is_untrusted(error: BaseException | None) -> bool:
