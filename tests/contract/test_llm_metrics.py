@@ -85,6 +85,17 @@ async def test_without_metrics_request_and_result_are_as_ever(judge: ScriptedJud
     assert "question_parts" not in judge.requests[0].prompt
 
 
+async def test_a_comparison_by_n_grams_buys_no_call(judge: ScriptedJudge) -> None:
+    judge.reply_with(completion(GOOD))
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, **SAMPLE, reference="大桥", metrics=["bleu", "chrf", "gleu"])
+
+    assert judge.calls == 1
+    assert "question_parts" not in judge.requests[0].prompt
+    assert values_of(result) == {"bleu": 0.0, "chrf": 0.0, "gleu": 0.0}
+    assert {metric["status"] for metric in result["metrics"].values()} == {"judged"}
+
+
 async def test_the_verdicts_on_sentences_do_not_depend_on_the_metrics(judge: ScriptedJudge) -> None:
     judge.reply_with(completion(GOOD))
     async with running(judge_settings(judge)) as client:

@@ -5,7 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.judging.text.scores import confidence, exact_match, score, token_f1
+from plumbline.judging.text.reference import exact_match, token_f1
+from plumbline.judging.text.scores import confidence, score
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Judgement, Verdict
 from tests.doubles.fakes import claim_of, judgement_of
 

@@ -132,6 +132,7 @@ FENCES: dict[str, set[str] | None] = {
     "mlflow": {"integrations/mlflow.py"},
     "pydantic_settings": {"ground/settings.py"},
     "json_repair": {"judging/tiers/reply_items.py"},
+    "nltk": {"judging/text/reference.py", "rows/report/label_agreement.py"},
     "rapidfuzz": {"judging/tiers/evidence/quotes.py"},
     "scipy": {"ground/uncertainty.py", "rows/report/rates.py", "extras/calibration", "extras/lab"},
 }
@@ -152,6 +153,7 @@ LAZY = {
     "yaml",
     "filelock",
     "openai",
+    "nltk",
 }
 
 

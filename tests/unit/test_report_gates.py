@@ -78,9 +78,21 @@ def test_seed_1_token_f1_is_gated_over_all_rows_with_a_reference() -> None:
     assert "2 rows" in outcomes[0].got
 
 
-def test_a_score_of_the_reference_has_no_tier() -> None:
+def test_a_comparison_with_the_reference_that_was_asked_for_is_gated_over_the_same_rows() -> None:
+    rows = (scored_line("a", 0.7, metrics={"chrf": metric(0.8)}), scored_line("c", 0.9))
+    summary = summary_of(*rows, result_line("b", status="abstained", metrics={"chrf": metric(0.0)}))
+
+    outcomes = [parse_gate(spec).outcomes(summary)[0] for spec in ("chrf=0.4", "chrf=0.41", "bleu=0")]
+
+    assert [outcome.passed for outcome in outcomes] == [True, False, False]
+    assert "2 rows" in outcomes[0].got
+    assert outcomes[2].got.startswith("no row has this score")
+
+
+@pytest.mark.parametrize("score", ["token_f1", "chrf"])
+def test_a_score_of_the_reference_has_no_tier(score: str) -> None:
     with pytest.raises(InvalidInput, match="give it without a tier"):
-        parse_gate("llm:token_f1=0.5")
+        parse_gate(f"llm:{score}=0.5")
 
 
 def test_a_mean_at_its_bound_passes_and_one_below_does_not() -> None:

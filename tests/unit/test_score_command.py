@@ -1,5 +1,6 @@
 """`plumbline score`, run whole in this process with tier lexical: files in, files out, codes."""
 
+import csv
 import gzip
 import io
 import json
@@ -248,6 +249,27 @@ def test_seed_1_token_f1_and_exact_match_have_means_in_score_and_report(
     assert json.loads(shown.err.splitlines()[-1])["reference_means"] == expected
     reported = json.loads(shown.out)["reference"]
     assert {name: reported[name]["mean"] for name in expected} == expected
+
+
+def test_comparisons_by_n_grams_have_columns_means_and_gates(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{**sample_row(number), "answer": "the cat is on the mat"} for number in range(2)]
+    rows[0]["reference"], rows[1]["reference"] = "the cat sat on the mat", "。"
+    data, out = write_rows(tmp_path / "data.jsonl", rows), tmp_path / "out.jsonl"
+
+    wanted = ("--metrics", "gleu,bleu", "--fail-under", "gleu=0.5", "--fail-under", "bleu=0.9")
+    assert score(data, "-o", out, "--tiers", "lexical", *wanted) == 1
+    assert main(["report", str(out), "--format", "json"]) == 0
+    assert score(data, "-o", tmp_path / "out.csv", "--tiers", "lexical", "--metrics", "gleu") == 0
+
+    shown = capsys.readouterr()
+    # 5 words, 3 pairs and 1 triple of 18 n-grams
+    assert json.loads(shown.out)["reference"]["gleu"] == {"mean": 0.5, "low": None, "high": None, "rows": 1}
+    assert "chrf" not in json.loads(shown.out)["reference"]
+    assert read_rows(out)[1]["result"]["metrics"]["gleu"]["reason"] == "no_reference"
+    with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
+        assert [row["gleu"] for row in csv.DictReader(file)] == ["0.5", ""]
 
 
 def test_the_rows_that_passed_are_counted_over_all_parts_of_a_run(

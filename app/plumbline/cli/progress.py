@@ -21,7 +21,7 @@ class Standing:
     Args:
         counts: of all written rows, including those of earlier parts of the run.
         means: mean faithfulness by tier, over the judged rows.
-        reference_means: mean token F1 and exact match, over the rows with a reference.
+        reference_means: means of the scores that compare with a reference, over the rows with one.
         unreachable: rows whose tier cannot reach their threshold.
         rows_now: rows of this part alone; `seconds` is its time.
         share: finished share of the file, in [0, 1], None if unknown; `share_before` at the start of this part.

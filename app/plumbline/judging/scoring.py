@@ -17,15 +17,14 @@ from plumbline.judging.citations import TooManyCitations, judge_citations
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.sample_result import SampleResult, SampleStatus, join_turns
+from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.sample import Sample, turn_sample
 from plumbline.judging.text.scores import (
     agreement,
     choose_criterion,
     confidence,
     contexts_used,
-    exact_match,
     score,
-    token_f1,
 )
 from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unread
 from plumbline.judging.text.verdicts import NO_ANSWERS, Claim, MetricAnswers, Scores, Verdict, whole_sentence_claim
@@ -99,7 +98,9 @@ class Scorer:
         if not options.metrics:
             return result
         work = partial(_measured, sample, options, result, answers)
-        metrics = await offload.run(work, self._executor, inline=offload.is_small(sample))
+        # The first comparison with a reference imports nltk.
+        is_small = offload.is_small(sample) and not any(metric.compare for metric in options.metrics)
+        metrics = await offload.run(work, self._executor, inline=is_small)
         return replace(result, metrics=metrics)
 
     async def _scored(self, sample: Sample, options: JudgeOptions) -> tuple[SampleResult, MetricAnswers]:
@@ -211,12 +212,14 @@ def _measured(
             return MetricResult(name, None, MetricStatus.NOT_JUDGED, result.status.value)
         return MetricResult(name, value, status)
 
-    return tuple(
-        repeated(metric.score)
-        if metric.score
-        else metric.result(spoken, answers, claims=result.claims, otherwise=otherwise)
-        for metric in options.metrics
-    )
+    def measured(metric: Metric) -> MetricResult:
+        if metric.score:
+            return repeated(metric.score)
+        if metric.compare:
+            return metric.compared(sample)
+        return metric.result(spoken, answers, claims=result.claims, otherwise=otherwise)
+
+    return tuple(map(measured, options.metrics))
 
 
 def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, SampleResult | None]:

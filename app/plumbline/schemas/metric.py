@@ -71,13 +71,15 @@ class MetricItem(WireModel):
 
     value: Share | None = Field(description="Null unless the status is `judged` or `uncalibrated`.")
     status: Literal["judged", "uncalibrated", "not_judged", "not_applicable"] = Field(
-        description="`uncalibrated`: an estimate by similarity, for order alone. `not_judged`: see `reason`. "
+        description="`judged`: by a judge, or counted from the words, as `bleu`. `uncalibrated`: an estimate by "
+        "similarity, for order alone. `not_judged`: see `reason`. "
         "`not_applicable`: the sample lacks what it needs, or there is nothing to count."
     )
     reason: str | None = Field(
         description="Null where there is a value. `no_question`, `no_contexts`, `no_reference`, `nothing_to_count`; "
         "`abstained`, `empty_answer`, `not_judged` as the status of the result; `not_by_tier_lexical`: this tier "
-        "cannot judge it; or the reason of the call that failed: `invalid_reply`, `timeout`, ..."
+        "cannot judge it; `too_long`: a text of over 50,000 characters, for `bleu`, `chrf` and `gleu`; or the reason "
+        "of the call that failed: `invalid_reply`, `timeout`, ..."
     )
     parts: dict[str, Share | None] | None = Field(
         default=None,

@@ -71,6 +71,11 @@ class ReferenceMeans(WireModel):
 
     token_f1: ScoreMean
     exact_match: ScoreMean
+    bleu: ScoreMean | None = Field(
+        default=None, exclude_if=is_none, description="Of rows that were asked for it, as the next two; else left out."
+    )
+    chrf: ScoreMean | None = Field(default=None, exclude_if=is_none)
+    gleu: ScoreMean | None = Field(default=None, exclude_if=is_none)
 
 
 class TierReport(WireModel):

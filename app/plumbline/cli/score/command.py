@@ -66,7 +66,8 @@ def add_metric_options(group: "argparse._ActionsContainer") -> None:
     group.add_argument(
         "--metrics",
         metavar="NAMES",
-        help="what to judge, comma-separated, or ragas for its five columns; default: faithfulness",
+        help="what to judge, comma-separated, or ragas for its five columns; default: faithfulness; "
+        "bleu, chrf and gleu compare with the reference",
     )
     group.add_argument(
         "--criteria", metavar="FILE", help="TOML with questions of yours about the answer: name, question, labels"

@@ -23,7 +23,7 @@ from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowTally, ScoredRow
 from plumbline.schemas.language import translate_json
-from plumbline.schemas.report import ReportLanguage
+from plumbline.schemas.report import ReferenceMeans, ReportLanguage
 
 K = TypeVar("K")
 _SAVE_SECONDS: Final = 2.0
@@ -121,8 +121,8 @@ class RunCounts:
             return
         self._unreachable += "threshold_unreachable" in result.flags
         _add_to_mean(self._faithfulness, result.tier, result.faithfulness)
-        _add_to_mean(self._references, "token_f1", result.token_f1)
-        _add_to_mean(self._references, "exact_match", result.exact_match)
+        for name in ReferenceMeans.model_fields:
+            _add_to_mean(self._references, name, result.reference_score(name))
 
     def standing(self, share: float | None, share_before: float) -> Standing:
         """Return the counts at this moment; `share` of the input that is done, and that was before this part."""

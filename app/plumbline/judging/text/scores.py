@@ -1,6 +1,5 @@
-"""Scores: from claims to numbers, and agreement with a reference. No number that a judge writes becomes a score."""
+"""Scores: from claims to numbers. No number that a judge writes becomes a score."""
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +7,6 @@ from enum import StrEnum
 from itertools import pairwise
 
 from plumbline.judging.text.verdicts import Claim, Judgement, Scores, Verdict, is_duplicate
-from plumbline.judging.text.words import nfkc
 
 
 def score(judgement: Judgement) -> Scores | None:
@@ -142,33 +140,3 @@ def _interpolate(x: float, points: Sequence[tuple[float, float]]) -> float:
         if x <= x1:
             return y0 + (y1 - y0) * (x - x0) / (x1 - x0)
     return points[-1][1]
-
-
-_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_PUNCTUATION = re.compile(r"[^\w\s]|_")
-_SQUAD_TOKEN = re.compile(
-    "[\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003134f]|[^\\s\u3400-\u4dbf\u4e00-\u9fff\U00020000-\U0003134f]+"
-)
-
-
-def exact_match(answer: str, reference: str) -> float:
-    """Return 1.0 if both texts are equal after SQuAD normalisation, else 0.0."""
-    return float(_squad_tokens(answer) == _squad_tokens(reference))
-
-
-def token_f1(answer: str, reference: str) -> float:
-    """Return the harmonic mean of token precision and recall, in [0, 1]; 1.0 if both are empty, 0.0 if one is.
-
-    SQuAD's normalisation (case, punctuation, articles) and its multiset overlap (Rajpurkar et al., EMNLP 2016);
-    Chinese is compared by character. Seed 1 takes sets, which counts a repeated word once: not copied.
-    """
-    ours, theirs = Counter(_squad_tokens(answer)), Counter(_squad_tokens(reference))
-    if not ours or not theirs:
-        return float(ours == theirs)
-    common = (ours & theirs).total()
-    return 2 * common / (ours.total() + theirs.total())
-
-
-def _squad_tokens(text: str) -> list[str]:
-    folded = nfkc(text).casefold()
-    return _SQUAD_TOKEN.findall(_ARTICLES.sub(" ", _PUNCTUATION.sub("", folded)))

@@ -14,10 +14,11 @@ from typing import Final, Literal
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
+from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, gleu
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.verdicts import Claim, MetricAnswers, MetricVerdict, Verdict
-from plumbline.judging.text.words import han_share, has_content
+from plumbline.judging.text.words import han_share, has_content, split_characters
 from plumbline.judging.tiers.evidence.verdict_rules import word_stems
 from plumbline.judging.tiers.probes import (
     CLAIMS_BY_REFERENCE,
@@ -168,6 +169,7 @@ class Metric:
         estimate: returns the estimate of a tier without a judge; None: such a tier cannot tell.
         split: returns the numbers that the value is made of, by name.
         needs: what a sample must have: `question`, `contexts`, `reference`.
+        compare: returns the value from the words of answer and reference, neither empty, whatever the tier.
         depth: `k` of a metric over the first k passages; None for all.
     """
 
@@ -182,11 +184,23 @@ class Metric:
     has_depth: bool = False
     # Of every result, which it repeats.
     score: str | None = None
+    compare: Callable[[Sequence[str], Sequence[str]], float] | None = None
     depth: int | None = None
 
     def lacks(self, spoken: Container[str]) -> str | None:
         """Return why it cannot be judged on a sample with these `spoken_texts`: `no_question`, ...; None if it can."""
         return next((f"no_{need}" for need in self.needs if need not in spoken), None)
+
+    def compared(self, sample: Sample) -> MetricResult:
+        """Return the result of `compare` on the answer of a sample, Chinese by character; no judge is asked."""
+        reference = sample.reference or ""
+        if max(len(sample.answer), len(reference)) > MOST_CHARACTERS:
+            return MetricResult(self.name, None, MetricStatus.NOT_JUDGED, "too_long")
+        said, wanted = split_characters(sample.answer), split_characters(reference)
+        if not said or not wanted or self.compare is None:
+            reason = "nothing_to_count" if wanted else "no_reference"
+            return MetricResult(self.name, None, MetricStatus.NOT_APPLICABLE, reason)
+        return MetricResult(self.name, self.compare(said, wanted), MetricStatus.JUDGED)
 
     def result(
         self, spoken: Container[str], answers: MetricAnswers, *, claims: Sequence[Claim], otherwise: str
@@ -339,6 +353,27 @@ METRICS: Final[Mapping[str, Metric]] = {
             needs=("reference", "contexts"),
             probes=(CLAIMS_BY_REFERENCE,),
             count=_noise_sensitivity,
+        ),
+        Metric(
+            "bleu",
+            "Sentence BLEU of the answer with the reference, up to 4-grams of words, smoothed by NIST's method.",
+            "Papineni et al. 2002; method 3 of Chen & Cherry 2014. nltk.",
+            needs=("reference",),
+            compare=bleu,
+        ),
+        Metric(
+            "chrf",
+            "F-score of the answer's n-grams of 1 to 6 characters, recall weighing twice as much.",
+            "chrF2 of Popović 2015. nltk.",
+            needs=("reference",),
+            compare=chrf,
+        ),
+        Metric(
+            "gleu",
+            "Lower of precision and recall of the answer's n-grams of 1 to 4 words.",
+            "Wu et al. 2016. nltk.",
+            needs=("reference",),
+            compare=gleu,
         ),
     )
 }

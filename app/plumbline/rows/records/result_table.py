@@ -42,6 +42,9 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "noise_sensitivity": "number",
     "token_f1": "number",
     "exact_match": "number",
+    "bleu": "number",
+    "chrf": "number",
+    "gleu": "number",
     # As JSON the metrics that have no column of their own: criteria, and those with a depth
     "metrics": "text",
     "threshold": "number",

@@ -7,7 +7,15 @@ from difflib import get_close_matches
 from typing import Final, cast
 
 from plumbline.ground.errors import InvalidInput, quoted
-from plumbline.schemas.report import METRICS, ReportSummary, ReportTier, ScoreMean, ScoreMeans, metric_of
+from plumbline.schemas.report import (
+    METRICS,
+    ReferenceMeans,
+    ReportSummary,
+    ReportTier,
+    ScoreMean,
+    ScoreMeans,
+    metric_of,
+)
 
 _SCORES: Final = (
     "faithfulness",
@@ -19,14 +27,13 @@ _SCORES: Final = (
     "unsupported_share",
     "citation_recall",
     "citation_precision",
-    "token_f1",
-    "exact_match",
+    *ReferenceMeans.model_fields,
     *METRICS,
 )
 # Scores of which less is better.
 _AT_MOST: Final = ("hallucination_rate", "unsupported_share", "noise_sensitivity")
 # Of all rows with a reference: no tier takes part.
-_OF_REFERENCE: Final = ("token_f1", "exact_match")
+_OF_REFERENCE: Final = tuple(ReferenceMeans.model_fields)
 _TIERS: Final = ("llm", "detector", "embedding", "lexical")
 # A mean that only rounding keeps from its bound has reached it.
 _NOISE: Final = 1e-12
@@ -60,7 +67,8 @@ class CiGate:
     def outcomes(self, summary: ReportSummary) -> tuple[GateOutcome, ...]:
         """Return one outcome per tier; a score that no row has fails."""
         if self.score in _OF_REFERENCE:
-            return (self._outcome(None, getattr(summary.reference, self.score), _abstained(summary)),)
+            mean = getattr(summary.reference, self.score) or _NO_ROW
+            return (self._outcome(None, mean, _abstained(summary)),)
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
         mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: _mean_of(each.scores, self.score) for each in chosen}
         is_alone = self.tier is None and len(summary.tiers) == 1

@@ -37,7 +37,9 @@ def markdown_summary(
     parts += _gates(gates, words, say(language)) if gates else []
     parts += _scores(summary, words)
     parts += [_counts(summary, words)]
-    reference = [(words[name], format_mean(mean), f"{mean.rows:,}") for name, mean in summary.reference if mean.rows]
+    reference = [
+        (words[name], format_mean(mean), f"{mean.rows:,}") for name, mean in summary.reference if mean and mean.rows
+    ]
     parts += [_table((words["reference"], words["score"], words["rows"]), reference)] if reference else []
     parts += _comparison(summary.comparison, words) if summary.comparison else []
     if worst := report.worst[:rows]:

@@ -125,6 +125,12 @@ class RowResult(msgspec.Struct, frozen=True):
             self, "unsupported_claims", counts.partial + counts.contradicted + counts.not_mentioned
         )
 
+    def reference_score(self, name: str) -> float | None:
+        """Return a score of `ReferenceMeans`: a field of the result, or a metric that was asked for."""
+        metric = (self.metrics or {}).get(name)
+        value: float | None = metric.value if metric else getattr(self, name, None)
+        return value
+
     @property
     def has_unsupported(self) -> bool | None:
         """True if a claim is not `supported`; None without a score."""

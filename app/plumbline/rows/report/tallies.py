@@ -256,7 +256,7 @@ class RowTally:
             if flag in self._flags or len(self._flags) < _MOST_FLAGS_COUNTED:
                 self._flags[flag[:_LONGEST_FLAG]] += 1
         for name, tally in self._references.items():
-            if (value := getattr(result, name)) is not None:
+            if (value := result.reference_score(name)) is not None:
                 tally.add(value)
         usage = result.usage
         for name in _USED:
@@ -282,7 +282,9 @@ class RowTally:
         return dict(sorted(self._flags.items(), key=lambda each: (-each[1], each[0]))[:_MOST_FLAGS_SHOWN])
 
     def reference(self) -> ReferenceMeans:
-        return ReferenceMeans(**{name: tally.mean() for name, tally in self._references.items()})
+        optional = {name for name, field in ReferenceMeans.model_fields.items() if not field.is_required()}
+        means = {name: tally.mean() for name, tally in self._references.items()}
+        return ReferenceMeans(**{name: mean for name, mean in means.items() if mean.rows or name not in optional})
 
     def usage(self) -> UsageItem:
         return UsageItem(cost=None if self.rows_of_unknown_cost else self.known_cost, **self._used)
