@@ -196,6 +196,34 @@ def test_json_has_the_calibration_and_the_figures_with_their_intervals(
     assert report["calibration"]["source"]["auroc"] == pytest.approx(value, abs=1e-4)
 
 
+def test_the_agreement_of_people_whose_labels_the_rows_have_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = _rows()
+    # Two of three people on four rows: 2 equal pairs of 4; by chance 5 * 3 * 2 of 8 * 7.
+    given = ({"ann": 1, "bob": 1}, {"ann": 1, "bob": 0}, {"bob": 0, "cid": 0}, {"ann": 1, "cid": 1})
+    for row, labels in zip(rows, (*given, {"ann": 0}, ["ann"], {"ann": "yes"}), strict=False):
+        row["labels"] = labels
+    path = _write(tmp_path / "own.jsonl", rows)
+
+    _calibrate(path)
+    _calibrate(path, "--json")
+
+    *shown, told = capsys.readouterr().out.splitlines()
+    alpha = 1 - (1 / 4) / (2 * 5 * 3 / (8 * 7))
+    # ann and bob: 1 of 2 where chance gives 1/2; the other pairs have one row each, and one label.
+    assert (
+        f"people: 3, 4 rows with two labels or more: Krippendorff's alpha {alpha:.3f}, mean of the pairs' kappas 0.000"
+        in shown
+    )
+    assert json.loads(told)[0]["people"] == {
+        "people": ["ann", "bob", "cid"],
+        "rows": 4,
+        "alpha": {"value": pytest.approx(alpha), "reason": None},
+        "kappa": {"value": 0, "reason": None},
+    }
+
+
 def test_a_bad_line_is_reported_and_the_others_are_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows: list[dict[str, Any] | str] = [*_rows(), {"contexts": [], "answer": "a", "label": 7}, "{"]
 

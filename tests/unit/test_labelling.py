@@ -7,8 +7,8 @@ import pytest
 from plumbline.extras.calibration.labels import parse_labels
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.labels import Label, chances, draw_low, draw_rows, drawn_labels, majority, stratify
-from plumbline.rows.report.labelled_rates import cohen_kappa
-from plumbline.service.web.label_pages import agreements, labelled_line
+from plumbline.rows.report.label_agreement import measure_label_agreement
+from plumbline.service.web.label_pages import labelled_line
 
 
 def test_everybody_draws_the_same_rows_of_a_run_and_others_of_another() -> None:
@@ -69,14 +69,70 @@ def test_labels_of_an_order_count_until_a_row_was_left_out() -> None:
     assert max(each.weight or 0 for each in by_size.values()) > 2 * min(each.weight or 0 for each in by_size.values())
 
 
-def test_kappa_is_cohens() -> None:
-    # 20 yes and yes, 5 yes and no, 10 no and yes, 15 no and no: observed 0.7, by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5
-    pairs = [(1, 1)] * 20 + [(1, 0)] * 5 + [(0, 1)] * 10 + [(0, 0)] * 15
+def labels_of(**labels: str) -> list[tuple[str, int, int]]:
+    """Labels by person, a digit a row; a point is a row without a label."""
+    rows = (
+        (person, row, digit) for person, given in labels.items() for row, digit in enumerate(given.replace(" ", ""))
+    )
+    return [(person, row, int(digit)) for person, row, digit in rows if digit != "."]
 
-    assert cohen_kappa(pairs) == pytest.approx(0.4)
-    assert cohen_kappa([(1, 1), (1, 1)]) is None
-    assert cohen_kappa([]) is None
-    assert cohen_kappa([(1, 0), (0, 1)]) == pytest.approx(-1.0)
+
+def test_the_kappa_of_two_people_is_cohens() -> None:
+    # 20 yes and yes, 5 yes and no, 10 no and yes, 15 no and no: observed 0.7, by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5
+    found = measure_label_agreement(labels_of(ann="1" * 25 + "0" * 25, bob="1" * 20 + "0" * 5 + "1" * 10 + "0" * 15))
+
+    assert (found.people, found.rows, [(pair.people, pair.rows, pair.share) for pair in found.pairs]) == (
+        ("ann", "bob"), 50, [(("ann", "bob"), 50, 0.7)]
+    )  # fmt: skip
+    assert found.kappa.value == found.pairs[0].kappa.value == pytest.approx(0.4)
+    # Disagreeing pairs 15 of 50; by chance 2 * 55 * 45 of 100 * 99 (Krippendorff: without replacement).
+    assert found.alpha.value == pytest.approx(1 - 0.3 / (2 * 55 * 45 / 9_900))
+
+
+def test_alpha_is_krippendorffs_of_his_own_examples() -> None:
+    # Computing Krippendorff's Alpha-Reliability, 2011: B, two observers, .095; C, four of them, with gaps, .743.
+    two = measure_label_agreement(labels_of(ann="0100000010", bob="1110010000"))
+    four = measure_label_agreement(
+        labels_of(ann="123321412...", bob="1233224125.3", cid=".3332342251.", dan="12332441251.")
+    )
+
+    assert two.alpha.value == pytest.approx(0.095, abs=5e-4)
+    assert four.alpha.value == pytest.approx(0.743, abs=5e-4)
+    # The last row has one label.
+    assert (four.rows, len(four.pairs)) == (11, 6)
+
+
+def test_kappa_of_several_is_the_mean_of_the_pairs_that_have_one() -> None:
+    # ann and bob agree on 2 of 4 as by chance: 0; bob and cid always: 1; ann and cid gave one label in common: none.
+    found = measure_label_agreement(labels_of(ann="1100 1", bob="1010 .", cid="101. ."))
+
+    assert [(pair.people, pair.rows) for pair in found.pairs] == [
+        (("ann", "bob"), 4), (("ann", "cid"), 3), (("bob", "cid"), 3)
+    ]  # fmt: skip
+    kappas = [pair.kappa.value for pair in found.pairs]
+    # ann and cid: 1 1 0 and 1 0 1, 1 of 3 where chance gives 5/9: (1/3 - 5/9) / (4/9) = -1/2.
+    assert kappas == pytest.approx([0, -0.5, 1])
+    assert found.kappa.value == pytest.approx(0.5 / 3)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rows", "reason"),
+    [
+        ({}, 0, "no_common_rows"),
+        ({"ann": "10"}, 0, "no_common_rows"),
+        ({"ann": "10..", "bob": "..10"}, 0, "no_common_rows"),
+        ({"ann": "11", "bob": "11", "cid": "1."}, 2, "one_label"),
+        # The other label stands in a row of one person.
+        ({"ann": "110", "bob": "11."}, 2, "one_label"),
+    ],
+)
+def test_agreement_that_chance_explains_or_nobody_shares_is_null_with_a_reason(
+    labels: dict[str, str], rows: int, reason: str
+) -> None:
+    found = measure_label_agreement(labels_of(**labels))
+
+    assert (found.rows, found.alpha, found.kappa) == (rows, (None, reason), (None, reason))
+    assert all(pair.kappa == (None, "one_label") for pair in found.pairs)
 
 
 LABELS = [
@@ -86,10 +142,7 @@ LABELS = [
 ]  # fmt: skip
 
 
-def test_people_agree_on_the_rows_that_both_labelled() -> None:
-    found = [(each.people, each.rows, each.share) for each in agreements(LABELS)]
-
-    assert found == [(("ann", "bob"), 2, 0.5), (("ann", "cid"), 1, 0.0), (("bob", "cid"), 1, 0.0)]
+def test_the_label_of_a_row_is_that_of_most_people() -> None:
     assert majority(LABELS) == {0: 1, 2: 0}
 
 

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Iterator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import astuple
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
+from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
 
 if TYPE_CHECKING:
     from plumbline.extras.calibration.calibrating import CalibrationReport
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _TIERS = ("lexical", "embedding")
+_SEVERAL = 2
 _OVER_DATASETS = ("auroc", "balanced_accuracy")
 _FIGURES = ("auroc", "balanced_accuracy", "kappa", "brier", "ece")
 
@@ -80,7 +83,7 @@ def _calibrate(options: argparse.Namespace) -> int:
             options.out.write_text(file.model_dump_json(indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=str(options.out)) from error
-    _say(reports, options)
+    _say(reports, measure_label_agreement(_given(rows)), options)
     if options.out and kept and not options.json:
         sys.stdout.write(f"written: {options.out}; the service loads it with PLUMBLINE_CALIBRATION={options.out}\n")
     for report in reports:
@@ -160,9 +163,14 @@ def _reports(
     return reports
 
 
-def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> None:
+def _given(rows: list["LabelledRow"]) -> Iterator[tuple[str, int, int]]:
+    return ((person, number, label) for number, row in enumerate(rows) for person, label in row.given)
+
+
+def _say(reports: list["CalibrationReport"], people: LabelAgreement, options: argparse.Namespace) -> None:
     if options.json:
-        sys.stdout.write(msgspec.json.encode([_as_dict(report) for report in reports]).decode() + "\n")
+        told = [{**_as_dict(report), "people": _people_as_dict(people)} for report in reports]
+        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
         return
     for report in reports:
         entry = report.calibration
@@ -177,6 +185,12 @@ def _say(reports: list["CalibrationReport"], options: argparse.Namespace) -> Non
         sys.stdout.write(f"  {'best threshold':18} before {before}   after {after}\n")
         curve = ", ".join(f"{score:.2f} {share:.2f}" for score, share in entry.reliability)
         sys.stdout.write(f"  reliability        score and share of faithful answers around it: {curve}\n")
+    if len(people.people) >= _SEVERAL:
+        alpha, kappa = (each.reason or f"{each.value:.3f}" for each in (people.alpha, people.kappa))
+        sys.stdout.write(
+            f"people: {len(people.people)}, {people.rows} rows with two labels or more: Krippendorff's alpha {alpha}, "
+            f"mean of the pairs' kappas {kappa}\n"
+        )
     sys.stdout.write(
         "after: scores of answers that were left out of the fit; intervals: 95 %, over documents\n"
         "best threshold: of all answers together, with its balanced accuracy on these same labels; for `threshold` of "
@@ -196,6 +210,13 @@ def _as_dict(report: "CalibrationReport") -> dict[str, object]:
             for dataset, figures in report.after.by_dataset.items()
         },
     }
+
+
+def _people_as_dict(people: LabelAgreement) -> dict[str, object] | None:
+    if len(people.people) < _SEVERAL:
+        return None
+    coefficients = {name: getattr(people, name)._asdict() for name in ("alpha", "kappa")}
+    return {"people": people.people, "rows": people.rows, **coefficients}
 
 
 def _figure(agreement: "Agreement", name: str) -> "Figure":

@@ -23,7 +23,7 @@ class LabelledRow:
     """One answer with its human label.
 
     `label` is 1 for faithful, 0 for not. Rows of one `cluster` (those about the same document) are not independent.
-    `line` counts from 1. `task` and `lang` are empty where the file has none.
+    `line` counts from 1. `task` and `lang` are empty where the file has none; `given` has the labels of each person.
     """
 
     sample: Sample
@@ -33,6 +33,7 @@ class LabelledRow:
     line: int
     task: str = ""
     lang: str = ""
+    given: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,9 @@ def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
 
     Fields: `contexts` (list of strings), `answer` (string), `label` (1 or true: faithful; 0 or false: not); optional
     `question`, `dataset`, `task`, `lang` (strings) and `doc` (string or whole number: the cluster). Without `doc` the
-    cluster is a hash of the normalised contexts. Null is like absent for an optional field, other fields are ignored. A
-    byte-order mark, CRLF and blank lines are fine. Only the bad line fails.
+    cluster is a hash of the normalised contexts. `labels` has those of several people by name. Null is like absent for
+    an optional field, other fields are ignored. A byte-order mark, CRLF and blank lines are fine. Only the bad line
+    fails.
 
     Raises:
         InvalidInput: not UTF-8, or without one good row; the message names file and line.
@@ -121,6 +123,7 @@ def _row(line: str, number: int, default_dataset: str) -> LabelledRow:
         line=number,
         task=_optional(fields, "task") or "",
         lang=_optional(fields, "lang") or "",
+        given=_given(fields.get("labels")),
     )
 
 
@@ -140,6 +143,13 @@ def _label(fields: Mapping[str, object]) -> int:
         return int(label)
     text = json.dumps(label) if isinstance(label, str | bool | int | float) else describe_type(label)
     raise BadRow(f"label is {text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}…'}", expected)
+
+
+def _given(labels: object) -> tuple[tuple[str, int], ...]:
+    """Return the labels by person as `/label` exports them; a field of that name with other values is ignored."""
+    if not isinstance(labels, dict) or any(type(each) is not int or each not in (0, 1) for each in labels.values()):
+        return ()
+    return tuple(labels.items())
 
 
 def _optional(fields: Mapping[str, object], name: str) -> str | None:

@@ -187,18 +187,20 @@ def _agreement(cases: Sequence[tuple[str, bool, bool]]) -> JudgeAgreement | None
         unfaithful_passed=counts[False, True],
         unfaithful_failed=found,
         base_rate=unfaithful / len(cases),
-        kappa=cohen_kappa([(int(label), int(passed)) for _, label, passed in cases]),
+        kappa=_kappa(counts),
         sensitivity=wilson_share(found / unfaithful, unfaithful) if unfaithful else None,
         specificity=wilson_share(cleared / faithful, faithful) if faithful else None,
         disagreements=list(dict.fromkeys(name for name, label, passed in cases if label != passed))[:_MOST_NAMED],
     )
 
 
-def cohen_kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
-    """Return Cohen's kappa (1960) of two people's labels 0 and 1, in [-1, 1]; None if both always gave the same."""
-    if not pairs:
-        return None
-    first, second = (sum(each) / len(pairs) for each in zip(*pairs, strict=True))
-    by_chance = first * second + (1 - first) * (1 - second)
-    observed = sum(a == b for a, b in pairs) / len(pairs)
+def _kappa(counts: Counter[tuple[bool, bool]]) -> float | None:
+    """Return Cohen's kappa (1960) of label and decision, in [-1, 1]; None if both always said one and the same.
+
+    From four counts: nltk takes a second for a hundred thousand rows, and is not in the light half.
+    """
+    rows = counts.total()
+    faithful, passed = (sum(count for key, count in counts.items() if key[place]) / rows for place in (0, 1))
+    by_chance = faithful * passed + (1 - faithful) * (1 - passed)
+    observed = (counts[True, True] + counts[False, False]) / rows
     return None if by_chance == 1 else (observed - by_chance) / (1 - by_chance)

@@ -1,10 +1,9 @@
 """The pages of labels at `/label`: rows of a run without their scores, for people to mark; agreement and export."""
 
+import asyncio
 import json
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from itertools import combinations
-from typing import Annotated, Any, Final, NamedTuple, get_args
+from typing import Annotated, Any, Final, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,7 +16,7 @@ from plumbline.rows.jobs.job import Job
 from plumbline.rows.jobs.labels import MOST_STRATIFIED, DrawOrder, Label, draw_low, draw_rows, majority, stratify
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
-from plumbline.rows.report.labelled_rates import cohen_kappa
+from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
@@ -90,7 +89,7 @@ async def show_next(
         sentences=() if found is None else found[0].result.sentences if found[0].result else (),
         sample=None if found is None else found[1].sample,
         people=people,
-        agreements=agreements(labels),
+        agreement=None if person else await asyncio.to_thread(_agreement, labels),
         labelled=len(majority(labels)),
     )
 
@@ -149,6 +148,10 @@ async def export_labels(
     return response
 
 
+def _agreement(labels: Iterable[Label]) -> LabelAgreement:
+    return measure_label_agreement((each.person, each.row, each.label) for each in labels if each.label is not None)
+
+
 def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
     row = str(sent.get("row", ""))
     if mark not in _LABELS or not row.isdecimal() or int(row) >= total:
@@ -180,31 +183,6 @@ async def _by_score(store: JobStore, job: Job, rows: list[int], order: DrawOrder
     heads: list[Any] = [read_head(each.line) for each in await store.read_rows(job.tenant, job.id, rows)]
     scores = {head.row: score for head in heads if head.result and (score := head.result.faithfulness) is not None}
     return [row for row, _ in draw_low(scores, seed=job.id)] if order == "low" else stratify(rows, scores)
-
-
-class PairAgreement(NamedTuple):
-    """Agreement of two people on the rows that both labelled; `kappa` is None where chance explains everything."""
-
-    people: tuple[str, str]
-    rows: int
-    share: float
-    kappa: float | None
-
-
-def agreements(labels: Iterable[Label]) -> list[PairAgreement]:
-    """Return the agreement of each two people that labelled a row in common; skipped rows do not count."""
-    by_person: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    for each in labels:
-        if each.label is not None:
-            by_person[each.person][each.row] = each.label
-    found = []
-    for first, second in combinations(sorted(by_person), 2):
-        common = by_person[first].keys() & by_person[second].keys()
-        pairs = [(by_person[first][row], by_person[second][row]) for row in sorted(common)]
-        if pairs:
-            share = sum(a == b for a, b in pairs) / len(pairs)
-            found.append(PairAgreement((first, second), len(pairs), share, cohen_kappa(pairs)))
-    return found
 
 
 def labelled_line(
