@@ -15,10 +15,12 @@ from plumbline.client import (
     AnswerUnreadable,
     AsyncJob,
     AsyncPlumbline,
+    ClientClosed,
     JobNotEnded,
     NotNow,
     NotThere,
     Plumbline,
+    RequestRefused,
     Retries,
     ServiceFailed,
 )
@@ -129,6 +131,44 @@ async def test_a_large_file_is_not_in_memory(service: ScriptedService, client: A
 
     assert received > 64_000_000
     assert peak < 16_000_000
+
+
+async def test_a_refusal_is_read_that_comes_before_the_end_of_an_upload(tmp_path: Path) -> None:
+    path = tmp_path / "samples.jsonl"
+    with path.open("wb") as file:
+        file.truncate(64_000_000)
+    refusal = problem(413, "body-too-large").pieces[0]
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 413 No\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%b" % (len(refusal), refusal))
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        async with AsyncPlumbline(url, retries=AT_ONCE) as client:
+            with pytest.raises(RequestRefused, match="413"):
+                await client.jobs.submit(path)
+        with Plumbline(url, retries=AT_ONCE) as blocking, pytest.raises(RequestRefused, match="413"):
+            await asyncio.to_thread(blocking.jobs.submit, path)
+
+
+@pytest.mark.parametrize("is_closed", [True, False])
+async def test_an_upload_ends_when_it_is_cancelled_or_the_client_closed(
+    service: ScriptedService, client: AsyncPlumbline, is_closed: bool
+) -> None:
+    service.script = in_turn(Answer(status=0, is_held=True))
+    upload = asyncio.create_task(client.jobs.submit([ROW]))
+    await service.until(lambda: bool(service.asked))
+
+    if is_closed:
+        await client.close()
+    else:
+        upload.cancel()
+
+    with pytest.raises(ClientClosed if is_closed else asyncio.CancelledError):
+        await upload
+    await service.until(lambda: service.left == 1)
 
 
 async def test_rows_are_sent_as_lines(service: ScriptedService, client: AsyncPlumbline) -> None:

@@ -97,6 +97,7 @@ class Connection(ABC):
         self.retries = retries
         self._is_closed = False
         url = _checked_url(base_url)
+        self._arguments: dict[str, Any] = {"api_key": find_key(api_key) or "", "timeout": timeout, "retries": retries}
         self._place = url.netloc.decode("ascii")
         self._timeout = timeout
         self._options: dict[str, Any] = {
@@ -195,6 +196,7 @@ class AsyncConnection(Connection):
 
     def open(self) -> None:
         self._is_closed = False
+        self._uploads = weakref.WeakSet[BlockingConnection]()
         self._clients: dict[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, AsyncGenerator[None, None]]] = {}
 
     def limit(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
@@ -203,8 +205,22 @@ class AsyncConnection(Connection):
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
+    async def answer(self, spec: RequestSpec) -> bytes:
+        if spec.file is None or self._is_closed:
+            return await super().answer(spec)
+        # In a thread: asyncio would lose a refusal that comes before the end of the upload, and stand still while the
+        # file is read.
+        upload = BlockingConnection(str(self._options["base_url"]), **self._arguments)
+        self._uploads.add(upload)
+        try:
+            return await asyncio.to_thread(run_now, upload.answer(spec))
+        finally:
+            await upload.close()
+
     async def close(self) -> None:
         self._is_closed = True
+        for upload in list(self._uploads):
+            await upload.close()
         if (opened := self._clients.get(asyncio.get_running_loop())) is not None:
             await opened[1].aclose()
 
