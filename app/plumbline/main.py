@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
@@ -41,7 +42,7 @@ from plumbline.service.web.pages import cookie_keys, needs_caller, prepare_pages
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
 from plumbline.service.web.run_pages import run_routes
-from plumbline.service.worker_share import WorkerShare, build_listeners
+from plumbline.service.worker_share import STOPPING, build_listeners
 
 # FastAPI's own telemetry, on by default when the process has an OpenTelemetry provider, records paths, queries and
 # exception messages, which hold callers' texts. `plumbline.service.tracing` replaces it. Older releases have none, and
@@ -61,7 +62,7 @@ def create_app(
     encoder: SentenceEncoder | None = None,
     store: JobStore | None = None,
     tracing: Tracing | None = None,
-    share: WorkerShare | None = None,
+    metrics_folder: Path | None = None,
 ) -> FastAPI:
     """Build the service as an ASGI app. Settings, prompts and calibrations are validated before anything is served.
 
@@ -70,20 +71,19 @@ def create_app(
         encoder: replaces the sentence-transformers model.
         store: replaces the job store of the settings; its jobs have no worker here.
         tracing: replaces the tracing of the settings.
-        share: this worker's share, if several processes serve together.
+        metrics_folder: where the counts of all processes that serve together lie; None for one.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
     """
-    share = share or WorkerShare()
-    settings = share.settings_of(settings or load_settings())
+    settings = settings or load_settings()
     plan = make_plan(settings, encoder=encoder)
-    access = build_access(settings, processes=share.count)
-    listeners = build_listeners(settings, tracing=tracing, folder=share.metrics_folder)
+    access = build_access(settings, processes=settings.workers)
+    listeners = build_listeners(settings, tracing=tracing, folder=metrics_folder)
     metrics, traces = listeners
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, asyncio.Event]]:
         async with AsyncExitStack() as stack:
             if traces is not None:
                 stack.push_async_callback(asyncio.to_thread, traces.close)
@@ -97,13 +97,14 @@ def create_app(
             )
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
-            app.state.event_streams = EventStreams(asyncio.Event())
+            stopping = asyncio.Event()
+            app.state.event_streams = EventStreams(stopping)
             app.state.job_reports = JobReports()
             later = asyncio.get_running_loop().call_later
             stack.callback(later(_PAGES_AFTER_SECONDS, Thread(target=prepare_pages, daemon=True).start).cancel)
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
-            yield
+            yield {STOPPING: stopping}
 
     app = FastAPIOffline(
         title="Plumbline",
@@ -166,12 +167,6 @@ def create_app(
     app.add_middleware(InCallersLanguage)
     app.add_middleware(ProblemPages)
     return app
-
-
-def end_streams(app: FastAPI) -> None:
-    """End the event streams, so that a graceful shutdown need not wait for them."""
-    streams: EventStreams = app.state.event_streams
-    streams.stopping.set()
 
 
 def _version(plan: Plan) -> VersionReport:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from plumbline.main import end_streams
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.store import JobStore, Upload
 from plumbline.service.api.job_events import MAX_EVENT_STREAMS, EventId, JobEvents, Pace
@@ -254,7 +253,7 @@ async def test_streams_end_when_the_service_shuts_down(store: JobStore) -> None:
         watcher = Caller(app, f"{JOBS_URL}/{await submitted(client, store, 'a')}/events")
         await watcher.begun.wait()
 
-        end_streams(app)
+        app.state.event_streams.stopping.set()
         await watcher.task
 
     assert watcher.is_complete

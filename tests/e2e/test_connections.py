@@ -19,14 +19,18 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
-from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
-from plumbline.cli.serve import DrainingServer, connections_within_descriptors
+from plumbline.cli.connections import ConnectionTimeouts, DrainingServer, timeout_protocol
+from plumbline.cli.serve import connections_within_descriptors
 from tests.running.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
 # Attributes of uvicorn that are not documented, and that the server relies on.
-SERVER = ("startup", "shutdown", "on_tick", "handle_exit", "should_exit", "force_exit", "started", "server_state")
+SERVER = ("startup", "shutdown", "on_tick", "should_exit", "started", "server_state")
+WORKER = ("target", "child_conn", "exitcode", "is_alive", "join", "kill", "pid", "process")
+SUPERVISOR = ("init_processes", "join_all", "keep_subprocess_alive", "processes_num", "should_exit", "sockets")
+SIGNALS = ("handle_hup", "handle_term", "handle_ttin", "handle_ttou")
 PROTOCOL = (
     "conn",
     "connections",
@@ -35,11 +39,14 @@ PROTOCOL = (
     "server_state",
     "transport",
     "connection_made",
+    "handle_events",
+    "on_response_complete",
     "resume_writing",
     "send_400_response",
+    "shutdown",
     "timeout_keep_alive_handler",
 )
-CYCLE = ("disconnected", "message_event", "response_complete")
+CYCLE = ("default_headers", "disconnected", "message_event", "response_complete", "response_started")
 PROMPT = ConnectionTimeouts(head_seconds=0.3, send_seconds=0.3)
 
 
@@ -82,11 +89,8 @@ def small_app(told: threading.Semaphore) -> FastAPI:
     return app
 
 
-@contextmanager
-def serving(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = None) -> Iterator[int]:
-    """The port of the service's own server with a small app."""
-    listener = socket.create_server(("127.0.0.1", 0))
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+def server_of(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = None) -> DrainingServer:
+    """The service's own server with a small app."""
     config = uvicorn.Config(
         small_app(told or threading.Semaphore(0)),
         http=timeout_protocol(timeouts),
@@ -95,8 +99,22 @@ def serving(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = Non
         lifespan="off",
         timeout_graceful_shutdown=1,
     )
-    with in_thread(DrainingServer(config, on_shutdown=lambda: None), listener):
+    return DrainingServer(config)
+
+
+@contextmanager
+def running(server: DrainingServer) -> Iterator[int]:
+    """The port of a server, until the context ends."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
+    with in_thread(server, listener):
         yield listener.getsockname()[1]
+
+
+@contextmanager
+def serving(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = None) -> Iterator[int]:
+    with running(server_of(timeouts, told)) as port:
+        yield port
 
 
 @contextmanager
@@ -229,19 +247,23 @@ def test_nothing_is_upgraded() -> None:
 async def test_uvicorn_has_what_connections_and_shutdown_build_on() -> None:
     config = uvicorn.Config(small_app(threading.Semaphore(0)), log_config=None, lifespan="off")
     server = uvicorn.Server(config)
+    supervisor = inspect.getsource(Multiprocess)
     protocol = H11Protocol(config, server.server_state, {}, asyncio.get_running_loop())
-    cycle = inspect.getsource(RequestResponseCycle.__init__)
+    cycle, worker = (inspect.getsource(each.__init__) for each in (RequestResponseCycle, Process))
 
     missing = [
         *(f"Server.{name}" for name in SERVER if not hasattr(server, name)),
         *(f"ServerState.{name}" for name in ("connections",) if not hasattr(server.server_state, name)),
         *(f"H11Protocol.{name}" for name in PROTOCOL if not hasattr(protocol, name)),
         *(f"RequestResponseCycle.{name}" for name in CYCLE if f"self.{name} =" not in cycle),
+        *(f"Multiprocess.{name}" for name in SUPERVISOR if f"self.{name}" not in supervisor),
+        *(f"Multiprocess.{name}" for name in SIGNALS if not hasattr(Multiprocess, name)),
+        *(f"Process.{name}" for name in WORKER if not hasattr(Process, name) and f"self.{name}" not in worker),
     ]
 
     assert not missing, (
-        f"uvicorn {uvicorn.__version__} has no {', '.join(missing)}: adapt TimeoutProtocol in cli/connections.py and "
-        "DrainingServer in cli/serve.py, or keep uvicorn below this version"
+        f"uvicorn {uvicorn.__version__} has no {', '.join(missing)}: adapt cli/connections.py and "
+        "cli/workers.py, or keep uvicorn below this version"
     )
 
 

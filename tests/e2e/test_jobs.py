@@ -12,11 +12,11 @@ import httpx2
 import pytest
 import uvicorn
 
-from plumbline.cli.serve import DrainingServer
+from plumbline.cli.connections import ConnectionTimeouts, DrainingServer, timeout_protocol
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.judging.tiers.tier import SentenceEncoder
-from plumbline.main import create_app, end_streams
+from plumbline.main import create_app
 from plumbline.rows.jobs.row_file import CHUNK_ROWS
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -32,7 +32,7 @@ async def serving(settings: Settings, *, encoder: SentenceEncoder | None = None)
     """A client of the service as `plumbline serve` runs it, in this event loop; then it is shut down in order."""
     app = create_app(settings, encoder=encoder or WordEncoder())
     server = DrainingServer(
-        uvicorn.Config(app, log_config=None, access_log=False), on_shutdown=lambda: end_streams(app)
+        uvicorn.Config(app, log_config=None, access_log=False, http=timeout_protocol(ConnectionTimeouts()))
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))

@@ -17,6 +17,7 @@ import httpx2
 import pytest
 
 from benchmarks.kill_service import environment
+from benchmarks.shutdown import end_under_load, start
 from tests.running.edge_app import read_problem
 from tests.running.judge_process import JudgeProcess, judge_process, row
 from tests.running.killable_service import PORT, KillableService, killable_service
@@ -182,6 +183,25 @@ async def test_sigterm_under_load_cuts_no_answer_and_loses_no_job(tmp_path: Path
 
 
 @pytest.mark.timeout(90)
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_what_was_sent_before_sigterm_is_answered_on_kept_connections(tmp_path: Path, workers: int) -> None:
+    drain_seconds = 20
+    variables = {"PLUMBLINE_DATA_DIR": str(tmp_path), "PLUMBLINE_DRAIN_SECONDS": str(drain_seconds)}
+
+    process, port = await asyncio.to_thread(start, workers, variables)
+    with process:
+        try:
+            callers, seconds, code = await end_under_load(process, port, 24)
+        finally:
+            process.kill()
+
+    assert callers.failures() == {}
+    assert callers.closing_answers > 0
+    assert code == 0
+    assert seconds <= drain_seconds + 1
+
+
+@pytest.mark.timeout(90)
 async def test_a_kill_under_load_loses_no_job_that_was_answered(tmp_path: Path) -> None:
     with judge_process(latency_seconds=0.2) as judge, a_service(judge, tmp_path) as (service, url):
         pid = service.start()
@@ -197,8 +217,10 @@ async def test_a_kill_under_load_loses_no_job_that_was_answered(tmp_path: Path) 
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize(("drain", "signals"), [("1", 1), ("600", 2)], ids=["after the time", "at the second signal"])
-async def test_what_is_not_answered_in_time_is_refused(tmp_path: Path, drain: str, signals: int) -> None:
+@pytest.mark.parametrize(
+    ("drain", "interrupts"), [("1", 0), ("600", 2)], ids=["after the time", "at the second Ctrl-C"]
+)
+async def test_what_is_not_answered_in_time_is_refused(tmp_path: Path, drain: str, interrupts: int) -> None:
     slow = judge_process(latency_seconds=60)
     with slow as judge, a_service(judge, tmp_path, PLUMBLINE_DRAIN_SECONDS=drain) as (service, url):
         pid = service.start()
@@ -208,10 +230,10 @@ async def test_what_is_not_answered_in_time_is_refused(tmp_path: Path, drain: st
             while not judge.calls_by_row():
                 await asyncio.sleep(0.02)
                 assert not asking.done()
-            for _ in range(signals - 1):
-                os.kill(pid, signal.SIGTERM)
+            for _ in range(interrupts):
+                assert not asking.done()
+                os.kill(pid, signal.SIGINT)
                 await refusing(url)
-            assert not asking.done()
             code = await asyncio.to_thread(service.end, pid)
             problem = read_problem(await asking, 503)
 

@@ -57,8 +57,8 @@ class WorkerService:
         return [each for each in list(self.events) if each["event"] == event]
 
     def workers_of(self, route: str) -> list[int]:
-        """Return the worker of each request to a route."""
-        return [each["worker"] for each in self.of("request_completed") if each["route"] == route]
+        """Return the process id of the worker of each request to a route."""
+        return [each["pid"] for each in self.of("request_completed") if each["route"] == route]
 
     def pids(self) -> list[int]:
         """Return the process ids of all workers that ever started."""

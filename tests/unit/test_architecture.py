@@ -105,9 +105,6 @@ FENCES: dict[str, set[str] | None] = {
         "extras/provider_batches/batch_client.py",
         "extras/lab/answers.py",
     },
-    "h11": {
-        "cli/connections.py",
-    },
     "psycopg": {"ground/postgres.py", "rows/jobs", "models/chat"},
     "psycopg_pool": {"ground/postgres.py", "rows/jobs", "models/chat"},
     "prometheus_client": {"service/metrics"},

@@ -6,14 +6,14 @@ from typing import Any
 import structlog
 import uvicorn
 
-from plumbline.cli.serve import DrainingServer
+from plumbline.cli.connections import DrainingServer
 
 
 async def _app(scope: Any, receive: Any, send: Any) -> None: ...
 
 
 async def test_connections_that_cannot_be_accepted_are_one_line_and_no_traceback() -> None:
-    server, loop = DrainingServer(uvicorn.Config(_app), on_shutdown=lambda: None), asyncio.get_running_loop()
+    server, loop = DrainingServer(uvicorn.Config(_app)), asyncio.get_running_loop()
     refused = {"message": "socket.accept() out of system resource", "exception": OSError(24, "Too many open files")}
 
     with structlog.testing.capture_logs() as events:
@@ -25,7 +25,7 @@ async def test_connections_that_cannot_be_accepted_are_one_line_and_no_traceback
 
 
 async def test_any_other_error_of_the_loop_is_logged_as_before(caplog: Any) -> None:
-    server, loop = DrainingServer(uvicorn.Config(_app), on_shutdown=lambda: None), asyncio.get_running_loop()
+    server, loop = DrainingServer(uvicorn.Config(_app)), asyncio.get_running_loop()
 
     server.on_loop_error(loop, {"message": "something else"})
 

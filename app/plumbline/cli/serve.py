@@ -1,40 +1,37 @@
 """`plumbline serve`: the HTTP API on one address, by one process or several."""
 
 import argparse
-import asyncio
 import gc
 import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
-from types import FrameType
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import structlog
 import uvicorn
 
 from plumbline.cli import Commands, number_type
-from plumbline.cli.connections import ConnectionTimeouts, close_stale, timeout_protocol
-from plumbline.cli.workers import BACKLOG, ParentLink, SharedListener, Supervisor, WorkerOrder, worker_folder
+from plumbline.cli.connections import ACCEPTED_AT_ONCE, BACKLOG, ConnectionTimeouts, DrainingServer, timeout_protocol
+from plumbline.cli.workers import METRICS_VARIABLE, Workers, end_with_parent, report_failure
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
 from plumbline.service.access.access import build_access, is_loopback
-from plumbline.service.worker_share import WorkerShare
+from plumbline.service.worker_share import divide_bounds
+
+# An ASGI app, or in a worker what makes it.
+App = Callable[..., Any]
 
 _AUTO, _EVERY_ADDRESS = "auto", "0.0.0.0"  # noqa: S104
 # For files, and connections to judges and databases.
 _OTHER_DESCRIPTORS = 512
-# As asyncio names it, once for each connection of the backlog.
-_OUT_OF_DESCRIPTORS = "socket.accept() out of system resource"
-_SILENT_SECONDS = 60.0
-_TICKS_A_SECOND = 10
-# Of connections that one of several workers takes at a time: a burst is spread over them.
-_ACCEPTED_A_TURN = 4
 _MOST_WORKERS = 64
-_USAGE_ERROR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -52,8 +49,6 @@ def add_command(commands: Commands) -> None:
         metavar="N",
         help="processes that serve together (default: PLUMBLINE_WORKERS, or 1)",
     )
-    # Set by the parent of several workers.
-    serve.add_argument("--worker", type=WorkerOrder.parse, help=argparse.SUPPRESS)
     serve.set_defaults(run=_serve)
 
 
@@ -61,8 +56,6 @@ def _serve(options: argparse.Namespace) -> int:
     # The first process of a container ignores signals without a handler; loading takes seconds.
     for each in _SIGNALS:
         signal.signal(each, lambda *_: sys.exit(0))
-    if options.worker is not None:
-        return _serve_as_worker(options.worker)
     settings = load_settings()
     configure_logging(settings.log_level)
     if unknown := unknown_variables(os.environ):
@@ -71,66 +64,85 @@ def _serve(options: argparse.Namespace) -> int:
     host = _host(settings, options.host, has_key=has_key)
     is_open = not (has_key or settings.allow_anonymous)
     count = options.workers or settings.workers
-    if count > 1:
-        return _serve_by_workers(settings, host, options.port, count, is_open=is_open)
-    server = _build_server(settings, WorkerShare())
+    # Before anything listens, so that nobody waits for an app that loads, or that cannot be built.
+    app = _make_app(divide_bounds(settings, 1)) if count == 1 else None
     with listen(host, options.port) as listener:
-        _log_listening(listener)
-        return server.run_on(listener, on_started=lambda: _announce(listener, is_open=is_open))
 
-
-def _serve_by_workers(settings: Settings, host: str, port: int, count: int, *, is_open: bool) -> int:
-    if os.name != "posix":
-        raise ConfigurationError("several workers need Linux or macOS; serve with --workers 1")
-    with worker_folder(settings.data_dir) as folder, listen(host, port) as listener:
-
-        def on_ready() -> None:
-            _log_listening(listener, workers=count)
+        def announce(**fields: object) -> None:
+            _log_listening(listener, **fields)
             _announce(listener, is_open=is_open)
 
-        supervisor = Supervisor(listener, folder, count=count, drain_seconds=settings.drain_seconds, on_ready=on_ready)
-        return asyncio.run(supervisor.run())
+        if app is None:
+            return _serve_by_workers(settings, listener, count, announce)
+        return _serve_alone(_config(settings, app, count=1), listener, announce)
 
 
-def _serve_as_worker(order: WorkerOrder) -> int:
-    parent = ParentLink()
+def _serve_alone(config: uvicorn.Config, listener: socket.socket, announce: Callable[[], None]) -> int:
+    server = DrainingServer(config, on_started=announce)
+    try:
+        server.run(sockets=[listener])
+    except SystemExit as end:
+        # uvicorn raises the signals that ended it again, for the handlers that were there before.
+        code = int(end.code or 0)
+    else:
+        code = 0 if server.started else 1
+    # Of the process that serves, which has it loaded.
+    from plumbline.models.encoder.fair_queue import LOADER  # noqa: PLC0415
+
+    if any(thread.name == LOADER for thread in threading.enumerate()):
+        # A model that is being loaded: it takes up to a minute, cannot be interrupted and would be waited for.
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _serve_by_workers(settings: Settings, listener: socket.socket, count: int, announce: Callable[..., None]) -> int:
+    with tempfile.TemporaryDirectory(prefix="plumbline-metrics-") as folder:
+        os.environ[METRICS_VARIABLE] = folder
+        config = _config(settings, partial(_make_worker_app, count, Path(folder)), count=count)
+        return Workers(config, listener, Path(folder), on_ready=lambda: announce(workers=count)).serve()
+
+
+def _make_worker_app(count: int, folder: Path) -> App:
+    """Build the app in a worker, which has the variables of its parent and nothing else."""
+    end_with_parent()
     try:
         settings = load_settings()
-        configure_logging(settings.log_level, worker=order.number)
-        server = _build_server(settings, order.share)
+        configure_logging(settings.log_level, pid=os.getpid())
+        return _make_app(divide_bounds(settings, count), metrics_folder=folder)
     except PlumblineError as error:
-        parent.report_failure(error)
-        return _USAGE_ERROR
-    with SharedListener(fileno=order.listener) as listener:
-        return server.run_on(listener, on_started=parent.report_ready)
+        report_failure(folder, error)
 
 
-def _build_server(settings: Settings, share: WorkerShare) -> "DrainingServer":
+def _make_app(settings: Settings, *, metrics_folder: Path | None = None) -> App:
     # Seconds of import that the other commands, and the parent of workers, do not pay.
-    from plumbline.main import create_app, end_streams  # noqa: PLC0415
+    from plumbline.main import create_app  # noqa: PLC0415
 
-    app = create_app(settings, share=share)
+    app = create_app(settings, metrics_folder=metrics_folder)
     # What was loaded lives as long as the process. Walking it would stop every request for 0.1 to 0.2 s at times.
     gc.collect()
     gc.freeze()
-    max_connections = connections_within_descriptors(share.divide(settings.max_connections))
-    return DrainingServer(
+    return app
+
+
+def _config(settings: Settings, app: App, *, count: int) -> uvicorn.Config:
+    max_connections = connections_within_descriptors(divide_bounds(settings, count).max_connections)
+    return uvicorn.Config(
+        app,
+        factory=count > 1,
+        workers=count,
         # The access log of uvicorn prints query strings; ours has the route's template instead.
-        uvicorn.Config(
-            app,
-            # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does
-            # not try the addresses of a judge in parallel.
-            loop="asyncio",
-            http=timeout_protocol(ConnectionTimeouts(max_connections=max_connections)),
-            # No route speaks it, and nothing at the edge would look at it.
-            ws="none",
-            access_log=False,
-            log_config=None,
-            server_header=False,
-            backlog=BACKLOG if share.count == 1 else _ACCEPTED_A_TURN,
-            timeout_graceful_shutdown=settings.drain_seconds,
-        ),
-        on_shutdown=lambda: end_streams(app),
+        access_log=False,
+        log_config=None,
+        # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does not try
+        # the addresses of a judge in parallel.
+        loop="asyncio",
+        http=timeout_protocol(ConnectionTimeouts(max_connections=max_connections)),
+        # No route speaks it, and nothing at the edge would look at it.
+        ws="none",
+        server_header=False,
+        backlog=BACKLOG if count == 1 else ACCEPTED_AT_ONCE,
+        timeout_graceful_shutdown=settings.drain_seconds,
     )
 
 
@@ -166,69 +178,6 @@ def _host(settings: Settings, host: str, *, has_key: bool) -> str:
         "keys create NAME', set PLUMBLINE_API_KEYS, or PLUMBLINE_ALLOW_ANONYMOUS=true where something in front checks "
         "callers"
     )
-
-
-class DrainingServer(uvicorn.Server):
-    """Server with graceful shutdown: exit code 0 at the first signal, after answers in flight; a second ends the wait.
-
-    Calls `on_shutdown` before it waits: event streams last as long as their readers, and uvicorn tells the app only
-    afterwards.
-    """
-
-    def __init__(self, config: uvicorn.Config, *, on_shutdown: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_shutdown = on_shutdown
-        self._on_started: Callable[[], None] | None = None
-        self._silent_until = 0.0
-
-    def run_on(self, listener: socket.socket, *, on_started: Callable[[], None]) -> int:
-        """Serve until a signal; return the exit code. `on_started` is called once requests are served."""
-        self._on_started = on_started
-        try:
-            self.run(sockets=[listener])
-        except SystemExit as end:
-            # uvicorn raises the signals that ended it again, for the handlers that were there before.
-            code = int(end.code or 0)
-        else:
-            code = 0 if self.started else 1
-        # Of the process that serves, which has it loaded.
-        from plumbline.models.encoder.fair_queue import LOADER  # noqa: PLC0415
-
-        if any(thread.name == LOADER for thread in threading.enumerate()):
-            # A model that is being loaded: it takes up to a minute, cannot be interrupted and would be waited for.
-            sys.stderr.flush()
-            os._exit(code)
-        return code
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(self.on_loop_error)
-        await super().startup(sockets)
-        if self._on_started is not None and self.started:
-            self._on_started()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._on_shutdown()
-        await super().shutdown(sockets)
-
-    def on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log one line a minute while no connection can be accepted; asyncio would log thousands of tracebacks."""
-        if context.get("message") != _OUT_OF_DESCRIPTORS:
-            loop.default_exception_handler(context)
-        elif loop.time() >= self._silent_until:
-            self._silent_until = loop.time() + _SILENT_SECONDS
-            detail = "no connection can be accepted: the process has as many open files as it may; raise 'ulimit -n'"
-            structlog.get_logger().error("descriptors_exhausted", detail=detail)
-
-    async def on_tick(self, counter: int) -> bool:
-        if counter % _TICKS_A_SECOND == 0:
-            close_stale(self.server_state)
-        return await super().on_tick(counter)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Stop; at a second signal, of either kind, without waiting."""
-        if self.should_exit:
-            self.force_exit = True
-        super().handle_exit(sig, frame)
 
 
 def connections_within_descriptors(wanted: int) -> int:

@@ -126,7 +126,7 @@ class Settings(BaseSettings):
         1,
         ge=1,
         le=64,
-        description="Processes of `plumbline serve`: they share caches, and divide limits on concurrency and rates.",
+        description="Processes of `plumbline serve`, each with its part of limits on concurrency and rates.",
     )
     drain_seconds: int = Field(
         20,

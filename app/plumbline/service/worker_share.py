@@ -1,7 +1,6 @@
-"""One process of a service: its share (bounds and budgets divided, caches shared), and its listeners."""
+"""One process of a service: its part of the bounds, and its listeners."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -14,10 +13,13 @@ from plumbline.rows.scored_row import RowStatus
 from plumbline.service.metrics.observer import Metrics
 from plumbline.service.tracing import Tracing, otlp_tracing
 
-# Bounds of one process.
+# Name, in the app's lifespan state, of the event that the server sets when it begins to end.
+STOPPING: Final = "stopping"
+# Bounds that hold for all workers of a service together. A worker knows of no other, so each has its part.
 _DIVIDED: Final = (
     "batch_concurrency",
     "cpu_threads",
+    "detector_cache_bytes",
     "embedding_cache_bytes",
     "embedding_max_concurrency",
     "embedding_rpm",
@@ -28,44 +30,19 @@ _DIVIDED: Final = (
     "llm_rpm",
     "llm_tpm",
     "max_concurrent_requests",
+    "max_connections",
 )
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerShare:
-    """A worker among `count`, numbered from 1, with files that all share (`folder`, None if alone)."""
-
-    number: int = 1
-    count: int = 1
-    folder: Path | None = None
-
-    @classmethod
-    def joining(cls, folder: Path, number: int, count: int) -> "WorkerShare":
-        """Return the share of a worker that joins those on a folder."""
-        return cls(number, count, folder)
-
-    @property
-    def metrics_folder(self) -> Path | None:
-        """The folder where each worker's counts lie."""
-        return None if self.folder is None else self.folder / "metrics"
-
-    def divide(self, bound: int) -> int:
-        """Return this worker's part of a bound, rounded up; 0 stays 0."""
-        return -(-bound // self.count)
-
-    def settings_of(self, settings: Settings) -> Settings:
-        """Return the settings with this worker's part of each bound, and caches on files that workers share."""
-        if self.folder is None:
-            return settings
-        threads = settings.embedding_threads or os.cpu_count() or 1
-        bounds = {name: getattr(settings, name) for name in _DIVIDED} | {"embedding_threads": threads}
-        changes: dict[str, object] = {
-            **{name: self.divide(bound) for name, bound in bounds.items() if bound is not None},
-            "embedding_cache_path": settings.embedding_cache_path or self.folder / "vectors.sqlite",
-        }
-        if settings.cache_path is None and settings.database_url is None:
-            changes["cache_path"] = self.folder / "verdicts.sqlite"
-        return settings.model_copy(update=changes)
+def divide_bounds(settings: Settings, workers: int) -> Settings:
+    """Return the settings of one of `workers` processes that serve together: its part of each bound, rounded up."""
+    if workers == 1:
+        return settings.model_copy(update={"workers": 1})
+    threads = settings.embedding_threads or os.cpu_count() or 1
+    bounds = {name: getattr(settings, name) for name in _DIVIDED} | {"embedding_threads": threads}
+    # Rounded up, so that 0 stays 0 and 1 stays 1; None is no bound.
+    parts = {name: -(-bound // workers) for name, bound in bounds.items() if bound is not None}
+    return settings.model_copy(update=parts | {"workers": workers})
 
 
 class Listeners(NamedTuple):
