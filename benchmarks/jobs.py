@@ -26,8 +26,8 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import NewJob
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
-from plumbline.rows.jobs.store import Upload
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.submission import Upload
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
 
@@ -81,7 +81,7 @@ async def in_process(scorer: Scorer, rows: int, words: int) -> float:
 
 async def as_job(scorer: Scorer, settings: Settings, folder: Path, rows: int, words: int) -> dict[str, object]:
     """The same rows as a job: rates with and without the reading of the upload, memory by tenths of the job."""
-    store = SqliteJobStore(folder)
+    store = JobStore.in_folder(folder)
     path = store.new_upload()
     with path.open("w", encoding="utf-8") as file:
         for number in range(rows):

@@ -19,7 +19,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from plumbline.rows.jobs.job import JobState, NewJob
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.making.job_rows import TENANT, upload
 from tests.running.judge_process import judge_process, row
 from tests.running.kill_trial import KillTrial
@@ -44,7 +44,7 @@ def environment(base_url: str, folder: Path) -> dict[str, str]:
     }
 
 
-async def cancelled_stays(store: SqliteJobStore, service: KillableService) -> None:
+async def cancelled_stays(store: JobStore, service: KillableService) -> None:
     """A job is cancelled while it runs; neither a kill nor a start moves it on."""
     pid = service.start()
     new = NewJob(TENANT, b'{"tiers": ["llm"]}')
@@ -64,7 +64,7 @@ async def cancelled_stays(store: SqliteJobStore, service: KillableService) -> No
 async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
     """The whole trial."""
     with tempfile.TemporaryDirectory() as folder, judge_process(latency_seconds=0.02) as judge:
-        store = SqliteJobStore(Path(folder))
+        store = JobStore.in_folder(Path(folder))
         with killable_service(environment(judge.base_url, Path(folder))) as service:
             pid = service.start()
 

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
-from plumbline.ground.postgres import SCHEMA as POSTGRES_SCHEMA
-from plumbline.ground.postgres import connection_string
 from plumbline.ground.settings import Settings, variable_name
 from plumbline.ground.version import VERSION
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
@@ -29,22 +27,21 @@ from plumbline.judging.tiers.questions import Mark, PromptLibrary, random_mark
 from plumbline.judging.tiers.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier
 from plumbline.models.chat.endpoints import check_http_url, resolve_judges
-from plumbline.models.chat.shared_database import SharedDatabase
-from plumbline.models.chat.verdict_store import SqliteVerdictStore, make_verdict_store
+from plumbline.models.chat.memory_verdicts import MemoryVerdictStore
 from plumbline.models.detectors.description import Description, find_description
 from plumbline.models.detectors.detector import LocalDetector
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import Precision
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
-from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
 
 if TYPE_CHECKING:
+    from plumbline.models.chat.verdict_store import SqlVerdictStore
     from plumbline.models.detectors.remote_detector import RemoteDetector
     from plumbline.models.embeddings.remote_encoder import RemoteEncoder
+    from plumbline.rows.jobs.store import JobStore
 
 # One is encoded while the others are prepared or matched.
 _TURNS_AT_ENCODER = 4
@@ -93,6 +90,9 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         if path is not None and path.is_dir():
             raise ConfigurationError(f"{variable_name(name)}: {str(path)!r} is a folder; name a file in it")
     if settings.database_url is not None:
+        # late: a second that only users of it pay
+        from plumbline.ground.store.postgres import connection_string  # noqa: PLC0415
+
         connection_string(settings.database_url.get_secret_value())
     return Plan(
         settings=settings,
@@ -182,15 +182,11 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: O
     # late: only a process with a judge pays for the HTTP stack
     from plumbline.models.chat.chat_models import build_chat_models  # noqa: PLC0415
 
-    shared = None
-    if plan.settings.database_url is not None:
-        shared = SharedDatabase(plan.settings.database_url.get_secret_value())
-        stack.push_async_callback(shared.close)
     chats = build_chat_models(plan.settings, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _plain_llm_tier(plan, chats, executor, random_mark)
-    store = make_verdict_store(plan.settings, shared)
+    store = _verdict_store(plan.settings)
     if store is None:
         return tier
     stack.push_async_callback(store.close)
@@ -199,6 +195,22 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: O
     )
     stack.push_async_callback(cached.close)
     return cached
+
+
+def _verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdictStore | None":
+    """Build the store of the settings, opened at first use; None if they turn the cache off."""
+    if not settings.cache_ttl_seconds:
+        return None
+    max_bytes, ttl_seconds = settings.cache_max_bytes, settings.cache_ttl_seconds
+    if settings.cache_path is None and settings.database_url is None:
+        return MemoryVerdictStore(max_bytes=max_bytes, ttl_seconds=ttl_seconds)
+    # late: half a second that verdicts in memory do not need
+    from plumbline.models.chat.verdict_store import open_shared_verdicts, open_verdict_file  # noqa: PLC0415
+
+    if settings.cache_path is not None:
+        return open_verdict_file(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
+    url = settings.database_url.get_secret_value() if settings.database_url else ""
+    return open_shared_verdicts(url, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
 
 
 def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
@@ -262,7 +274,7 @@ def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Execut
 def encoder_of(
     settings: Settings,
     *,
-    store: SqliteVerdictStore | None = None,
+    store: "SqlVerdictStore | None" = None,
     observer: Observer = NULL_OBSERVER,
 ) -> "SharedEncoder | RemoteEncoder":
     """Build the encoder of the settings; it loads its model on first use.
@@ -294,7 +306,10 @@ def encoder_of(
 def _encoder(settings: Settings, stack: AsyncExitStack, observer: Observer) -> "SharedEncoder | RemoteEncoder":
     store = None
     if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
-        store = SqliteVerdictStore(
+        # late, as that of verdicts
+        from plumbline.models.chat.verdict_store import open_verdict_file  # noqa: PLC0415
+
+        store = open_verdict_file(
             settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_TEN_YEARS_SECONDS
         )
         stack.push_async_callback(store.close)
@@ -312,41 +327,36 @@ async def open_jobs(
     *,
     pause_reason: PauseReason = never_pause,
     observer: Observer = NULL_OBSERVER,
-) -> JobStore:
+) -> "JobStore":
     """Open the job store, with a worker unless the settings disable it; the stack closes them.
 
     Args:
         pause_reason: tells why no row of a tenant's jobs may be scored now.
     """
-    build_row_scorer = job_row_scorers(scorer, plan.settings, judge_names=plan.judge_names)
+    # late: only a service and its workers have jobs
+    from plumbline.rows.jobs.store import JobStore  # noqa: PLC0415
 
-    if plan.settings.database_url is not None:
-        store: JobStore = _open_postgres_store(plan.settings, stack, plan.settings.database_url.get_secret_value())
+    settings = plan.settings
+    if settings.database_url is not None:
+        # a folder of its own: uploads of a store in files belong to that
+        store = JobStore.on_postgres(settings.database_url.get_secret_value(), settings.data_dir / "postgres")
     else:
-        store = SqliteJobStore(plan.settings.data_dir)
-        stack.push_async_callback(store.close)
-    if plan.settings.job_concurrency:
+        store = JobStore.in_folder(settings.data_dir)
+    stack.push_async_callback(store.close)
+    rescuing = asyncio.get_running_loop().create_task(store.keep_rescuing())
+    stack.push_async_callback(end_tasks, [rescuing])
+    if settings.job_concurrency:
+        build_row_scorer = job_row_scorers(scorer, settings, judge_names=plan.judge_names)
         worker = Worker(
             store,
             lambda lease: build_row_scorer(lease.tenant, lease.options),
-            Pace(concurrency=plan.settings.job_concurrency),
+            Pace(concurrency=settings.job_concurrency),
             pause_reason=pause_reason,
             observer=observer,
         )
         store.on_change(worker.wake)
         running = asyncio.get_running_loop().create_task(worker.run())
         stack.push_async_callback(_stop, worker, running)
-    return store
-
-
-def _open_postgres_store(settings: Settings, stack: AsyncExitStack, url: str) -> JobStore:
-    # an optional extra
-    from plumbline.rows.jobs.postgres_store import PostgresJobStore, keep_rescuing  # noqa: PLC0415
-
-    store = PostgresJobStore(connection_string(url), schema=POSTGRES_SCHEMA, uploads=settings.data_dir / "postgres")
-    stack.push_async_callback(store.close)
-    rescuing = asyncio.get_running_loop().create_task(keep_rescuing(store))
-    stack.push_async_callback(end_tasks, [rescuing])
     return store
 
 

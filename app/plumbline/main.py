@@ -38,7 +38,7 @@ from plumbline.service.api.openapi import add_schemas, message_schemas
 from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.tracing import Tracing
 from plumbline.service.web.label_pages import label_routes
-from plumbline.service.web.pages import cookie_keys, needs_caller, prepare_pages
+from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller, prepare_pages
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
 from plumbline.service.web.run_pages import run_routes
@@ -160,7 +160,7 @@ def create_app(
             f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
         },
         max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
-        admission=partial(Admission, authenticator=authenticator, is_page=needs_caller),
+        admission=partial(Admission, authenticator=authenticator, is_page=needs_caller, is_about_jobs=is_about_jobs),
         cors_origins=settings.cors_origins,
         observer=listeners.observer,
     )

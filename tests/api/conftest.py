@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[JobStore]:
-    store = SqliteJobStore(tmp_path / "jobs")
+    store = JobStore.in_folder(tmp_path / "jobs")
     yield store
     await store.close()

@@ -8,7 +8,7 @@ import pytest
 from plumbline.rows.jobs.store import JobStore
 from tests.doubles.memory_store import MemoryStore
 from tests.running.edge_app import read_problem
-from tests.running.job_service import JOBS_URL, jobs_running, judged, read_in, read_job, read_rows, submitted, work
+from tests.running.job_service import JOBS_URL, jobs_running, judged, read_job, read_rows, submitted, work
 from tests.running.service import plain_settings
 
 ROUTES = [
@@ -34,12 +34,11 @@ async def test_a_job_is_taken_and_can_be_looked_at(store: JobStore) -> None:
     async with jobs_running(store) as client:
         answer = await client.post(JOBS_URL, json={"rows": [_sample()] * 3, "name": "nightly", "max_cost": 2.5})
         job = read_job(answer, 202)
-        await read_in(store)
         later = read_job(await client.get(answer.headers["location"]))
 
     assert answer.headers["location"] == f"/v1/jobs/{job['id']}"
     assert "idempotency-replayed" not in answer.headers
-    assert (job["status"], later["status"]) == ("validating", "queued")
+    assert (job["status"], later["status"]) == ("queued", "queued")
     assert (later["name"], later["max_cost"]) == ("nightly", 2.5)
     assert later["request_counts"] == {"total": 3, "completed": 0, "failed": 0}
     assert (later["started_at"], later["rows_per_second"], later["eta_seconds"]) == (None, None, None)
@@ -56,7 +55,6 @@ async def test_what_became_of_the_rows_is_counted(store: JobStore) -> None:
     async with jobs_running(store) as client:
         body = {"rows": [_sample("a"), _sample("b"), {"answer": 3}, _sample("c")]}
         job_id = read_job(await client.post(JOBS_URL, json=body), 202)["id"]
-        await read_in(store)
         await work(
             store,
             scored=lambda each: judged(each, tier="lexical", is_degraded=each.row == 0)._replace(passed=each.row < 1),
@@ -77,7 +75,6 @@ async def test_a_file_that_cannot_be_read_makes_the_job_failed(store: JobStore) 
     async with jobs_running(store) as client:
         body = {"rows": [{"text": "no column of ours"}]}
         job_id = read_job(await client.post(JOBS_URL, json=body), 202)["id"]
-        await read_in(store)
         job = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
 
     assert job["status"] == "failed"
@@ -129,7 +126,7 @@ async def test_a_job_of_another_key_is_unknown_on_every_route(method: str, path:
     store = MemoryStore()
     async with jobs_running(store, plain_settings(api_keys=(mine, other))) as client:
         client.headers["X-API-Key"] = mine
-        job_id = await submitted(client, store, "a", "b")
+        job_id = await submitted(client, "a", "b")
         await work(store)
         before = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
 
@@ -157,7 +154,7 @@ async def test_without_a_key_nothing_is_served(store: JobStore, method: str, pat
 
 async def test_a_job_is_paused_resumed_and_cancelled_and_repeating_changes_nothing(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a', 'b', 'c')}"
+        path = f"{JOBS_URL}/{await submitted(client, 'a', 'b', 'c')}"
         await work(store, rows=[0, 1])
         told = [read_job(await client.post(f"{path}/pause"))["status"] for _ in range(2)]
         nothing_to_do = await store.lease(store.owner())
@@ -174,7 +171,7 @@ async def test_a_job_is_paused_resumed_and_cancelled_and_repeating_changes_nothi
 @pytest.mark.parametrize("action", ["pause", "resume"])
 async def test_what_the_state_forbids_is_a_problem(store: JobStore, action: str) -> None:
     async with jobs_running(store) as client:
-        job_id = await submitted(client, store, "a")
+        job_id = await submitted(client, "a")
         await work(store)
         problem = read_problem(await client.post(f"{JOBS_URL}/{job_id}/{action}"), 409)
 
@@ -184,7 +181,7 @@ async def test_what_the_state_forbids_is_a_problem(store: JobStore, action: str)
 
 async def test_exactly_the_degraded_rows_are_scored_again(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a', 'b', 'c', 'd')}"
+        path = f"{JOBS_URL}/{await submitted(client, 'a', 'b', 'c', 'd')}"
         await work(store, scored=lambda each: judged(each, tier="lexical", is_degraded=each.row in (1, 2)))
         retried = read_job(await client.post(f"{path}/retry", json={"select": "degraded"}))
         await work(store)
@@ -199,7 +196,7 @@ async def test_exactly_the_degraded_rows_are_scored_again(store: JobStore) -> No
 @pytest.mark.parametrize("body", [{}, {"select": "all"}, {"select": "failed", "rows": [1]}])
 async def test_a_retry_says_which_rows(store: JobStore, body: dict[str, Any]) -> None:
     async with jobs_running(store) as client:
-        job_id = await submitted(client, store, "a")
+        job_id = await submitted(client, "a")
         problem = read_problem(await client.post(f"{JOBS_URL}/{job_id}/retry", json=body), 422)
 
     assert problem.errors[0].pointer in ("/select", "/rows")
@@ -207,7 +204,7 @@ async def test_a_retry_says_which_rows(store: JobStore, body: dict[str, Any]) ->
 
 async def test_a_deleted_job_is_forgotten(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}"
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}"
         deleted = await client.delete(path)
         after = [await client.get(path), await client.delete(path), await client.get(f"{path}/results")]
 
@@ -218,7 +215,7 @@ async def test_a_deleted_job_is_forgotten(store: JobStore) -> None:
 @pytest.mark.parametrize(("method", "path"), [*ROUTES, ("GET", None), ("POST", None)])
 async def test_a_page_of_another_origin_is_refused(store: JobStore, method: str, path: str | None) -> None:
     async with jobs_running(store) as client:
-        url = JOBS_URL if path is None else f"{JOBS_URL}/{await submitted(client, store, 'a')}{path}"
+        url = JOBS_URL if path is None else f"{JOBS_URL}/{await submitted(client, 'a')}{path}"
         problem = read_problem(await ask(client, method, url, origin="http://attacker.example"), 400)
         left = (await client.get(JOBS_URL, headers={"origin": "http://127.0.0.1:8000"})).json()["jobs"]
 
@@ -230,7 +227,7 @@ async def test_a_page_of_another_origin_is_refused(store: JobStore, method: str,
 async def test_a_store_that_is_not_there_is_a_problem_that_says_to_come_back(method: str, path: str | None) -> None:
     store = MemoryStore()
     async with jobs_running(store) as client:
-        url = JOBS_URL if path is None else f"{JOBS_URL}/{await submitted(client, store, 'a')}{path}"
+        url = JOBS_URL if path is None else f"{JOBS_URL}/{await submitted(client, 'a')}{path}"
         store.is_broken = True
         if (method, path) == ("POST", None):
             response = await client.post(url, json={"rows": [_sample()]})
@@ -245,7 +242,7 @@ async def test_a_store_that_is_not_there_is_a_problem_that_says_to_come_back(met
 
 async def test_answers_are_not_kept_by_caches(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}"
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}"
         await work(store)
         answers = [await client.get(each) for each in (path, f"{path}/results", f"{path}/events")]
 

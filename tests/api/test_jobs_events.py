@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from plumbline.rows.jobs.job import NewJob
-from plumbline.rows.jobs.store import JobStore, Upload
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.submission import Upload
 from plumbline.service.api.job_events import MAX_EVENT_STREAMS, EventId, JobEvents, Pace
 from tests.doubles.memory_store import MemoryStore
 from tests.running.edge_app import client_of, read_problem
@@ -19,7 +20,6 @@ from tests.running.job_service import (
     jobs_running,
     judged,
     lines,
-    read_in,
     row,
     submitted,
     work,
@@ -78,9 +78,7 @@ async def nothing() -> None:
 async def new_job(store: JobStore, *names: str) -> str:
     path = store.new_upload()
     path.write_bytes(lines(*(row(name) for name in names)))
-    job_id = (await store.submit(NewJob("", b"{}"), Upload(path, "jsonl"))).job.id
-    await read_in(store)
-    return job_id
+    return (await store.submit(NewJob("", b"{}"), Upload(path, "jsonl"))).job.id
 
 
 async def events_of(store: JobStore, job_id: str, told: EventId | None, script: Script) -> str:
@@ -103,12 +101,12 @@ async def test_a_watcher_is_told_the_state_now_then_every_change_until_the_end(s
     text = await events_of(store, job_id, None, Script(lambda: work(store, rows=[0]), pause, resume_and_work))
 
     assert [(each.id, each.status) for each in read_events(text)] == [
-        ("1.0", "queued"),
-        ("2.1", "running"),
-        ("3.1", "paused"),
-        ("4.2", "queued"),
-        ("5.2", "running"),
-        ("6.2", "completed"),
+        ("0.0", "queued"),
+        ("1.1", "running"),
+        ("2.1", "paused"),
+        ("3.2", "queued"),
+        ("4.2", "running"),
+        ("5.2", "completed"),
     ]
 
 
@@ -117,16 +115,16 @@ async def test_progress_is_told_once_a_second_at_most(store: JobStore) -> None:
     await work(store, rows=[0])
 
     one_row = [partial(work, store, rows=[row]) for row in range(1, 6)]
-    text = await events_of(store, job_id, EventId(2, 1), Script(*one_row, nothing, nothing))
+    text = await events_of(store, job_id, EventId(1, 1), Script(*one_row, nothing, nothing))
 
     # looks at 0.0 (nothing new), 0.5, 1.0, 1.5, 2.0, 2.5 and two that find nothing new after 3.0
-    assert [(each.id, each.done) for each in read_events(text)] == [("2.3", 3), ("2.5", 5), ("2.6", 6)]
+    assert [(each.id, each.done) for each in read_events(text)] == [("1.3", 3), ("1.5", 5), ("1.6", 6)]
 
 
 async def test_a_silent_job_is_kept_alive(store: JobStore) -> None:
     job_id = await new_job(store, "a")
 
-    text = await events_of(store, job_id, EventId(1, 0), Script(*[nothing] * 75))
+    text = await events_of(store, job_id, EventId(0, 0), Script(*[nothing] * 75))
 
     assert text == "retry: 3000\n\n" + ": keep-alive\n\n" * 2
 
@@ -138,10 +136,10 @@ async def test_every_state_behind_the_last_event_is_told(store: JobStore) -> Non
     await work(store)
 
     from_the_first = read_events(await events_of(store, job_id, EventId(0, 0), Script()))
-    from_the_middle = read_events(await events_of(store, job_id, EventId(3, 0), Script()))
+    from_the_middle = read_events(await events_of(store, job_id, EventId(2, 0), Script()))
 
-    assert [each.status for each in from_the_first] == [*("queued", "paused", "queued", "running", "completed")]
-    assert from_the_middle == from_the_first[3:]
+    assert [each.status for each in from_the_first] == ["paused", "queued", "running", "completed"]
+    assert from_the_middle == from_the_first[2:]
 
 
 async def test_a_job_that_was_tried_again_after_its_end_is_followed_to_the_next(store: JobStore) -> None:
@@ -149,7 +147,7 @@ async def test_a_job_that_was_tried_again_after_its_end_is_followed_to_the_next(
     await work(store, scored=lambda each: judged(each, is_degraded=True))
     await store.retry("", job_id, "degraded")
 
-    text = await events_of(store, job_id, EventId(1, 0), Script(lambda: work(store)))
+    text = await events_of(store, job_id, EventId(0, 0), Script(lambda: work(store)))
 
     assert [each.status for each in read_events(text)] == ["running", "completed", "queued", "running", "completed"]
 
@@ -158,7 +156,6 @@ async def test_a_failed_job_says_why(store: JobStore) -> None:
     path = store.new_upload()
     path.write_bytes(b'{"text": "no column of ours"}\n')
     job_id = (await store.submit(NewJob("", b"{}"), Upload(path, "jsonl"))).job.id
-    await read_in(store)
 
     (told,) = read_events(await events_of(store, job_id, None, Script()))
 
@@ -196,7 +193,7 @@ async def test_a_job_that_is_forgotten_ends_its_stream(store: JobStore) -> None:
 
 async def test_events_are_served_as_a_stream_that_nobody_holds_back(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        job_id = await submitted(client, store, "a")
+        job_id = await submitted(client, "a")
         await work(store)
         response = await client.get(f"{JOBS_URL}/{job_id}/events")
 
@@ -207,11 +204,11 @@ async def test_events_are_served_as_a_stream_that_nobody_holds_back(store: JobSt
 
 async def test_a_client_that_was_told_the_end_is_told_not_to_come_back(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}/events"
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}/events"
         await work(store)
         (last,) = read_events((await client.get(path)).text)
         again = await client.get(path, headers={"Last-Event-ID": last.id})
-        before = await client.get(path, headers={"Last-Event-ID": "1.0"})
+        before = await client.get(path, headers={"Last-Event-ID": "0.0"})
 
     assert (again.status_code, again.content) == (204, b"")
     assert [each.status for each in read_events(before.text)] == ["running", "completed"]
@@ -220,7 +217,7 @@ async def test_a_client_that_was_told_the_end_is_told_not_to_come_back(store: Jo
 @pytest.mark.parametrize("sent", ["", "3", "3.", ".1", "-1.0", "1.0.0", "a.b", "1" * 400 + ".0", "٣.0", "9.0"])
 async def test_a_last_event_of_nobody_is_refused(store: JobStore, sent: str) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}/events"
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}/events"
         response = await client.get(path, headers=[(b"last-event-id", sent.encode())])
 
     assert "Last-Event-ID" in read_problem(response, 422).detail
@@ -229,7 +226,7 @@ async def test_a_last_event_of_nobody_is_refused(store: JobStore, sent: str) -> 
 async def test_there_is_room_for_so_many_streams_and_leaving_makes_room(store: JobStore) -> None:
     app = app_with(store)
     async with app.router.lifespan_context(app), client_of(app) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}/events"
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}/events"
         watchers = [Caller(app, path) for _ in range(MAX_EVENT_STREAMS)]
         for each in watchers:
             await each.begun.wait()
@@ -250,7 +247,7 @@ async def test_there_is_room_for_so_many_streams_and_leaving_makes_room(store: J
 async def test_streams_end_when_the_service_shuts_down(store: JobStore) -> None:
     app = app_with(store)
     async with app.router.lifespan_context(app), client_of(app) as client:
-        watcher = Caller(app, f"{JOBS_URL}/{await submitted(client, store, 'a')}/events")
+        watcher = Caller(app, f"{JOBS_URL}/{await submitted(client, 'a')}/events")
         await watcher.begun.wait()
 
         app.state.event_streams.stopping.set()

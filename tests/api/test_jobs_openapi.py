@@ -11,7 +11,7 @@ from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
 from plumbline.service.api.openapi import JOB_EXAMPLES
 from tests.doubles.memory_store import MemoryStore
-from tests.running.job_service import JOBS_URL, jobs_running, read_in, read_job, read_rows, work
+from tests.running.job_service import JOBS_URL, jobs_running, read_job, read_rows, work
 from tests.running.service import plain_settings, running
 
 ONE = f"{JOBS_URL}/{{job_id}}"
@@ -122,7 +122,6 @@ async def test_every_example_of_a_body_works_when_posted(store: JobStore, name: 
     body = JOB_EXAMPLES[name]["value"]
     async with jobs_running(store) as client:
         path = f"{JOBS_URL}/{read_job(await client.post(JOBS_URL, json=body), 202)['id']}"
-        await read_in(store)
         await work(store)
         rows = read_rows(await client.get(f"{path}/results"))
 

@@ -42,7 +42,7 @@ async def read_along(client: httpx2.AsyncClient, path: str | None) -> list[list[
 
 async def test_an_ended_job_is_read_page_by_page_to_its_end(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, *NAMES)}/results"
+        path = f"{JOBS_URL}/{await submitted(client, *NAMES)}/results"
         await work(store)
 
         assert await read_along(client, f"{path}?limit=3") == [[0, 1, 2], [3, 4, 5], [6]]
@@ -54,7 +54,7 @@ async def test_an_ended_job_is_read_page_by_page_to_its_end(store: JobStore) -> 
 
 async def test_a_page_says_where_the_next_begins(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        job_id = await submitted(client, store, *NAMES)
+        job_id = await submitted(client, *NAMES)
         await work(store)
         response = await client.get(f"{JOBS_URL}/{job_id}/results?limit=3")
         as_table = await client.get(f"{JOBS_URL}/{job_id}/results?limit=3&format=csv")
@@ -65,7 +65,7 @@ async def test_a_page_says_where_the_next_begins(store: JobStore) -> None:
 
 async def test_a_job_that_runs_is_read_up_to_the_first_row_not_done(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, *NAMES)}/results"
+        path = f"{JOBS_URL}/{await submitted(client, *NAMES)}/results"
         await work(store, rows=[0, 1, 4, 6])
 
         first = await client.get(f"{path}?limit=5")
@@ -87,7 +87,7 @@ async def test_a_job_that_runs_is_read_up_to_the_first_row_not_done(store: JobSt
 
 async def test_a_cancelled_job_has_an_end_where_its_results_end(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        job = f"{JOBS_URL}/{await submitted(client, store, *NAMES)}"
+        job = f"{JOBS_URL}/{await submitted(client, *NAMES)}"
         await work(store, rows=[0, 1, 2, 3])
         await client.post(f"{job}/cancel")
 
@@ -99,9 +99,7 @@ async def test_a_cancelled_job_has_an_end_where_its_results_end(store: JobStore)
 )
 async def test_a_wrong_page_is_refused(store: JobStore, query: str) -> None:
     async with jobs_running(store) as client:
-        problem = read_problem(
-            await client.get(f"{JOBS_URL}/{await submitted(client, store, 'a')}/results?{query}"), 422
-        )
+        problem = read_problem(await client.get(f"{JOBS_URL}/{await submitted(client, 'a')}/results?{query}"), 422)
 
     assert f"query parameter '{query.partition('=')[0]}'" in problem.errors[0].detail
 
@@ -121,7 +119,7 @@ class CountingStore(MemoryStore):
 async def test_many_rows_are_asked_for_few_at_a_time() -> None:
     store = CountingStore()
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, *(f'q{number}' for number in range(950)))}/results"
+        path = f"{JOBS_URL}/{await submitted(client, *(f'q{number}' for number in range(950)))}/results"
         await work(store)
         streamed = read_rows(await client.get(path))
         paged = read_rows(await client.get(f"{path}?limit=10000"))
@@ -139,7 +137,7 @@ async def test_a_page_of_long_rows_is_shorter_than_asked_and_says_where_to_go_on
 
     store = MemoryStore()
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, *(f'q{number}' for number in range(450)))}/results"
+        path = f"{JOBS_URL}/{await submitted(client, *(f'q{number}' for number in range(450)))}/results"
         await work(store, scored=lambda each: long(each) if each.row in (0, 1) else judged(each))
         pages = await read_along(client, f"{path}?limit=10000")
 
@@ -155,7 +153,7 @@ async def test_a_table_has_its_header_once_and_cells_that_are_no_formulas() -> N
     names = ["=1+1", "+1", "-1", "@SUM(A1)", "plain"]
     store = MemoryStore()
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, *names)}/results"
+        path = f"{JOBS_URL}/{await submitted(client, *names)}/results"
         await work(store)
         whole = await client.get(path, headers={"accept": "text/csv"})
         pages = [await client.get(f"{path}?format=csv&limit=3"), await client.get(f"{path}?format=csv&after=2&limit=3")]
@@ -176,7 +174,7 @@ async def test_an_error_is_a_row_of_the_table_too() -> None:
 
     store = MemoryStore()
     async with jobs_running(store) as client:
-        job_id = await submitted(client, store, "q0")
+        job_id = await submitted(client, "q0")
         await work(store, scored=failed)
         (row,) = csv.DictReader(io.StringIO((await client.get(f"{JOBS_URL}/{job_id}/results?format=csv")).text))
 
@@ -198,7 +196,7 @@ async def test_the_form_is_what_the_caller_takes(
     store: JobStore, accept: str | None, query: str, media_type: str
 ) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}/results{query}"
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}/results{query}"
         headers = {"accept": accept} if accept else {}
         response = await client.get(path, headers=headers)
 
@@ -208,7 +206,7 @@ async def test_the_form_is_what_the_caller_takes(
 @pytest.mark.parametrize(("accept", "query"), [("application/json", ""), ("text/csv", "?format=ndjson"), ("a/b", "")])
 async def test_a_form_that_the_caller_does_not_take_is_a_problem(store: JobStore, accept: str, query: str) -> None:
     async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, store, 'a')}/results{query}"
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}/results{query}"
         response = await client.get(path, headers={"accept": accept})
 
     read_problem(response, 406)
@@ -221,7 +219,7 @@ async def test_a_slow_reader_slows_down_the_store_and_leaving_ends_it() -> None:
     store = CountingStore()
     app = app_with(store)
     async with app.router.lifespan_context(app), client_of(app) as client:
-        job_id = await submitted(client, store, *(f"q{number}" for number in range(900)))
+        job_id = await submitted(client, *(f"q{number}" for number in range(900)))
         await work(store)
         store.limits.clear()
         caller = Caller(app, f"{JOBS_URL}/{job_id}/results", is_stuck=True)
@@ -245,7 +243,7 @@ async def test_a_store_that_fails_on_the_way_cuts_the_answer() -> None:
     store = FailingStore()
     app = app_with(store)
     async with app.router.lifespan_context(app), client_of(app) as client:
-        job_id = await submitted(client, store, *(f"q{number}" for number in range(300)))
+        job_id = await submitted(client, *(f"q{number}" for number in range(300)))
         await work(store)
         caller = Caller(app, f"{JOBS_URL}/{job_id}/results")
         await caller.task

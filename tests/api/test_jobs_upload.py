@@ -13,7 +13,7 @@ import pytest
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.settings import Settings
 from plumbline.rows.jobs.job import NewJob
-from plumbline.rows.jobs.store import Submission, Upload
+from plumbline.rows.jobs.submission import Submission, Upload
 from tests.doubles.memory_store import MemoryStore
 from tests.running.edge_app import read_problem
 from tests.running.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
@@ -41,9 +41,8 @@ class KeepingStore(MemoryStore):
 
     @property
     def left_over(self) -> list[str]:
-        """Files that nobody has taken."""
-        taken = {kept.upload.path for kept in self._kept.values()}
-        return [path.name for path in self.uploads.iterdir() if path not in taken]
+        """Files of uploads; none outlives its request."""
+        return [path.name for path in self.uploads.iterdir()] if self.uploads.exists() else []
 
 
 async def post(store: MemoryStore, settings: Settings | None = None, **request: Any) -> httpx2.Response:
@@ -461,9 +460,14 @@ async def test_a_store_that_cannot_keep_the_job_leaves_no_file() -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 @pytest.mark.parametrize("size", [10, 3_000_000])
 async def test_a_full_disk_is_a_problem_and_leaves_no_file(size: int) -> None:
-    store = KeepingStore()
-    # a link: the device itself is not to be removed
-    (store.uploads / "upload-1").symlink_to("/dev/full")
+    class Full(KeepingStore):
+        def new_upload(self) -> Path:
+            path = super().new_upload()
+            # a link: the device itself is not to be removed
+            path.symlink_to("/dev/full")
+            return path
+
+    store = Full()
 
     problem = read_problem(await post_lines(store, b"a" * size), 503)
 

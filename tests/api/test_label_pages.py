@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from plumbline.extras.calibration.labels import parse_labels
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.api.test_pages import OWN, cookie_of, scripts, text_of
 from tests.making.job_runs import CONTEXT, make_run
 from tests.reading.report_html import HOSTILE
@@ -19,8 +19,8 @@ from tests.running.keyed_service import keyed_settings, made_key
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[SqliteJobStore]:
-    store = SqliteJobStore(tmp_path / "jobs")
+async def kept(tmp_path: Path) -> AsyncIterator[JobStore]:
+    store = JobStore.in_folder(tmp_path / "jobs")
     yield store
     await store.close()
 
@@ -36,7 +36,7 @@ def row_of(page: httpx2.Response) -> int | None:
     return None if found is None else int(found[1])
 
 
-async def test_rows_are_marked_one_after_another_without_their_scores(kept: SqliteJobStore) -> None:
+async def test_rows_are_marked_one_after_another_without_their_scores(kept: JobStore) -> None:
     run = await make_run(kept, 4)
     async with jobs_running(kept) as client:
         seen: list[int | None] = []
@@ -61,7 +61,7 @@ async def test_rows_are_marked_one_after_another_without_their_scores(kept: Sqli
     assert [(each.label, each.sentences) for each in labels] == [(1, ()), (0, (0,)), (None, ())]
 
 
-async def test_two_people_at_once_never_overwrite_each_other(kept: SqliteJobStore) -> None:
+async def test_two_people_at_once_never_overwrite_each_other(kept: JobStore) -> None:
     run = await make_run(kept, 30)
     async with jobs_running(kept) as client:
         both = [("ann", "faithful"), ("bob", "unfaithful")]
@@ -79,7 +79,7 @@ async def test_two_people_at_once_never_overwrite_each_other(kept: SqliteJobStor
     assert "2 人，30 行有两个以上的标注 · Krippendorff α -0.97" in text_of(chinese)
 
 
-async def test_where_everybody_gave_one_label_the_page_says_why_there_is_no_figure(kept: SqliteJobStore) -> None:
+async def test_where_everybody_gave_one_label_the_page_says_why_there_is_no_figure(kept: JobStore) -> None:
     run = await make_run(kept, 3)
     async with jobs_running(kept) as client:
         for who in ("ann", "bob", "cid"):
@@ -90,7 +90,7 @@ async def test_where_everybody_gave_one_label_the_page_says_why_there_is_no_figu
     assert "nan" not in page.lower().split()
 
 
-async def test_labels_are_exported_for_calibrate(kept: SqliteJobStore) -> None:
+async def test_labels_are_exported_for_calibrate(kept: JobStore) -> None:
     run = await make_run(kept, 5)
     async with jobs_running(kept) as client:
         for who, row, what in (
@@ -110,9 +110,7 @@ async def test_labels_are_exported_for_calibrate(kept: SqliteJobStore) -> None:
 
 
 @pytest.mark.parametrize("order", ["random", "low"])
-async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_report_and_api(
-    kept: SqliteJobStore, order: str
-) -> None:
+async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_report_and_api(kept: JobStore, order: str) -> None:
     run = await make_run(kept, 120, score=lambda row: row % 7 / 7)
     async with jobs_running(kept) as client:
         before = text_of(await client.get(f"/runs/{run.id}", headers=OWN))
@@ -150,7 +148,7 @@ async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_report_and_api
         ({}, "a name of 1 to 100"),
     ],
 )
-async def test_a_mark_that_means_nothing_is_refused(kept: SqliteJobStore, data: dict[str, str], said: str) -> None:
+async def test_a_mark_that_means_nothing_is_refused(kept: JobStore, data: dict[str, str], said: str) -> None:
     run = await make_run(kept, 5)
     async with jobs_running(kept) as client:
         answer = await client.post(f"/label/{run.id}", data=data, headers=OWN)
@@ -162,7 +160,7 @@ async def test_a_mark_that_means_nothing_is_refused(kept: SqliteJobStore, data: 
     assert await kept.labels("", run.id) == []
 
 
-async def test_labels_belong_to_the_key_of_their_run_and_end_with_it(kept: SqliteJobStore, tmp_path: Path) -> None:
+async def test_labels_belong_to_the_key_of_their_run_and_end_with_it(kept: JobStore, tmp_path: Path) -> None:
     mine, yours = made_key(tmp_path, "mine"), made_key(tmp_path, "yours")
     async with jobs_running(kept, keyed_settings(tmp_path)) as client:
         row = {"contexts": ["c"], "answer": "a"}
@@ -179,7 +177,7 @@ async def test_labels_belong_to_the_key_of_their_run_and_end_with_it(kept: Sqlit
     assert job_id not in start.text
 
 
-async def test_no_text_of_a_row_or_a_name_becomes_markup(kept: SqliteJobStore) -> None:
+async def test_no_text_of_a_row_or_a_name_becomes_markup(kept: JobStore) -> None:
     texts = [text.replace("\0", "") for text in HOSTILE]
     name = "<b onclick=x>'\"</b>"
     run = await make_run(kept, len(texts), name=" ".join(texts)[:200], answers=texts)

@@ -86,7 +86,7 @@ def doubted(record: Record | RecordProblem) -> ScoredRow:
 
 async def test_stored_results_are_read_in_the_language_of_each_reader(store: JobStore) -> None:
     async with jobs_running(store) as client:
-        job_id = await submitted(client, store, "q0")
+        job_id = await submitted(client, "q0")
         await work(store, scored=doubted)
         path = f"{JOBS_URL}/{job_id}/results"
         english, chinese, paged = [await client.get(f"{path}{query}") for query in ("", "?lang=zh", "?lang=zh&limit=1")]

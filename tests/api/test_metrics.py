@@ -16,7 +16,7 @@ from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.token_vectors import EncoderCounts
 from plumbline.main import create_app
 from plumbline.rows.jobs.job import JobState, JobStats
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from plumbline.service.metrics.observer import Metrics
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.memory_store import MemoryStore
@@ -184,15 +184,14 @@ async def test_rows_and_chunks_of_jobs_are_counted_where_they_are_worked_on(tmp_
         for status in ("judged", "empty_answer", "invalid", "failed")
     }
     assert kept == {"judged": 1, "empty_answer": 1, "invalid": 1, "failed": 0}
-    # one that reads the file, one with the rows
-    assert found["plumbline_job_chunks_begun_total", frozenset()] == 2
+    assert found["plumbline_job_chunks_begun_total", frozenset()] == 1
     assert found["plumbline_job_rows_put_aside_total", frozenset()] == 0
 
 
 async def test_jobs_are_counted_by_state_of_all_callers_together(tmp_path: Path) -> None:
-    store = SqliteJobStore(tmp_path)
+    store = JobStore.in_folder(tmp_path)
     async with jobs_running(store) as client:
-        before = await value(client, "plumbline_jobs", state="validating")
+        before = await value(client, "plumbline_jobs", state="queued")
     async with jobs_running(store) as client:
         for _ in range(2):
             assert (await client.post(JOBS_URL, json={"rows": [row("a")]})).status_code == 202
@@ -201,16 +200,16 @@ async def test_jobs_are_counted_by_state_of_all_callers_together(tmp_path: Path)
 
     assert before == 0
     by_state = {state: found["plumbline_jobs", frozenset({("state", state.value)})] for state in JobState}
-    assert by_state == {**dict.fromkeys(JobState, 0), JobState.VALIDATING: 2}
+    assert by_state == {**dict.fromkeys(JobState, 0), JobState.QUEUED: 2}
     assert found["plumbline_job_store_up", frozenset()] == 1
 
 
 async def test_a_store_is_not_asked_with_every_scrape(tmp_path: Path) -> None:
-    store = SqliteJobStore(tmp_path)
+    store = JobStore.in_folder(tmp_path)
     async with jobs_running(store) as client:
         await scraped(client)
         await client.post(JOBS_URL, json={"rows": [row("a")]})
-        jobs = await value(client, "plumbline_jobs", state="validating")
+        jobs = await value(client, "plumbline_jobs", state="queued")
     await store.close()
 
     assert jobs == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.api.test_pages import OWN, cookie_of, scripts, text_of
 from tests.making.job_runs import make_run
 from tests.reading.report_html import HOSTILE, Page
@@ -16,8 +16,8 @@ from tests.running.keyed_service import keyed_settings, made_key
 
 
 @pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[SqliteJobStore]:
-    store = SqliteJobStore(tmp_path / "jobs")
+async def kept(tmp_path: Path) -> AsyncIterator[JobStore]:
+    store = JobStore.in_folder(tmp_path / "jobs")
     yield store
     await store.close()
 
@@ -30,7 +30,7 @@ def scores_of(response: httpx2.Response) -> list[float]:
     return [float(each) for each in re.findall(r'<td><span class="numbers">([0-9.]+)</span>', response.text)]
 
 
-async def test_runs_are_listed_with_their_rates(kept: SqliteJobStore) -> None:
+async def test_runs_are_listed_with_their_rates(kept: JobStore) -> None:
     run = await make_run(kept, 20)
     other = await make_run(kept, 5, name="<b>other</b>")
     async with jobs_running(kept) as client:
@@ -45,7 +45,7 @@ async def test_runs_are_listed_with_their_rates(kept: SqliteJobStore) -> None:
     assert "No runs yet" in text_of(empty)
 
 
-async def test_runs_and_rows_are_paged(kept: SqliteJobStore) -> None:
+async def test_runs_and_rows_are_paged(kept: JobStore) -> None:
     for _ in range(51):
         await make_run(kept, 1, name=None)
     long = await make_run(kept, 120)
@@ -62,7 +62,7 @@ async def test_runs_and_rows_are_paged(kept: SqliteJobStore) -> None:
     assert f"/runs/{long.id}?after=99" in links(beyond)
 
 
-async def test_rows_are_sorted_by_score_over_all_pages(kept: SqliteJobStore) -> None:
+async def test_rows_are_sorted_by_score_over_all_pages(kept: JobStore) -> None:
     run = await make_run(kept, 120)
     async with jobs_running(kept) as client:
         worst = await client.get(f"/runs/{run.id}?sort=worst", headers=OWN)
@@ -78,7 +78,7 @@ async def test_rows_are_sorted_by_score_over_all_pages(kept: SqliteJobStore) -> 
     assert len(scores_of(best)) == 30
 
 
-async def test_a_row_is_shown_as_it_was_submitted(kept: SqliteJobStore) -> None:
+async def test_a_row_is_shown_as_it_was_submitted(kept: JobStore) -> None:
     run = await make_run(kept, 250, left=20)
     async with jobs_running(kept) as client:
         row = await client.get(f"/runs/{run.id}/rows/208", headers=OWN)
@@ -92,7 +92,7 @@ async def test_a_row_is_shown_as_it_was_submitted(kept: SqliteJobStore) -> None:
     assert none.status_code == 404
 
 
-async def test_two_runs_are_compared(kept: SqliteJobStore) -> None:
+async def test_two_runs_are_compared(kept: JobStore) -> None:
     before = await make_run(kept, 20)
     now = await make_run(kept, 20, score=lambda row: 0.25 if row == 3 else 1.0)
     async with jobs_running(kept) as client:
@@ -108,7 +108,7 @@ async def test_two_runs_are_compared(kept: SqliteJobStore) -> None:
     assert report.headers["content-security-policy"] == "sandbox allow-scripts"
 
 
-async def test_a_key_sees_its_own_runs_alone(kept: SqliteJobStore, tmp_path: Path) -> None:
+async def test_a_key_sees_its_own_runs_alone(kept: JobStore, tmp_path: Path) -> None:
     mine, yours = made_key(tmp_path, "mine"), made_key(tmp_path, "yours")
     async with jobs_running(kept, keyed_settings(tmp_path)) as client:
         headers = {"Authorization": f"Bearer {mine}"}
@@ -133,9 +133,9 @@ async def test_a_key_sees_its_own_runs_alone(kept: SqliteJobStore, tmp_path: Pat
     assert job_id not in listed.text
 
 
-async def test_a_job_is_paused_resumed_and_cancelled_by_forms_of_its_own_page(kept: SqliteJobStore) -> None:
+async def test_a_job_is_paused_resumed_and_cancelled_by_forms_of_its_own_page(kept: JobStore) -> None:
     async with jobs_running(kept) as client:
-        job_id = await submitted(client, kept, "a", "b", name="now")
+        job_id = await submitted(client, "a", "b", name="now")
         foreign = await client.post(f"/runs/{job_id}/pause", headers={"Sec-Fetch-Site": "cross-site"})
         states = []
         for action in ("pause", "resume", "cancel"):
@@ -151,7 +151,7 @@ async def test_a_job_is_paused_resumed_and_cancelled_by_forms_of_its_own_page(ke
     assert '"prompt": "verify_claims' in str(versions)
 
 
-async def test_no_text_of_a_job_becomes_markup(kept: SqliteJobStore) -> None:
+async def test_no_text_of_a_job_becomes_markup(kept: JobStore) -> None:
     texts = [text.replace("\0", "") for text in HOSTILE]
     run = await make_run(kept, len(texts), name=" ".join(texts)[:200], answers=texts)
     plain = await make_run(kept, len(texts))

@@ -60,7 +60,7 @@ async def test_a_job_of_another_key_is_as_one_that_is_not_there(
     mine, other = made_key(tmp_path, "mine"), made_key(tmp_path, "other")
     async with jobs_running(store, keyed_settings(tmp_path)) as client:
         client.headers.update(with_key(mine))
-        job_id = await submitted(client, store, "a", "b")
+        job_id = await submitted(client, "a", "b")
         if is_worked_on:
             await work(store)
         before = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
@@ -87,10 +87,10 @@ async def test_a_job_of_another_key_cannot_be_named_beside_either(
     mine, other = made_key(tmp_path, "mine"), made_key(tmp_path, "other")
     async with jobs_running(store, keyed_settings(tmp_path)) as client:
         client.headers.update(with_key(mine))
-        theirs = await submitted(client, store, "a")
+        theirs = await submitted(client, "a")
         await work(store)
         client.headers.update(with_key(other))
-        own = await submitted(client, store, "b")
+        own = await submitted(client, "b")
         await work(store)
 
         response = await client.get(path.replace("{job_id}", own), params={name: theirs})
@@ -137,7 +137,7 @@ async def test_jobs_outlive_the_secret_that_made_them(tmp_path: Path, store: Job
     settings = keyed_settings(tmp_path, api_keys=(configured,))
     async with jobs_running(store, settings) as client:
         client.headers["X-API-Key"] = configured
-        job_id = await submitted(client, store, "a")
+        job_id = await submitted(client, "a")
         await work(store)
 
     adopt_key(path, "team", configured)

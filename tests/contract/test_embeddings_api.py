@@ -7,6 +7,7 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -22,7 +23,7 @@ from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.main import create_app
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
-from plumbline.models.chat.verdict_store import SqliteVerdictStore
+from plumbline.models.chat.verdict_store import open_verdict_file
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.embeddings.remote_encoder import RemoteEncoder
 from plumbline.schemas.evaluation import EvaluationOptions
@@ -359,15 +360,15 @@ async def test_nothing_is_shared_between_scopes(judge: ScriptedJudge) -> None:
     assert judge.calls == 2
 
 
-async def test_vectors_outlive_the_process_in_a_store(judge: ScriptedJudge) -> None:
+async def test_vectors_outlive_the_process_in_a_store(judge: ScriptedJudge, tmp_path: Path) -> None:
     judge.reply_with(embeddings())
-    store = SqliteVerdictStore(None, max_bytes=1_048_576, ttl_seconds=3_600)
+    store = open_verdict_file(tmp_path / "vectors.db", max_bytes=1_048_576, ttl_seconds=3_600)
 
     for _ in range(2):
         async with aclosing(remote_encoder(judge, store=store)) as encoder:
             await encode(encoder, "lamp")
-            # The store works in one thread: what is asked for now is answered after what was to be written.
-            await store.get("nothing")
+            # The store writes in one thread: what comes now is written after what was to be written.
+            await store.put("last", b"")
     await store.close()
 
     assert judge.calls == 1

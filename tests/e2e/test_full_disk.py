@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.rows.jobs.job import Held, JobState, Lease
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.scored_row import ScoredRow
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, working
 
@@ -53,7 +53,7 @@ def remount(disk: Path, how: str) -> None:
     assert system("mount", "-o", f"remount,{how}", str(disk))
 
 
-class Waiting(SqliteJobStore):
+class Waiting(JobStore):
     """Counts the commits that failed."""
 
     waits = 0
@@ -67,7 +67,7 @@ class Waiting(SqliteJobStore):
 
 
 async def test_a_job_waits_for_room_and_goes_on_by_itself(small_disk: Path) -> None:
-    store = Waiting(small_disk)
+    store = Waiting.in_folder(small_disk)
     job = await submitted(store, rows_of(ROWS))
     ballast = small_disk / "ballast"
     handler = Handler()
@@ -94,7 +94,7 @@ async def test_a_job_waits_for_room_and_goes_on_by_itself(small_disk: Path) -> N
 
 
 async def test_a_job_that_finds_no_room_is_not_taken_and_leaves_nothing(small_disk: Path) -> None:
-    store = SqliteJobStore(small_disk)
+    store = JobStore.in_folder(small_disk)
     kept = await submitted(store, rows_of(3))
     fill(small_disk / "ballast")
     with pytest.raises((StoreUnavailable, OSError)):
@@ -110,7 +110,7 @@ async def test_a_job_that_finds_no_room_is_not_taken_and_leaves_nothing(small_di
 
 
 async def test_a_folder_that_cannot_be_written_is_told_and_used_once_it_can(small_disk: Path) -> None:
-    store = SqliteJobStore(small_disk / "jobs")
+    store = JobStore.in_folder(small_disk / "jobs")
     remount(small_disk, "ro")
     with pytest.raises(StoreUnavailable, match="PLUMBLINE_DATA_DIR"):
         store.new_upload()

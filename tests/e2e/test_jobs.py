@@ -17,7 +17,7 @@ from plumbline.ground.settings import Settings
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.main import create_app
-from plumbline.rows.jobs.row_file import CHUNK_ROWS
+from plumbline.rows.jobs.row_chunks import CHUNK_ROWS
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion
@@ -142,7 +142,7 @@ async def test_a_job_is_watched_read_while_it_runs_paused_and_resumed() -> None:
     assert [each["row"] for each in all_rows] == list(range(count))
     assert "error" in all_rows[-1]
     assert states(told)[-1] == "completed_with_errors"
-    assert states(again) == ["queued", "running", "paused", "queued", "running", "completed_with_errors"]
+    assert states(again) == ["running", "paused", "queued", "running", "completed_with_errors"]
     assert again[-1] == told[-1]
 
 
@@ -158,7 +158,7 @@ async def test_a_cancelled_job_stays_cancelled_and_keeps_what_it_has() -> None:
         rows = read_rows(await client.get(f"{path}/results"))
         refused = await client.post(f"{path}/resume")
 
-    assert (cancelled["status"], states(told)) == ("cancelled", ["queued", "running", "cancelled"])
+    assert (cancelled["status"], states(told)) == ("cancelled", ["running", "cancelled"])
     assert rows == early
     read_problem(refused, 409)
 
@@ -207,7 +207,7 @@ async def test_jobs_and_keys_outlive_the_service(tmp_path: Path) -> None:
         deleted = await client.delete(path)
         left = (await client.get(JOBS_URL)).json()["jobs"]
 
-    assert (waiting["status"], job["status"]) == ("validating", "completed")
+    assert (waiting["status"], job["status"]) == ("queued", "completed")
     assert (again, [each["id"] for each in listed]) == (path, [job["id"]])
     assert [each["custom_id"] for each in rows] == ["a", "b"]
     assert (deleted.status_code, left) == (204, [])
@@ -253,7 +253,7 @@ async def test_a_stream_of_events_ends_in_order_when_the_service_shuts_down() ->
     text = await reading
 
     assert text.startswith("retry: 3000")
-    assert '"validating"' in text
+    assert '"queued"' in text
 
 
 @pytest.mark.parametrize("choices", [None, '{"options": {"tiers": ["lexical"]}}'])

@@ -32,7 +32,7 @@ def test_the_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
     assert len(said) == len(COMMANDS) == 13
     lines, form, body, taken, events, looks, rows, page, table, changes, again, gone = said[1:]
     assert [json.loads(each)["name"] for each in (lines, form, body)] == ["as lines", "as a form", "as JSON"]
-    assert json.loads(taken)["status"] == "validating"
+    assert json.loads(taken)["status"] == "queued"
     assert events.startswith("retry: 3000\n\nevent: job\n")
     assert '"status":"completed_with_errors"' in events
     assert '"status":"completed_with_errors"' in looks

@@ -7,10 +7,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.doubles.scripted_judge import ScriptedJudge
+from tests.doubles.scripted_replies import completion
 from tests.running.edge_app import read_problem
-from tests.running.job_service import JOBS_URL, read_job, read_rows, row
+from tests.running.job_service import CONTEXT, JOBS_URL, read_job, read_rows, row
 from tests.running.postgres_server import PostgresServer
-from tests.running.service import URL, plain_settings, running
+from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
 LEXICAL = {"tiers": ["lexical"]}
 ROWS = [row(f"q{number}") for number in range(30)]
@@ -75,6 +77,31 @@ async def test_a_killed_postgresql_is_a_503_and_jobs_go_on_behind_it(
     assert judged.status_code == 200
     assert after == before
     assert [job["id"] for job in listed] == [first]
+    assert done["status"] == "completed"
+
+
+@pytest.mark.timeout(120)
+async def test_a_postgresql_that_hangs_costs_no_evaluation_and_jobs_go_on_behind_it(
+    postgres_own_server: PostgresServer, tmp_path: Path, judge: ScriptedJudge
+) -> None:
+    judge.reply_with(completion(verdicts([claim("x", "supported", CONTEXT)])))
+    store = {"database_url": postgres_own_server.url, "data_dir": tmp_path, "max_concurrent_requests": 20}
+    settings = judge_settings(judge, **store, job_concurrency=2)
+    sample = {"contexts": [CONTEXT], "answer": CONTEXT}
+    async with running(settings) as client:
+        rows = [row(f"q{number}") for number in range(300)]
+        job = read_job(await client.post(JOBS_URL, json={"rows": rows, "options": LEXICAL}), 202)["id"]
+        await reported(client, "ready")
+        with postgres_own_server.stopped():
+            waiting = [asyncio.create_task(client.get(f"{JOBS_URL}/{job}")) for _ in range(30)]
+            judged = [await client.post(URL, json={**sample, "question": str(each)}) for each in range(5)]
+            await reported(client, "unavailable")
+            refused = await asyncio.gather(*waiting)
+        await reported(client, "ready")
+        done = await finished(client, job)
+
+    assert [each.json()["tier"] for each in judged] == ["llm"] * 5
+    assert {each.status_code for each in refused} == {503}
     assert done["status"] == "completed"
 
 

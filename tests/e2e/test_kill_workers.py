@@ -3,8 +3,10 @@
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
 from benchmarks.kill_workers import CONCURRENCY, WORKERS, Fleet, environment
+from plumbline.ground.store.tables import CHUNK
 from plumbline.main import create_app
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import JobState
@@ -30,7 +32,7 @@ async def test_killed_workers_lose_change_and_repeat_nothing(postgres_server: Po
             trial = await KillTrial(store, judge, fleet.kill, seed=3).run(900, 3, between=(1.0, 1.5))
             assert fleet.end() == [0] * WORKERS
         leases = await store._database.read(
-            lambda sql: sql.execute("SELECT max(fence), max(deaths) FROM chunk").fetchone()
+            lambda sql: sql.execute(select(func.max(CHUNK.c.fence), func.max(CHUNK.c.deaths))).one()
         )
     await store.close()
 

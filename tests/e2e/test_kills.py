@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks.kill_service import CHUNK_ROWS, CONCURRENCY, environment
 from plumbline.rows.jobs.job import JobState
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.making.job_rows import TENANT, lines_of, rows_of, submitted
 from tests.making.job_runs import make_run
 from tests.running.deadly_worker import DEADLY
@@ -27,7 +27,7 @@ SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 @pytest.mark.timeout(180)
 async def test_a_killed_service_loses_changes_and_repeats_nothing(tmp_path: Path) -> None:
     with judge_process(latency_seconds=0.01) as judge:
-        store = SqliteJobStore(tmp_path)
+        store = JobStore.in_folder(tmp_path)
         with killable_service(environment(judge.base_url, tmp_path)) as service:
             alive = [service.start()]
 
@@ -45,7 +45,7 @@ async def test_a_killed_service_loses_changes_and_repeats_nothing(tmp_path: Path
 
 @pytest.mark.timeout(120)
 async def test_a_row_that_kills_three_workers_is_put_aside_and_the_job_completes(tmp_path: Path) -> None:
-    store = SqliteJobStore(tmp_path)
+    store = JobStore.in_folder(tmp_path)
     job = await submitted(store, rows_of(250, row130=DEADLY))
     codes: list[int] = []
     while not codes or codes[-1] != 0:
@@ -66,7 +66,7 @@ async def test_a_row_that_kills_three_workers_is_put_aside_and_the_job_completes
 
 @pytest.mark.timeout(120)
 async def test_labels_of_two_people_survive_a_killed_service_and_each_other(tmp_path: Path) -> None:
-    store = SqliteJobStore(tmp_path)
+    store = JobStore.in_folder(tmp_path)
     run = await make_run(store, 40)
     acknowledged: dict[str, set[int]] = {"ann": set(), "bob": set()}
     port = free_port()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pytest
 
 from plumbline.main import create_app
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from tests.doubles.fakes import WordEncoder
 from tests.making.job_runs import make_run, work_on
 from tests.reading.report_html import HOSTILE
@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def service(folder: Path) -> Iterator[str]:
-    app = create_app(plain_settings(), encoder=WordEncoder(), store=SqliteJobStore(folder))
+    app = create_app(plain_settings(), encoder=WordEncoder(), store=JobStore.in_folder(folder))
     with served(app) as url:
         yield url
 
@@ -46,7 +46,7 @@ def run(folder: Path, rows: int, **choices: Any) -> str:
     """The id of a run that another process made."""
 
     async def make() -> str:
-        store = SqliteJobStore(folder)
+        store = JobStore.in_folder(folder)
         try:
             return (await make_run(store, rows, **choices)).id
         finally:

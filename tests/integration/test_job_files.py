@@ -1,47 +1,38 @@
-"""Files of jobs that are lost, cut, left behind or too large: each costs its own job, and the disk is given back."""
+"""Rows of jobs that are lost, cut short or too large: each costs its own job, and what nobody needs is removed."""
 
 import asyncio
 import signal
-import stat
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
+from sqlalchemy import delete, func, select, update
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.store.tables import CHUNK, CHUNK_ROWS, GARBAGE, SUBMISSION
 from plumbline.judging.ports.observation import State
-from plumbline.rows.jobs.job import Held
-from plumbline.rows.jobs.row_file import cut_upload
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
-from tests.making.job_rows import TENANT, Handler, ended, rows_of, submitted, until, working
+from plumbline.rows.jobs.job import NewJob
+from plumbline.rows.jobs.row_chunks import chunked_rows
+from plumbline.rows.jobs.store import JobStore
+from tests.making.job_rows import TENANT, Handler, ended, rows_of, submitted, upload, working
+from tests.running.job_stores import Stores
 
 ROWS = 250
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "data"
-
-
-@pytest.mark.parametrize(("harm", "problem"), [("lost", "is gone"), ("cut", "was cut"), ("changed", "was changed")])
-async def test_a_file_of_rows_that_is_harmed_fails_its_job_alone(folder: Path, harm: str, problem: str) -> None:
-    store, handler = SqliteJobStore(folder), Handler()
-    handler.gate.clear()
-    async with working(store, handler):
-        hurt = await submitted(store, rows_of(ROWS))
-        await ended(store, hurt.id, state="running")
-    (file,) = (folder / "rows").iterdir()
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    if harm == "lost":
-        file.unlink()
-    elif harm == "cut":
-        file.write_bytes(file.read_bytes()[:-100])
-    else:
-        file.write_bytes(b"x" * file.stat().st_size)
-    handler.gate.set()
+@pytest.mark.parametrize(
+    ("harm", "problem"), [("lost", "are gone"), ("cut", "were changed"), ("changed", "were changed")]
+)
+async def test_rows_that_are_harmed_fail_their_job_alone(tmp_path: Path, harm: str, problem: str) -> None:
+    store = JobStore.in_folder(tmp_path)
+    hurt = await submitted(store, rows_of(ROWS))
+    changed = {"cut": b"", "changed": zlib.compress(b"x")}
+    harming = update(CHUNK_ROWS).values(data=changed[harm]) if harm in changed else delete(CHUNK_ROWS)
+    await store._database.write(lambda sql: sql.execute(harming).rowcount)
 
     whole = await submitted(store, rows_of(ROWS))
-    async with working(store, handler):
+    async with working(store, Handler()):
         failed = await ended(store, hurt.id, state="failed")
         done = await ended(store, whole.id)
     await store.close()
@@ -51,45 +42,65 @@ async def test_a_file_of_rows_that_is_harmed_fails_its_job_alone(folder: Path, h
     assert done.state == "completed"
 
 
-async def test_rows_that_no_job_has_are_removed_and_those_of_jobs_stay(folder: Path) -> None:
-    store = SqliteJobStore(folder)
-    job = await submitted(store, rows_of(3))
-    reading = await store.lease(store.owner())
-    assert reading is not None
-    assert await store.validate(reading) is Held.YES
-    (wanted,) = (folder / "rows").iterdir()
-    for name in ("job_gone.1", ".job_gone.1.0a1b2c3d.partial", f".{job.id}.0.0a1b2c3d.partial"):
-        (folder / "rows" / name).write_bytes(b"rows")
+async def stored_chunks(store: JobStore) -> list[int]:
+    """How many rows each of these tables has: chunks, their data, submissions, garbage."""
+    tables = (CHUNK, CHUNK_ROWS, SUBMISSION, GARBAGE)
+    return await store._database.read(
+        lambda sql: [sql.execute(select(func.count()).select_from(table)).scalar_one() for table in tables]
+    )
+
+
+async def test_the_rows_of_a_submission_that_failed_are_removed(stores: Stores) -> None:
+    class Failing(JobStore):
+        async def _write_rows(self, place: object, upload: object) -> object:  # type: ignore[override]
+            await super()._write_rows(place, upload)  # type: ignore[arg-type]
+            raise StoreUnavailable("the disk is full")
+
+    store = stores.open()
+    failing = Failing(store._database, tmp_folder(store), owners=store._owners)
+    with pytest.raises(StoreUnavailable):
+        await failing.submit(NewJob(TENANT, b"{}"), upload(store, rows_of(ROWS)))
+    while await store.tidy():
+        pass
+    left = await stored_chunks(store)
+    listed = await store.jobs(TENANT, before=None, limit=10)
     await store.close()
 
-    later = SqliteJobStore(folder)
-    await later.lease(later.owner())
-    await later.close()
-
-    assert list((folder / "rows").iterdir()) == [wanted]
+    assert (left, listed) == ([0, 0, 0, 0], [])
 
 
-async def test_a_job_that_is_deleted_while_its_file_is_read_ends_the_reading(folder: Path) -> None:
-    store = SqliteJobStore(folder)
-    job = await submitted(store, rows_of(200_000))
-    async with working(store, Handler()):
-        await until(lambda: (folder / "rows").exists() and any((folder / "rows").iterdir()))
-        await store.delete(TENANT, job.id)
-        await until(lambda: not any((folder / "rows").iterdir()))
+def tmp_folder(store: JobStore) -> Path:
+    return store._folder
+
+
+async def test_the_rows_of_a_submission_whose_process_was_killed_are_removed(stores: Stores) -> None:
+    dying, store = stores.open(), stores.open()
+    begun = asyncio.Event()
+
+    class Dying(JobStore):
+        async def _write_rows(self, place: object, upload: object) -> object:  # type: ignore[override]
+            await super()._write_rows(place, upload)  # type: ignore[arg-type]
+            begun.set()
+            return await asyncio.Future()
+
+    submitting = asyncio.create_task(
+        Dying(dying._database, tmp_folder(dying), owners=dying._owners).submit(
+            NewJob(TENANT, b"{}"), upload(dying, rows_of(ROWS))
+        )
+    )
+    await begun.wait()
+    # What a kill does: the lock is gone, and nothing is given back.
+    await dying.close()
+    submitting.cancel()
+    await asyncio.gather(submitting, return_exceptions=True)
+    await store.rescue()
+    await store.rescue()
+    while await store.tidy():
+        pass
+    left = await stored_chunks(store)
     await store.close()
 
-    assert list((folder / "rows").iterdir()) == []
-
-
-def test_a_reading_that_is_not_wanted_leaves_nothing(tmp_path: Path) -> None:
-    upload, target = tmp_path / "rows.jsonl", tmp_path / "target"
-    upload.write_text('{"contexts": ["c"], "answer": "a"}\n' * 500, encoding="utf-8")
-    answers = iter([True, True, False])
-
-    with pytest.raises(InvalidInput, match="given up"):
-        cut_upload(upload, target, form="jsonl", columns=None, is_wanted=lambda: next(answers))
-
-    assert [path.name for path in tmp_path.iterdir()] == [upload.name]
+    assert left == [0, 0, 0, 0]
 
 
 def test_a_parquet_file_that_expands_without_measure_is_cut(tmp_path: Path) -> None:
@@ -98,22 +109,21 @@ def test_a_parquet_file_that_expands_without_measure_is_cut(tmp_path: Path) -> N
     # Each distinct value is stored once: 100 MB in some kilobytes.
     contexts = pyarrow.array(["c" * 100_000] * 1_000).dictionary_encode()
     table = pyarrow.table({"contexts": contexts, "answer": pyarrow.array(["a"] * 1_000).dictionary_encode()})
-    upload, target = tmp_path / "rows.parquet", tmp_path / "target"
-    parquet.write_table(table, upload, compression="zstd")
+    path = tmp_path / "rows.parquet"
+    parquet.write_table(table, path, compression="zstd")
 
-    cut = cut_upload(upload, target, form="parquet", columns=None)
+    chunks = list(chunked_rows(path, form="parquet", columns=None))
 
-    size = upload.stat().st_size
+    size = path.stat().st_size
     assert size < 100_000
-    assert 100 < cut.rows < 1_000
-    assert cut.damage is not None
-    assert "250 times the file's bytes" in cut.damage
-    assert target.stat().st_size < 16 * 1024 * 1024 + 250 * size + 200_000
+    assert 100 < sum(chunk.rows for chunk in chunks) < 1_000
+    assert "250 times the file's bytes" in (chunks[-1].damage or "")
+    assert sum(len(chunk.data) for chunk in chunks) < 16 * 1024 * 1024 + 250 * size + 200_000
 
 
 async def test_a_data_folder_that_cannot_be_used_is_not_ready(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    usable, taken = SqliteJobStore(tmp_path / "new" / "data"), SqliteJobStore(tmp_path / "file" / "data")
+    usable, taken = JobStore.in_folder(tmp_path / "new" / "data"), JobStore.in_folder(tmp_path / "file" / "data")
 
     found = [usable.readiness(), taken.readiness()]
     await asyncio.gather(usable.close(), taken.close())
@@ -123,14 +133,14 @@ async def test_a_data_folder_that_cannot_be_used_is_not_ready(tmp_path: Path) ->
 
 
 async def test_a_label_outlives_a_killed_process(tmp_path: Path) -> None:
-    store = SqliteJobStore(tmp_path)
+    store = JobStore.in_folder(tmp_path)
     job = await submitted(store, rows_of(1))
     script = (
         "import asyncio, os, pathlib, signal, sys\n"
         "from plumbline.rows.jobs.labels import Label\n"
-        "from plumbline.rows.jobs.sqlite_store import SqliteJobStore\n"
+        "from plumbline.rows.jobs.store import JobStore\n"
         "async def put():\n"
-        "    store = SqliteJobStore(pathlib.Path(sys.argv[1]))\n"
+        "    store = JobStore.in_folder(pathlib.Path(sys.argv[1]))\n"
         "    await store.put_label(sys.argv[2], sys.argv[3], Label(0, 'ann', 0, (1,)))\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
         "asyncio.run(put())\n"

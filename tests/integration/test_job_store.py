@@ -2,14 +2,12 @@
 
 import json
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
 from plumbline.rows.jobs.job import Action, Held, JobState, Lease, NewJob, RowFilter
 from plumbline.rows.jobs.labels import Label
-from plumbline.rows.jobs.sql import Sql
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, scored, submitted, upload, working
@@ -27,13 +25,10 @@ async def store(stores: Stores) -> AsyncIterator[JobStore]:
 
 
 async def leased(store: JobStore) -> Lease:
-    """A chunk, leased by this process; the upload is read first where it is not."""
-    while True:
-        lease = await store.lease(store.owner())
-        assert lease is not None
-        if lease.chunk >= 0:
-            return lease
-        await store.validate(lease)
+    """A chunk, leased by this process."""
+    lease = await store.lease(store.owner())
+    assert lease is not None
+    return lease
 
 
 async def chunk(store: JobStore, lease: Lease, *, is_done: bool = True) -> Held:
@@ -51,8 +46,7 @@ async def test_a_job_that_was_taken_is_there_for_whoever_opens_the_folder_next(s
     await reopened.close()
 
     assert (found.name, found.options, found.max_cost) == ("nightly", b'{"samples": 3}', 2.5)
-    assert (found.state, found.seq) == (stores.first_state, 0)
-    assert found.total == (None if found.state is JobState.VALIDATING else 3)
+    assert (found.state, found.seq, found.total) == (JobState.QUEUED, 0, 3)
 
 
 async def test_rows_are_kept_as_they_were_understood_and_handed_out_in_chunks(store: JobStore) -> None:
@@ -81,28 +75,6 @@ async def test_answers_that_passed_are_counted(store: JobStore, is_done: bool) -
     counts = (await store.get(TENANT, job.id)).counts
 
     assert (counts.passed, counts.not_passed, counts.done) == (2, 1, 4)
-
-
-def _alter(sql: Sql, column: str) -> None:
-    sql.execute(f"ALTER TABLE {column}")
-
-
-async def test_a_store_of_before_counts_decisions_from_now_on(store: JobStore, stores: Stores) -> None:
-    job = await submitted(store, rows_of(2))
-    lease = await leased(store)
-    await store.commit(lease, [scored(0, "judged")._replace(passed=True)], is_done=False)
-    await store.release(lease)
-    for column in ("result DROP COLUMN passed", "chunk DROP COLUMN passed", "chunk DROP COLUMN not_passed"):
-        await store._database.write(partial(_alter, column=column))
-    await store.close()
-
-    reopened = stores.open()
-    lease = await leased(reopened)
-    await reopened.commit(lease, [scored(1, "judged")._replace(passed=True)], is_done=True)
-    counts = (await reopened.get(TENANT, job.id)).counts
-    await reopened.close()
-
-    assert (counts.passed, counts.not_passed, counts.done) == (1, 0, 2)
 
 
 async def test_rows_that_are_committed_are_not_handed_out_again(store: JobStore) -> None:
@@ -204,12 +176,6 @@ async def test_a_chunk_that_is_given_back_blames_nobody(store: JobStore, stores:
 async def test_two_jobs_take_turns(store: JobStore) -> None:
     first = await submitted(store, rows_of(ROWS))
     second = await submitted(store, rows_of(ROWS))
-    if first.state is JobState.VALIDATING:
-        validations = [await store.lease(store.owner()) for _ in range(2)]
-        for each in validations:
-            assert each is not None
-            await store.validate(each)
-
     leases = [await leased(store) for _ in range(4)]
 
     assert [lease.job_id for lease in leases] == [first.id, second.id, first.id, second.id]
@@ -269,15 +235,6 @@ async def test_an_action_that_the_state_forbids_is_a_conflict(store: JobStore, a
 
     with pytest.raises(JobStateConflict, match="cannot be"):
         await store.act(TENANT, job.id, action)
-
-
-async def test_a_job_whose_file_is_still_to_be_read_cannot_be_paused(store: JobStore) -> None:
-    job = await submitted(store, rows_of(2))
-    if job.state is JobState.VALIDATING:
-        with pytest.raises(JobStateConflict, match="cannot be"):
-            await store.act(TENANT, job.id, "pause")
-    else:
-        assert (await store.act(TENANT, job.id, "pause")).state is JobState.PAUSED
 
 
 async def test_what_is_committed_after_a_cancel_is_not_kept(store: JobStore) -> None:
@@ -466,21 +423,3 @@ async def test_labels_of_several_people_are_kept_until_their_job_is_deleted(stor
         "bob": (0, 0, (1, 4)),
     }
     assert [each.row for each in mine] == [0]
-
-
-async def test_a_database_from_before_labels_gets_them(store: JobStore, stores: Stores) -> None:
-    job = await submitted(store, rows_of(1))
-
-    def age(sql: Sql) -> None:
-        sql.execute("DROP TABLE label")
-        sql.execute("ALTER TABLE job DROP COLUMN versions")
-
-    await store._database.write(age)
-    await store.close()
-    again = stores.open()
-    await again.put_label(TENANT, job.id, Label(0, "ann", 1))
-    labels, found = await again.labels(TENANT, job.id), await again.get(TENANT, job.id)
-    await again.close()
-
-    assert [(each.row, each.person, each.label) for each in labels] == [(0, "ann", 1)]
-    assert found.versions is None

@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.rows.jobs.chunk_run import OutageLog, Pace
 from plumbline.rows.jobs.job import Held, JobState, Lease
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
@@ -169,7 +168,7 @@ async def test_options_that_cannot_be_followed_any_more_fail_the_job(store: JobS
     assert failed.problem == "/options/judges: no judge is named 'second'"
 
 
-class Failing(SqliteJobStore):
+class Failing(JobStore):
     """A store whose disk is full for a while."""
 
     failures = 0
@@ -181,7 +180,7 @@ class Failing(SqliteJobStore):
         return await super().commit(lease, rows, is_done=is_done)
 
 
-class Away(SqliteJobStore):
+class Away(JobStore):
     """A store that is away, for a reason that changes now and then."""
 
     tries = 0
@@ -193,7 +192,7 @@ class Away(SqliteJobStore):
 
 
 async def test_a_store_that_is_away_is_logged_when_its_reason_changes_and_not_at_each_look(tmp_path: Path) -> None:
-    store = Away(tmp_path / "jobs")
+    store = Away.in_folder(tmp_path / "jobs")
 
     with capture_logs() as logs:
         async with working(store, Handler()):
@@ -220,7 +219,7 @@ def test_an_outage_is_logged_once_a_minute_and_again_after_its_end() -> None:
 
 
 async def test_results_wait_for_a_store_that_cannot_keep_them(tmp_path: Path) -> None:
-    store = Failing(tmp_path / "jobs")
+    store = Failing.in_folder(tmp_path / "jobs")
     store.failures = 2
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
@@ -255,7 +254,7 @@ async def test_two_workers_share_a_job_and_no_row_is_scored_twice(stores: Stores
 async def test_a_clock_that_jumps_loses_no_row_and_fails_none(tmp_path: Path) -> None:
     """Hours and years, both ways, at every reading: leases are of this clock, deadlines of rows are not."""
     jumps = itertools.cycle((0.0, 3_600.0, -3_600.0, 3 * 86_400.0, -5 * 365 * 86_400.0))
-    store = SqliteJobStore(tmp_path / "jobs", clock=lambda: 1_700_000_000.0 + next(jumps))
+    store = JobStore.in_folder(tmp_path / "jobs", clock=lambda: 1_700_000_000.0 + next(jumps))
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     async with working(store, handler, concurrency=16):

@@ -3,28 +3,26 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from plumbline.ground.errors import ConfigurationError, StoreUnavailable
-from plumbline.ground.postgres import connection_string
+from plumbline.ground.store.postgres import connection_string
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
-from plumbline.rows.jobs.chunk_table import ChunkTable
 from plumbline.rows.jobs.job import JobState, NewJob
+from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, upload
 from tests.running.job_stores import PostgresStores
 from tests.running.postgres_server import PostgresServer
 
-if TYPE_CHECKING:
-    from plumbline.rows.jobs.postgres_store import PostgresJobStore
-
 ROWS = 450
 
 
 @pytest.fixture
-async def store(postgres_stores: PostgresStores) -> AsyncIterator["PostgresJobStore"]:
+async def store(postgres_stores: PostgresStores) -> AsyncIterator[JobStore]:
     store = postgres_stores.open()
     yield store
     await store.close()
@@ -33,14 +31,12 @@ async def store(postgres_stores: PostgresStores) -> AsyncIterator["PostgresJobSt
 @contextlib.asynccontextmanager
 async def working(
     stores: PostgresStores, handler: Handler, *, pause_reason: PauseReason = never_pause, **pace: Any
-) -> AsyncIterator["PostgresJobStore"]:
+) -> AsyncIterator[JobStore]:
     """A worker of its own store, looking after the chunks of others, too, while the context lasts."""
-    from plumbline.rows.jobs.postgres_store import keep_rescuing
-
     store = stores.open()
     quick = Pace(**{"renew_seconds": 0.05, "group_seconds": 0.01, "poll_seconds": 0.05, **pace})
     worker = Worker(store, handler.of, quick, pause_reason=pause_reason)
-    running, rescuing = asyncio.create_task(worker.run()), asyncio.create_task(keep_rescuing(store))
+    running, rescuing = asyncio.create_task(worker.run()), asyncio.create_task(store.keep_rescuing())
     try:
         yield store
     finally:
@@ -51,23 +47,23 @@ async def working(
         await store.close()
 
 
-async def asked(store: "PostgresJobStore", query: str, *values: object) -> list[Any]:
+async def asked(store: JobStore, query: str) -> list[Any]:
     """Rows of the database."""
-    return await store._database.read(lambda sql: sql.execute(query, values).fetchall())
+    return await store._database.read(lambda sql: list(sql.execute(text(query))))
 
 
-async def fences(store: "PostgresJobStore") -> list[int]:
+async def fences(store: JobStore) -> list[int]:
     """How often each chunk was leased."""
     return [fence for (fence,) in await asked(store, "SELECT fence FROM chunk ORDER BY job, n")]
 
 
-async def gone(store: "PostgresJobStore", query: str) -> None:
+async def gone(store: JobStore, query: str) -> None:
     """Waits until the database has no such row."""
     while await asked(store, query):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
 
-async def test_three_workers_have_each_chunk_once(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
+async def test_three_workers_have_each_chunk_once(store: JobStore, postgres_stores: PostgresStores) -> None:
     handlers = [Handler() for _ in range(3)]
     async with contextlib.AsyncExitStack() as stack:
         for handler in handlers:
@@ -78,22 +74,6 @@ async def test_three_workers_have_each_chunk_once(store: "PostgresJobStore", pos
     assert (done.state, done.counts.done) == (JobState.COMPLETED, 2 * ROWS)
     assert sorted(row for handler in handlers for row in handler.calls) == list(range(2 * ROWS))
     assert set(await fences(store)) == {1}
-
-
-async def test_a_job_and_its_rows_are_there_together_or_not_at_all(
-    store: "PostgresJobStore", monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await submitted(store, rows_of(ROWS))
-
-    def fail(*_: object) -> None:
-        raise StoreUnavailable("the disk is full")
-
-    monkeypatch.setattr(ChunkTable, "add", fail)
-    with pytest.raises(StoreUnavailable):
-        await store.submit(NewJob(TENANT, b"{}"), upload(store, rows_of(3)))
-
-    assert len(await store.jobs(TENANT, before=None, limit=10)) == 1
-    assert len(await asked(store, "SELECT 1 FROM chunk")) == len(await asked(store, "SELECT 1 FROM chunk_rows")) == 5
 
 
 async def test_chunks_of_a_worker_that_is_gone_are_done_by_another(postgres_stores: PostgresStores) -> None:
@@ -111,9 +91,7 @@ async def test_chunks_of_a_worker_that_is_gone_are_done_by_another(postgres_stor
     assert sorted(handler.calls) == list(range(ROWS))
 
 
-async def test_the_chunk_of_a_worker_that_lives_is_left_to_it(
-    store: "PostgresJobStore", postgres_stores: PostgresStores
-) -> None:
+async def test_the_chunk_of_a_worker_that_lives_is_left_to_it(store: JobStore, postgres_stores: PostgresStores) -> None:
     job = await submitted(store, rows_of(100))
     lease = await store.lease(store.owner())
     assert lease is not None
@@ -126,7 +104,7 @@ async def test_the_chunk_of_a_worker_that_lives_is_left_to_it(
     assert (await store.get(TENANT, job.id)).state is JobState.RUNNING
 
 
-async def test_a_paused_job_goes_on_when_resumed(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
+async def test_a_paused_job_goes_on_when_resumed(store: JobStore, postgres_stores: PostgresStores) -> None:
     job = await submitted(store, rows_of(ROWS))
     handler = Handler()
     handler.gate.clear()
@@ -146,7 +124,7 @@ async def test_a_paused_job_goes_on_when_resumed(store: "PostgresJobStore", post
 
 
 async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_resumed(
-    store: "PostgresJobStore", postgres_stores: PostgresStores
+    store: JobStore, postgres_stores: PostgresStores
 ) -> None:
     job = await submitted(store, rows_of(ROWS))
     handlers, most = [Handler(), Handler()], 100
@@ -170,7 +148,7 @@ async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_re
     assert sorted(row for handler in handlers for row in handler.calls) == list(range(ROWS))
 
 
-async def test_rows_to_be_scored_again_are_found(store: "PostgresJobStore", postgres_stores: PostgresStores) -> None:
+async def test_rows_to_be_scored_again_are_found(store: JobStore, postgres_stores: PostgresStores) -> None:
     job = await submitted(store, rows_of(ROWS, row7="degraded", row301="degraded"))
     handler = Handler()
     async with working(postgres_stores, handler):
@@ -184,7 +162,7 @@ async def test_rows_to_be_scored_again_are_found(store: "PostgresJobStore", post
     assert done.counts.degraded == 0
 
 
-async def test_the_same_request_twice_at_once_is_one_job(store: "PostgresJobStore") -> None:
+async def test_the_same_request_twice_at_once_is_one_job(store: JobStore) -> None:
     new = NewJob(TENANT, b"{}", idempotency_key="k1", fingerprint="f1")
 
     taken = await asyncio.gather(*(store.submit(new, upload(store, rows_of(200))) for _ in range(4)))
@@ -218,7 +196,7 @@ async def test_a_job_goes_on_by_itself_when_the_server_was_killed(
     assert len(await jobs_of(postgres_own_stores)) == 1
 
 
-async def ended_through_failures(store: "PostgresJobStore", job_id: str) -> JobState:
+async def ended_through_failures(store: JobStore, job_id: str) -> JobState:
     """The state that the job ends in; the store may not be reached at first."""
     while True:
         with contextlib.suppress(StoreUnavailable):
@@ -243,13 +221,13 @@ def test_a_url_that_cannot_be_read_is_told_without_its_password(url: str) -> Non
 
 
 async def test_a_schema_of_somebody_else_is_left_alone(
-    store: "PostgresJobStore", postgres_server: PostgresServer
+    store: JobStore, postgres_stores: PostgresStores, postgres_server: PostgresServer
 ) -> None:
     import psycopg
 
     with psycopg.connect(postgres_server.url, autocommit=True) as connection:
-        connection.execute(f"CREATE SCHEMA {store._schema}".encode())
-        connection.execute(f"CREATE TABLE {store._schema}.job (theirs text)".encode())
+        connection.execute(f"CREATE SCHEMA {postgres_stores.schema}".encode())
+        connection.execute(f"CREATE TABLE {postgres_stores.schema}.job (theirs text)".encode())
 
     with pytest.raises(StoreUnavailable, match="tables of something else"):
         await store.jobs(TENANT, before=None, limit=1)

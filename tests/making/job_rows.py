@@ -6,10 +6,12 @@ import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+from plumbline.ground.concurrency import end_tasks
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import Job, Lease, NewJob
-from plumbline.rows.jobs.store import JobStore, Upload
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.submission import Upload
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
@@ -86,13 +88,14 @@ async def working(store: JobStore, handler: Handler, **pace: Any) -> AsyncIterat
     """A worker for as long as the context lasts; then it is stopped and gives back what it has."""
     quick = {"poll_seconds": 0.01, "renew_seconds": 0.01, "group_seconds": 0.01}
     worker = Worker(store, handler.of, Pace(**{**quick, **pace}))
-    running = asyncio.create_task(worker.run())
+    running, rescuing = asyncio.create_task(worker.run()), asyncio.create_task(store.keep_rescuing())
     try:
         yield worker
     finally:
         handler.gate.set()
         await worker.stop(5.0)
         await running
+        await end_tasks([rescuing])
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.judging.ports.exchange import Usage
-from plumbline.rows.jobs.job import VALIDATION, Job, NewJob
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
-from plumbline.rows.jobs.store import JobStore, Upload
+from plumbline.rows.jobs.job import Job, NewJob
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.submission import Upload
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 from tests.making.result_rows import scored_line
 
@@ -37,19 +37,13 @@ async def make_run(
             sample = {"question": "When?", "contexts": [CONTEXT], "answer": answers[row % len(answers)]}
             file.write(json.dumps({"custom_id": f"q{row}", **sample}) + "\n")
     submission = await store.submit(NewJob(tenant, b"{}", name, **new), Upload(upload, "jsonl"))
-    lease = await store.lease(store.owner())
-    assert lease is not None
-    if lease.chunk == VALIDATION:
-        await store.validate(lease)
-    else:
-        await store.release(lease)
     await _work(store, rows - left, score, tier, answers)
     return await store.get(tenant, submission.job.id)
 
 
 async def work_on(folder: Path, *, left: int) -> None:
     """Another process scores all rows of the jobs in the folder that wait, but `left` of the last chunk."""
-    store = SqliteJobStore(folder)
+    store = JobStore.in_folder(folder)
     lease = await store.lease(store.owner())
     assert lease is not None
     waiting = [pending.row.row for pending in await store.rows(lease)]

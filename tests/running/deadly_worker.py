@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from plumbline.rows.jobs.chunk_run import Pace
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
@@ -29,8 +29,10 @@ class _Deadly(Handler):
 
 
 async def _until_all_have_ended(folder: Path) -> None:
-    store = SqliteJobStore(folder)
+    store = JobStore.in_folder(folder)
     worker = Worker(store, _Deadly().of, Pace(poll_seconds=0.01, group_seconds=0.01))
+    # Once, as each process is the only one.
+    await store.rescue()
     running = asyncio.create_task(worker.run())
     while not all(job.state.is_ended for job in await store.jobs(TENANT, before=None, limit=100)):  # noqa: ASYNC110
         await asyncio.sleep(0.01)

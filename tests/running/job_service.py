@@ -13,7 +13,7 @@ from starlette.types import Message
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import Usage
 from plumbline.main import create_app
-from plumbline.rows.jobs.job import VALIDATION, JobState
+from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
@@ -55,20 +55,10 @@ async def jobs_running(
         yield client
 
 
-async def submitted(client: httpx2.AsyncClient, store: JobStore, *names: str, **choices: Any) -> str:
-    """The id of a new job with rows of these names, once they have been read."""
+async def submitted(client: httpx2.AsyncClient, *names: str, **choices: Any) -> str:
+    """The id of a new job with rows of these names."""
     body = {"rows": [row(name) for name in names], **choices}
-    job_id = str(read_job(await client.post(JOBS_URL, json=body), 202)["id"])
-    await read_in(store)
-    return job_id
-
-
-async def read_in(store: JobStore) -> None:
-    """Has the upload of a new job read."""
-    lease = await store.lease(store.owner())
-    assert lease is not None
-    assert lease.chunk == VALIDATION
-    await store.validate(lease)
+    return str(read_job(await client.post(JOBS_URL, json=body), 202)["id"])
 
 
 def read_job(response: httpx2.Response, status: int = 200) -> dict[str, Any]:

@@ -3,65 +3,51 @@
 import importlib.util
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import pytest
+from sqlalchemy import update
 
-from plumbline.ground.postgres import connection_string
-from plumbline.rows.jobs.job import JobState
-from plumbline.rows.jobs.sqlite_store import SqliteJobStore
+from plumbline.ground.store.tables import CHUNK
 from plumbline.rows.jobs.store import JobStore
 from tests.running.postgres_server import binaries
-
-if TYPE_CHECKING:
-    from plumbline.rows.jobs.postgres_store import PostgresJobStore
-
-EXTRA = all(importlib.util.find_spec(name) for name in ("psycopg", "psycopg_pool"))
 
 
 def require_postgres() -> None:
     """Skips a test where there is no PostgreSQL to run it on."""
     if binaries() is None:
         pytest.skip("no PostgreSQL server is installed (Debian: apt install postgresql)")
-    if not EXTRA:
+    if importlib.util.find_spec("psycopg") is None:
         pytest.skip("the extra postgres is not installed")
 
 
 class Stores(Protocol):
-    """Opens stores that share one place. `first_state`: of a job that was just submitted."""
-
-    first_state: JobState
+    """Opens stores that share one place."""
 
     def open(self) -> JobStore:
         """One more store in the place, as another process would have it."""
 
     async def aged(self, store: JobStore, seconds: float) -> None:
-        """So much time has passed for leases, and the next lease is handed out after a look at their owners."""
+        """So much time has passed for leases, and somebody has looked at their owners."""
 
 
 class SqliteStores:
     """In a folder, with a clock that is set by hand."""
 
-    first_state = JobState.VALIDATING
-
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._now = 1_000_000.0
 
-    def open(self) -> SqliteJobStore:
-        return SqliteJobStore(self._folder, clock=lambda: self._now)
+    def open(self) -> JobStore:
+        return JobStore.in_folder(self._folder, clock=lambda: self._now)
 
     async def aged(self, store: JobStore, seconds: float) -> None:
         self._now += seconds
-        assert isinstance(store, SqliteJobStore)
-        # A look at other owners is taken only so often.
-        store._checked_at = -1e9
+        await store.rescue()
 
 
 class PostgresStores:
     """In a schema of its own; leases are put back in place of a clock, which is the server's."""
-
-    first_state = JobState.QUEUED
 
     def __init__(self, url: str, folder: Path, *, schema: str | None = None, lease_seconds: float = 30.0) -> None:
         self.url = url
@@ -69,22 +55,12 @@ class PostgresStores:
         self._folder = folder
         self._lease_seconds = lease_seconds
 
-    def open(self) -> "PostgresJobStore":
-        from plumbline.rows.jobs.postgres_store import PostgresJobStore
-
-        return PostgresJobStore(
-            connection_string(self.url, schema=self.schema),
-            schema=self.schema,
-            uploads=self._folder,
-            lease_seconds=self._lease_seconds,
-            grace_seconds=0.0,
+    def open(self) -> JobStore:
+        return JobStore.on_postgres(
+            self.url, self._folder, schema=self.schema, lease_seconds=self._lease_seconds, grace_seconds=0.0
         )
 
     async def aged(self, store: JobStore, seconds: float) -> None:
-        from plumbline.rows.jobs.postgres_store import PostgresJobStore
-
-        assert isinstance(store, PostgresJobStore)
-        await store._database.write(
-            lambda sql: sql.execute("UPDATE chunk SET lease_until = lease_until - ?", (seconds,)).rowcount
-        )
+        earlier = update(CHUNK).values(lease_until=CHUNK.c.lease_until - seconds)
+        await store._database.write(lambda sql: sql.execute(earlier).rowcount)
         await store.rescue()

@@ -68,9 +68,7 @@ class KillTrial:
         while not (await self._store.get(TENANT, job.id)).state.is_ended:
             await self._settle(job, self._random.uniform(*between))
             state = (await self._store.get(TENANT, job.id)).state
-            # A file whose reading ends three processes is not read again, and a slow machine has read little by then.
-            may_kill = state is not JobState.VALIDATING or not trial.kills
-            if trial.kills < kills and may_kill and not state.is_ended:
+            if trial.kills < kills and not state.is_ended:
                 self._kill()
                 trial.kills += 1
                 trial.readable_at_kills.append(await self._look(job))

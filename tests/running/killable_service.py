@@ -55,9 +55,8 @@ def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: boo
     os.environ.setdefault("PLUMBLINE_LOG_LEVEL", "ERROR")
     # Imported here and not by each service: it takes seconds.
     import plumbline.main
+    import plumbline.rows.jobs.store  # noqa: F401
 
-    if is_worker:
-        import plumbline.rows.jobs.postgres_store  # noqa: F401
     alive: set[int] = set()
     while (message := pipe.recv()) != "end":
         if message == "start":

@@ -8,7 +8,8 @@ import socket
 import subprocess
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _START_SECONDS = 30.0
@@ -75,18 +76,36 @@ class PostgresServer:
         self._run(*command)
         return self.url.removesuffix("postgres") + name
 
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        """Stops all of its processes while the context lasts: it accepts connections, and never answers."""
+        assert self._process is not None
+        pids = [self._process.pid, *self._children()]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
     def kill(self) -> None:
         """Ends it at once and without a word, as a machine does that loses power: the server and all it has begun."""
         if self._process is not None:
             pid = self._process.pid
             # The first one, so that it begins no others.
             os.kill(pid, signal.SIGSTOP)
-            children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-            for each in (pid, *map(int, children)):
+            for each in (pid, *self._children()):
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGKILL)
             self._process.wait()
             self._process = None
+
+    def _children(self) -> list[int]:
+        assert self._process is not None
+        pid = self._process.pid
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
     def _answers(self) -> int:
         command = [str(self._programs / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]

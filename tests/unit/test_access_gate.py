@@ -51,3 +51,20 @@ def test_beyond_the_bound_of_all_nobody_is_let_in() -> None:
     gate.enter(key("c"))
 
     assert gate.refused["capacity"] == 1
+
+
+def test_requests_about_jobs_take_no_place_of_an_evaluation() -> None:
+    gate, mine = RequestGate(max_requests=8), key()
+    for _ in range(4):
+        gate.enter(mine, is_about_jobs=True)
+
+    with pytest.raises(TooBusy, match="4 requests about jobs"):
+        gate.enter(mine, is_about_jobs=True)
+    for _ in range(8):
+        gate.enter(mine)
+    with pytest.raises(TooBusy, match="8 requests are"):
+        gate.enter(mine)
+    gate.leave(mine, is_about_jobs=True)
+    gate.enter(mine, is_about_jobs=True)
+
+    assert gate.under_way == 12

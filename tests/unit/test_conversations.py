@@ -18,7 +18,7 @@ from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions, Tier
 from plumbline.rows.evaluation_wire import to_wire
-from plumbline.rows.jobs.row_file import decode_rows, encode_row
+from plumbline.rows.jobs.row_chunks import decode_rows, encode_row
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow, Record
 from plumbline.schemas.evaluation import EvaluationResult

@@ -128,10 +128,10 @@ def _detector(settings: Settings) -> Finding:
 
 def _jobs(settings: Settings) -> Finding:
     if settings.database_url is not None:
-        from plumbline.ground.postgres import connection_string, probe  # noqa: PLC0415 - an extra
+        from plumbline.ground.store.postgres import probe  # noqa: PLC0415 - an extra
 
         try:
-            probe(connection_string(settings.database_url.get_secret_value()))
+            probe(settings.database_url.get_secret_value())
         except PlumblineError as error:
             return Finding("FAILED", "jobs", str(error), "start the database, or correct PLUMBLINE_DATABASE_URL")
         return Finding("ok", "jobs", "the database of PLUMBLINE_DATABASE_URL answers")

@@ -12,7 +12,6 @@ import structlog
 
 from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.postgres import connection_string, probe
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
 
@@ -53,20 +52,21 @@ def _work(options: argparse.Namespace) -> int:
     if unknown := unknown_variables(os.environ):
         structlog.get_logger().warning("settings_unknown", names=unknown)
     page = None if options.metrics_port is None else (options.metrics_host, options.metrics_port)
-    asyncio.run(_run_until_signal(settings, connection_string(settings.database_url.get_secret_value()), page))
+    asyncio.run(_run_until_signal(settings, settings.database_url.get_secret_value(), page))
     return 0
 
 
-async def _run_until_signal(settings: Settings, conninfo: str, page: tuple[str, int] | None) -> None:
+async def _run_until_signal(settings: Settings, database_url: str, page: tuple[str, int] | None) -> None:
     # Seconds of import that the other commands do not pay.
     from plumbline.assembly import build, make_plan, open_jobs  # noqa: PLC0415
+    from plumbline.ground.store.postgres import probe  # noqa: PLC0415
     from plumbline.service.access.access import build_access  # noqa: PLC0415
     from plumbline.service.worker_share import build_listeners  # noqa: PLC0415
 
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for each in _SIGNALS:
         loop.add_signal_handler(each, stopping.set)
-    await asyncio.to_thread(probe, conninfo)
+    await asyncio.to_thread(probe, database_url)
     plan = make_plan(settings)
     keyring, listeners = build_access(settings).keyring, build_listeners(settings)
     async with AsyncExitStack() as stack:

@@ -84,7 +84,9 @@ class Settings(BaseSettings):
         None, description="Maximum concurrent requests of a key that has no limit of its own; empty: no limit."
     )
     max_concurrent_requests: _Count = Field(
-        1_000, description="Maximum concurrent requests under /v1, of all callers together; further ones get 503."
+        1_000,
+        description="Maximum concurrent requests under /v1, of all callers together; further ones get 503. Requests "
+        "about jobs are counted apart, up to half as many.",
     )
 
     public_url: str | None = Field(
@@ -160,8 +162,8 @@ class Settings(BaseSettings):
     )
     database_url: SecretStr | None = Field(
         None,
-        description="PostgreSQL that keeps jobs, for several machines: `postgresql://user:password@host/name`; empty: "
-        "files in the data folder.",
+        description="PostgreSQL that keeps jobs and verdicts, for several machines: "
+        "`postgresql://user:password@host/name`; empty: a file in the data folder keeps jobs.",
     )
     job_concurrency: int = Field(
         64,

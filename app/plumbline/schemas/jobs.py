@@ -10,9 +10,7 @@ from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
 from plumbline.schemas.wire import WireModel
 
-JobStatus = Literal[
-    "validating", "queued", "running", "paused", "completed", "completed_with_errors", "cancelled", "failed"
-]
+JobStatus = Literal["queued", "running", "paused", "completed", "completed_with_errors", "cancelled", "failed"]
 ResultsFormat = Literal["ndjson", "csv"]
 JOBS_PATH: Final = "/v1/jobs"
 
@@ -49,7 +47,7 @@ class JobRequest(JobChoices):
 class RequestCounts(WireModel):
     """Progress of a job: `completed` rows have a result, `failed` rows an error; the rest are waiting."""
 
-    total: int | None = Field(description="Null until the file is read.")
+    total: int | None = Field(description="Null if no row could be read.")
     completed: int
     failed: int
 

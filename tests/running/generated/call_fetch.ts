@@ -25,7 +25,7 @@ async function statusOf(call: Promise<unknown>): Promise<number> {
 async function sayAll(): Promise<Record<string, unknown>> {
   const jobId = (await jobs.submitJob({ jobRequest: api.JobRequestFromJSON(requests.job) })).id;
   let job = await jobs.getJob({ jobId });
-  while (['validating', 'queued', 'running'].includes(job.status)) {
+  while (['queued', 'running'].includes(job.status)) {
     await new Promise((resolve) => setTimeout(resolve, 50));
     job = await jobs.getJob({ jobId });
   }

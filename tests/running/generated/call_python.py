@@ -70,7 +70,7 @@ def say_all(call: Call, requests: dict[str, Any]) -> dict[str, object]:
         return call(operation, *job, model=model, body=requests[request])
 
     job = post("submit_job", "JobRequest", "job")["id"]
-    while (state := call("get_job", job)["status"]) in ("validating", "queued", "running"):
+    while (state := call("get_job", job)["status"]) in ("queued", "running"):
         time.sleep(0.05)
     comparison = post("compare_retrieval", "ComparisonRequest", "retrieval")["comparisons"][0]
     return {

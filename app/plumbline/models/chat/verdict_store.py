@@ -1,86 +1,73 @@
-"""Store of verdicts: one SQLite file of bounded size, or the same in memory.
+"""Store of verdicts and vectors beyond the process: in a file of bounded size, or in the store's PostgreSQL."""
 
-SQLite of the standard library, since the one library that does this on disk, diskcache, had its last release in 2023
-and reads pickles.
-"""
-
-import asyncio
-import os
-import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Final
 
 import structlog
+from sqlalchemy import Connection, delete, func, select, text, update
 
-from plumbline.ground.concurrency import Threads
-from plumbline.ground.settings import Settings
-from plumbline.ground.sqlite import SqliteFormat, is_damage, open_database, pragma, transaction
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.store.database import Database, Rest, Transaction
+from plumbline.ground.store.postgres import SCHEMA, PostgresSchema
+from plumbline.ground.store.sqlite import SqliteFile, is_damage
+from plumbline.ground.store.tables import VERDICT, VERSION
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.models.chat.shared_database import SharedDatabase, SharedVerdictStore
 
-T = TypeVar("T")
-
-# "PLVC".
-_FORMAT = SqliteFormat(
-    0x504C5643,
-    """
-CREATE TABLE verdicts (key TEXT PRIMARY KEY, stored REAL NOT NULL, used REAL NOT NULL, value BLOB NOT NULL);
-CREATE INDEX verdicts_stored ON verdicts (stored);
-CREATE INDEX verdicts_used ON verdicts (used);
-""",
-    journal_bytes=4 * 1024 * 1024,
-)
-_PUT = """
-INSERT INTO verdicts (key, stored, used, value) VALUES (?, ?, ?, ?)
-ON CONFLICT (key) DO UPDATE SET stored = excluded.stored, used = excluded.used, value = excluded.value
-"""
-# How long one process waits for another's write; one takes less than a millisecond, a checkpoint some tens.
-_BUSY_SECONDS = 0.5
-# After a failure nothing is written for so long: waiting for a locked file would hold up the reads behind it.
-_REST_SECONDS = 5.0
-# A use is written down when the last one is older than this: what is read all the time is not written all the time.
-_TOUCH_SECONDS = 60.0
+# "PLVC"
+_APPLICATION_ID: Final = 0x504C5643
+_JOURNAL_BYTES: Final = 4 * 1024 * 1024
+# How long one process waits for another's write to a file; one takes less than a millisecond, a checkpoint some tens.
+_BUSY_SECONDS: Final = 0.5
+# Beyond so long a sample does better without the store.
+_FILE_SECONDS: Final = 1.5
+_SERVER_SECONDS: Final = 0.4
+# A use is written down when the last one is older than this, with the next write.
+_TOUCH_SECONDS: Final = 60.0
+_MAX_TOUCHED: Final = 1_000
 # Expired entries that one write takes away, at most, so that it stays short.
-_SWEPT_AT_ONCE = 64
+_SWEPT_AT_ONCE: Final = 64
 # Beyond so many writes waiting for a slow disk, new ones are dropped.
-_MAX_WAITING = 1_000
-# Pages that an entry takes besides its value: table, three indices, their inner nodes.
-_SPARE_PAGES = 8
+_MAX_WAITING: Final = 1_000
+# What an entry takes besides its value, and the share of pages that is filled.
+_FRAME_BYTES: Final = 512
+_FILLED: Final = 0.85
+# Entries are counted again when this share of the bound was written.
+_COUNTED_SHARE: Final = 64
+_PUT: Final = text(
+    "INSERT INTO verdict (key, stored, used, size, value) VALUES (:key, :at, :at, :size, :value) ON CONFLICT (key)"
+    " DO UPDATE SET stored = excluded.stored, used = excluded.used, size = excluded.size, value = excluded.value"
+)
+_EXPIRED: Final = select(VERDICT.c.key).limit(_SWEPT_AT_ONCE)
+_UP_TO: Final = func.sum(VERDICT.c.size).over(order_by=(VERDICT.c.used.desc(), VERDICT.c.key))
+_RANKED: Final = select(VERDICT.c.key, _UP_TO.label("up_to")).subquery()
 
 
-class SqliteVerdictStore:
-    """Store of bytes by key in one file that several processes may share; no failure raises.
-
-    The file has mode 0600, since quotes of contexts are in it. All its work is done in one thread of its own. A file
-    that is damaged is renamed to `<name>.corrupt` and a new one created.
+class SqlVerdictStore:
+    """Store of bytes by key that several processes may share; no failure raises, and none is waited for twice.
 
     Args:
-        path: None for memory; then it ends with the process.
-        max_bytes: of the file, the entries used longest ago go first; its journal may add some megabytes.
+        max_bytes: the entries used longest ago go first.
         ttl_seconds: age from which an entry is not returned any more; reading it does not renew it.
-        clock: seconds since 1970.
+        place: for the readiness.
     """
 
-    def __init__(
-        self, path: Path | None, *, max_bytes: int, ttl_seconds: float, clock: Callable[[], float] = time.time
-    ) -> None:
-        self._path = path
+    def __init__(self, database: Database, *, max_bytes: int, ttl_seconds: float, place: str) -> None:
+        self._database = database
         self._max_bytes = max_bytes
         self._ttl_seconds = ttl_seconds
-        self._clock = clock
-        self._thread = Threads(max_workers=1, thread_name_prefix="verdict-store")
-        self._connection: sqlite3.Connection | None = None
-        self._inode: int | None = None
+        self._place = place
+        self._reading, self._writing = Rest(), Rest()
+        self._touched: set[str] = set()
+        self._written = max_bytes
         self._waiting = 0
         self._is_closed = False
-        self._rest_until = 0.0
         self._complaint: str | None = None
 
     async def get(self, key: str) -> bytes | None:
-        """Return the value; None if it is missing or too old, or if the file cannot be read."""
-        return None if self._is_closed else await self._in_thread(lambda: self._guarded(lambda: self._get(key)))
+        """Return the value; None if it is missing or too old, or if the store fails."""
+        return (await self.get_many([key])).get(key)
 
     async def put(self, key: str, value: bytes) -> None:
         """Store the value if possible; one of more than a quarter of `max_bytes` is not stored."""
@@ -89,143 +76,133 @@ class SqliteVerdictStore:
     async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
         """Return the values that exist, as `get` does, in one step."""
 
-        def work() -> dict[str, bytes]:
-            return {key: value for key in keys if (value := self._get(key)) is not None}
+        def read(sql: Transaction) -> list[Any]:
+            query = select(VERDICT.c.key, VERDICT.c.value, VERDICT.c.used < sql.now - _TOUCH_SECONDS)
+            is_fresh = VERDICT.c.stored > sql.now - self._ttl_seconds
+            return list(sql.execute(query.where(VERDICT.c.key.in_(keys), is_fresh)))
 
-        if self._is_closed:
+        if self._is_closed or not self._reading.may_try():
             return {}
-        found = await self._in_thread(lambda: self._guarded(work))
-        return found or {}
+        try:
+            found = await self._database.read(read)
+        except StoreUnavailable as error:
+            self._fail(self._reading, error)
+            return {}
+        self._reading.end()
+        if len(self._touched) < _MAX_TOUCHED:
+            self._touched.update(key for key, _, is_old in found if is_old)
+        return {key: value for key, value, _ in found}
 
     async def put_many(self, values: Mapping[str, bytes]) -> None:
         """Store the values in one transaction, each as `put` does."""
         kept = {key: value for key, value in values.items() if len(value) <= self._max_bytes // 4}
-        if self._is_closed or self._waiting >= _MAX_WAITING or not kept:
+        if self._is_closed or self._waiting >= _MAX_WAITING or not kept or not self._writing.may_try():
             return
         self._waiting += 1
+        touched, self._touched = self._touched, set()
         try:
-            await self._in_thread(lambda: self._guarded(lambda: self._put(kept)))
+            await self._database.write(lambda sql: self._put(sql, kept, touched))
+        except StoreUnavailable as error:
+            self._fail(self._writing, error)
+            return
         finally:
             self._waiting -= 1
+        self._writing.end()
+        self._reading.end()
+        self._complaint = None
 
     def readiness(self) -> Readiness:
         """Return where verdicts are stored, or why they cannot be stored now."""
         if self._complaint is not None:
             return Readiness(State.UNAVAILABLE, f"verdicts are not kept: {self._complaint}")
-        where = "in memory" if self._path is None else "on disk"
-        return Readiness(State.READY, f"{where}, {self._max_bytes} bytes, {self._ttl_seconds:g} s")
+        return Readiness(State.READY, f"{self._place}, {self._max_bytes} bytes, {self._ttl_seconds:g} s")
 
     async def close(self) -> None:
-        """Wait for pending writes and close the file; from now on every entry is a miss."""
-        if not self._is_closed:
-            self._is_closed = True
-            await self._in_thread(lambda: self._guarded(self._disconnect))
-            self._thread.shutdown(wait=False)
+        """Wait for pending writes and close the store; from now on every entry is a miss."""
+        self._is_closed = True
+        await self._database.close()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+    def _put(self, sql: Transaction, values: Mapping[str, bytes], touched: set[str]) -> None:
+        if touched:
+            sql.execute(update(VERDICT).where(VERDICT.c.key.in_(touched)).values(used=sql.now))
+        expired = _EXPIRED.where(VERDICT.c.stored <= sql.now - self._ttl_seconds)
+        sql.execute(delete(VERDICT).where(VERDICT.c.key.in_(expired)))
+        rows: list[dict[str, Any]] = [
+            {"key": key, "at": sql.now, "size": len(values[key]) + _FRAME_BYTES, "value": values[key]}
+            # In one order, so that two processes cannot wait for each other.
+            for key in sorted(values)
+        ]
+        sql.execute_many(_PUT, rows)
+        self._written += sum(row["size"] for row in rows)
+        if self._written >= self._max_bytes // _COUNTED_SHARE:
+            self._written = 0
+            beyond = select(_RANKED.c.key).where(_RANKED.c.up_to > int(_FILLED * self._max_bytes))
+            sql.execute(delete(VERDICT).where(VERDICT.c.key.in_(beyond)))
 
-    # --- everything below runs in the thread
+    def _fail(self, rest: Rest, error: StoreUnavailable) -> None:
+        """Pause, and log the first failure after a success; the logged messages hold no entry."""
+        rest.fail()
+        if self._complaint is None:
+            structlog.get_logger().warning("verdict_store_failed", error=str(error))
+        self._complaint = str(error)
 
-    def _guarded(self, work: Callable[[], T]) -> T | None:
-        try:
-            return work()
-        except (sqlite3.Error, OSError) as error:
-            self._complain(error)
-            if is_damage(error):
-                self._put_aside()
-            return None
 
-    def _get(self, key: str) -> bytes | None:
-        connection, now = self._connected(), self._clock()
-        row = connection.execute(
-            "SELECT value, used FROM verdicts WHERE key = ? AND stored > ?", (key, now - self._ttl_seconds)
-        ).fetchone()
-        if row is None:
-            return None
-        value, used = row
-        if now - used >= _TOUCH_SECONDS and not self._is_resting:
-            try:
-                connection.execute("UPDATE verdicts SET used = ? WHERE key = ?", (now, key))
-            except sqlite3.OperationalError as error:
-                # Locked, full or read-only: it can be read all the same.
-                self._complain(error)
-        return bytes(value)
+class _CacheFile(SqliteFile):
+    """A file of verdicts, begun anew when it is of 0.2, and put aside when it is damaged: its content can be missed."""
 
-    def _put(self, values: Mapping[str, bytes]) -> None:
-        if self._is_resting:
-            return
-        connection, now = self._connected(), self._clock()
-        with transaction(connection):
-            connection.execute(
-                "DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts WHERE stored <= ? LIMIT ?)",
-                (now - self._ttl_seconds, _SWEPT_AT_ONCE),
-            )
-            for key, value in values.items():
-                self._make_room(connection, len(value))
-                connection.execute(_PUT, (key, now, now, value))
-        self._complaint = None
+    def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
+        super().__init__(
+            path,
+            tables=(VERSION, VERDICT),
+            application_id=_APPLICATION_ID,
+            format_version=1,
+            journal_bytes=_JOURNAL_BYTES,
+            busy_seconds=_BUSY_SECONDS,
+            clock=clock,
+        )
+        self._inode: int | None = None
 
-    def _make_room(self, connection: sqlite3.Connection, size: int) -> None:
-        """Delete the least recently used entries until one more of `size` bytes fits."""
-        page_size = pragma(connection, "page_size")
-        allowed = self._max_bytes // page_size - size // page_size - _SPARE_PAGES
-        while pragma(connection, "page_count") - pragma(connection, "freelist_count") > allowed:
-            deleted = connection.execute(
-                "DELETE FROM verdicts WHERE rowid IN (SELECT rowid FROM verdicts ORDER BY used LIMIT 4)"
-            )
-            if not deleted.rowcount:
-                return
+    def tables(self, connection: Connection) -> set[str]:
+        return super().tables(connection) - {"verdicts"}
 
-    @property
-    def _is_resting(self) -> bool:
-        return time.monotonic() < self._rest_until
+    def create(self, connection: Connection) -> None:
+        connection.exec_driver_sql("DROP TABLE IF EXISTS verdicts")
+        super().create(connection)
 
-    def _connected(self) -> sqlite3.Connection:
-        if self._connection is None:
-            if self._path is not None:
-                self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-                descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-                self._inode = os.fstat(descriptor).st_ino
-                os.close(descriptor)
-            self._connection = open_database(self._path, _FORMAT, busy_seconds=_BUSY_SECONDS)
-        return self._connection
+    def connect(self) -> Any:
+        connection = super().connect()
+        self._inode = self.path.stat().st_ino
+        return connection
 
-    def _disconnect(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+    def unavailable(self, error: Exception) -> StoreUnavailable:
+        cause = getattr(error, "orig", error)
+        if is_damage(cause):
+            self._put_aside()
+        return StoreUnavailable(getattr(cause, "sqlite_errorname", None) or type(cause).__name__)
 
     def _put_aside(self) -> None:
-        try:
-            self._disconnect()
-            # Another process may have done it before: its new file stays.
-            if self._path is not None and self._path.stat().st_ino == self._inode:
-                self._path.replace(f"{self._path}.corrupt")
-                for journal in ("-wal", "-shm"):
-                    Path(f"{self._path}{journal}").unlink(missing_ok=True)
-            self._rest_until = 0.0
-        except (sqlite3.Error, OSError) as error:
-            self._complain(error)
-
-    def _complain(self, error: Exception) -> None:
-        """Log the first failure after a success, and pause writes; the logged messages hold no entry."""
-        self._rest_until = time.monotonic() + _REST_SECONDS
-        if self._complaint is None:
-            structlog.get_logger().warning("verdict_store_failed", error=f"{type(error).__name__}: {error}")
-        self._complaint = getattr(error, "sqlite_errorname", None) or type(error).__name__
+        # Another process may have done it before: its new file stays.
+        if self.path.exists() and self._inode in (None, self.path.stat().st_ino):
+            self.path.replace(f"{self.path}.corrupt")
+            for journal in ("-wal", "-shm"):
+                Path(f"{self.path}{journal}").unlink(missing_ok=True)
 
 
-def make_verdict_store(
-    settings: Settings, shared: SharedDatabase | None = None
-) -> SqliteVerdictStore | SharedVerdictStore | None:
-    """Build the store of the settings, opened at first use; None if they turn the cache off.
+def open_verdict_file(
+    path: Path, *, max_bytes: int, ttl_seconds: float, clock: Callable[[], float] = time.time
+) -> SqlVerdictStore:
+    """Return the store in a file with mode 0600, since quotes of contexts are in it; opened at first use."""
+    database = Database(_CacheFile(path, clock=clock), seconds=_FILE_SECONDS)
+    return SqlVerdictStore(database, max_bytes=max_bytes, ttl_seconds=ttl_seconds, place="on disk")
 
-    `shared`: keeps verdicts that other processes find too, unless the settings name a file.
+
+def open_shared_verdicts(
+    url: str, *, max_bytes: int, ttl_seconds: float, schema: str = SCHEMA, seconds: float = _SERVER_SECONDS
+) -> SqlVerdictStore:
+    """Return the store in PostgreSQL, which other processes find too.
+
+    Raises ConfigurationError: the URL cannot be read, or the extra is not installed.
     """
-    if not settings.cache_ttl_seconds:
-        return None
-    max_bytes, ttl_seconds = settings.cache_max_bytes, settings.cache_ttl_seconds
-    if shared is not None and settings.cache_path is None:
-        return SharedVerdictStore(shared, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
-    return SqliteVerdictStore(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
+    backend = PostgresSchema(url, schema=schema, seconds=seconds, writers=2, readers=2, is_durable=False)
+    database = Database(backend, seconds=seconds)
+    return SqlVerdictStore(database, max_bytes=max_bytes, ttl_seconds=ttl_seconds, place="in PostgreSQL")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import structlog
 
@@ -16,9 +16,11 @@ from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.rows.jobs.job import MAX_CRASHES, Held, Lease, PendingRow
-from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
+
+if TYPE_CHECKING:
+    from plumbline.rows.jobs.store import JobStore
 
 T = TypeVar("T")
 
@@ -122,7 +124,7 @@ class ChunkRun:
 
     def __init__(
         self,
-        store: JobStore,
+        store: "JobStore",
         lease: Lease,
         pace: Pace,
         slots: Slots,
@@ -164,17 +166,6 @@ class ChunkRun:
                 continue
             finally:
                 self._looked.clear()
-
-    async def validate(self) -> None:
-        """Read the job's upload, until the lease is lost."""
-        self._working = asyncio.current_task()
-        try:
-            held = await self._store.validate(self.lease)
-        except asyncio.CancelledError:
-            if self.held is not Held.LOST:
-                raise
-            held = Held.LOST
-        _LOG.info("job_read", job=self.lease.job_id, held=held)
 
     async def work(self, handler: RowHandler) -> None:
         """Score the pending rows; finish the chunk when all are done, else release it. Lost rows fail the job."""

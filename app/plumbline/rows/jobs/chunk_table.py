@@ -1,38 +1,99 @@
-"""SQL on the tables `chunk` and `result`; each method runs within one transaction.
+"""Statements on chunks, their rows and results; each function runs within one transaction.
 
 Concurrent write transactions lock a job before its chunks, so that they cannot deadlock.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow, ResultLine, RowFilter
-from plumbline.rows.jobs.job_table import (
+from sqlalchemy import BigInteger, and_, bindparam, delete, exists, func, insert, or_, select, text, update
+
+from plumbline.ground.store.database import Transaction
+from plumbline.ground.store.tables import (
+    CHUNK,
+    CHUNK_ROWS,
     COUNT_COLUMNS,
-    RESULT_COLUMNS,
+    DONE,
+    FREE,
+    GARBAGE,
+    IS_OPEN,
+    JOB,
+    LEASED,
+    RESULT,
     ROW_BITS,
-    SUMS_OF_RESULTS,
-    JobTable,
-    is_spent,
-    result_values,
+    STRIKE,
+    SUBMISSION,
 )
-from plumbline.rows.jobs.sql import Sql
+from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow, ResultLine, RowFilter
+from plumbline.rows.jobs.job_table import SUMS_OF_RESULTS, counts_of, enter_state, is_of_job, is_spent, read_job
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
 
-_ADDED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens", "cost")
-_PUT: Final = (
-    f"INSERT INTO result (key, {', '.join(RESULT_COLUMNS)}) VALUES (?{', ?' * len(RESULT_COLUMNS)})"
+# Of a deleted job, deleted in one transaction: results, and chunks of rows, which are far larger.
+_SWEPT_RESULTS: Final = 2_000
+_SWEPT_CHUNKS: Final = 20
+_USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+_RESULT_COLUMNS: Final = ("status", "tier", "degraded", "passed", *_USED, "cost", "line")
+# A row that has a result keeps it, unless it is to be scored again; what the replaced one cost was spent all the same.
+_PUT_RESULT: Final = text(
+    f"INSERT INTO result (key, {', '.join(_RESULT_COLUMNS)}) VALUES (:key, :{', :'.join(_RESULT_COLUMNS)})"
     " ON CONFLICT (key) DO UPDATE SET redo = 0, "
     + ", ".join(
-        f"{name} = result.{name} + excluded.{name}" if name in _ADDED else f"{name} = excluded.{name}"
-        for name in RESULT_COLUMNS
+        f"{name} = result.{name} + excluded.{name}" if name in (*_USED, "cost") else f"{name} = excluded.{name}"
+        for name in _RESULT_COLUMNS
     )
     + " WHERE result.redo = 1"
 )
-_OWNED: Final = "job = ? AND n = ? AND fence = ? AND state = 'leased'"
-_OPEN: Final = "('validating', 'queued', 'running')"
+_PUT_STRIKE: Final = text(
+    "INSERT INTO strike (key, deaths) VALUES (:key, 1) ON CONFLICT (key) DO UPDATE SET deaths = strike.deaths + 1"
+)
+
+_NUMBER: Final = bindparam("number", type_=BigInteger)
+_IS_OWNED: Final = and_(
+    CHUNK.c.job == _NUMBER,
+    CHUNK.c.n == bindparam("at"),
+    CHUNK.c.fence == bindparam("by_fence"),
+    CHUNK.c.state == LEASED,
+)
+_JOB_OF: Final = select(JOB.c.number, JOB.c.state).where(JOB.c.id == bindparam("job_id"))
+_OWNED: Final = select(CHUNK.c.first_row, CHUNK.c.rows, CHUNK.c.under_way).where(_IS_OWNED)
+_SET_UNDER_WAY: Final = update(CHUNK).where(_IS_OWNED).values(under_way=bindparam("rows_under_way"))
+_RENEW: Final = update(CHUNK).where(_IS_OWNED).values(lease_until=bindparam("until"))
+_RELEASE: Final = update(CHUNK).where(_IS_OWNED).values(state=FREE, owner=None, under_way="[]")
+_FEWEST_LEASED: Final = (
+    select(func.count()).where(CHUNK.c.job == JOB.c.number, CHUNK.c.state == LEASED).scalar_subquery()
+)
+_NEXT_JOB: Final = (
+    select(JOB.c.number, JOB.c.state, JOB.c.max_cost)
+    .where(IS_OPEN, exists().where(CHUNK.c.job == JOB.c.number, CHUNK.c.state == FREE))
+    .order_by(_FEWEST_LEASED, JOB.c.number)
+    .limit(1)
+)
+_OPEN_JOB: Final = select(JOB.c.id, JOB.c.tenant, JOB.c.options, JOB.c.state).where(JOB.c.number == _NUMBER, IS_OPEN)
+_NEXT_CHUNK: Final = (
+    select(CHUNK.c.n)
+    .where(CHUNK.c.job == _NUMBER, CHUNK.c.state == FREE)
+    .order_by(CHUNK.c.n)
+    .limit(1)
+    .with_for_update(skip_locked=True)
+)
+_TAKE: Final = (
+    update(CHUNK)
+    .where(CHUNK.c.job == _NUMBER, CHUNK.c.n == _NEXT_CHUNK.scalar_subquery())
+    .values(state=LEASED, owner=bindparam("new_owner"), fence=CHUNK.c.fence + 1, lease_until=bindparam("until"))
+    .returning(CHUNK.c.n, CHUNK.c.fence, CHUNK.c.deaths)
+)
+
+
+class HeldChunk(NamedTuple):
+    """A leased chunk, locked until the transaction ends; `under_way`: rows that are in flight."""
+
+    held: Held
+    number: int = 0
+    first_row: int = 0
+    rows: int = 0
+    under_way: frozenset[int] = frozenset()
 
 
 class LeftRows(NamedTuple):
@@ -47,226 +108,217 @@ class LeftRows(NamedTuple):
         return [PendingRow(row, self.crash_counts.get(row.row, 0)) for row in rows if row.row not in self.done]
 
 
-class ChunkTable:
-    """Table of chunks in one transaction."""
+def chunk_owners(sql: Transaction) -> set[str]:
+    """Return the names of the owners that hold chunks or submit jobs."""
+    holding = select(CHUNK.c.owner).distinct().where(CHUNK.c.state == LEASED)
+    return {*sql.execute(holding).scalars(), *sql.execute(select(SUBMISSION.c.owner).distinct()).scalars()}
 
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-        self._jobs = JobTable(sql)
 
-    def owners(self) -> list[str]:
-        """Return the names of the owners that hold chunks."""
-        return [each for (each,) in self._sql.execute("SELECT DISTINCT owner FROM chunk WHERE state = 'leased'")]
+def take_back(sql: Transaction, dead: Iterable[str], *, quiet_since: float) -> None:
+    """Free the chunks of dead owners and those whose lease has expired; their submissions are garbage.
 
-    def take_back(self, dead: Sequence[str], *, quiet_since: float) -> None:
-        """Free the chunks of dead owners and those whose lease has expired.
+    Each row that was in flight gets one more crash.
 
-        Each row that was in flight gets one more crash.
-
-        Args:
-            quiet_since: a chunk whose lease ends later than this is left to its owner, dead or not.
-        """
-        marks = ", ".join(["NULL", *"?" * len(dead)])
-        left = self._sql.execute(
-            "SELECT job, n, under_way FROM chunk WHERE state = 'leased'"
-            f" AND (lease_until < ? OR (lease_until < ? AND owner IN ({marks}))){self._sql.skip_locked}",
-            (self._sql.now(), quiet_since, *dead),
-        ).fetchall()
-        crashed = [((job << ROW_BITS) + row,) for job, _, under_way in left for row in json.loads(under_way)]
-        self._sql.execute_many(
-            "INSERT INTO strike VALUES (?, 1) ON CONFLICT (key) DO UPDATE SET deaths = strike.deaths + 1", crashed
+    Args:
+        quiet_since: a chunk whose lease ends later than this is left to its owner, dead or not.
+    """
+    dead = list(dead)
+    is_left = or_(CHUNK.c.lease_until < sql.now, and_(CHUNK.c.lease_until <= quiet_since, CHUNK.c.owner.in_(dead)))
+    left = sql.execute(
+        select(CHUNK.c.job, CHUNK.c.n, CHUNK.c.under_way)
+        .where(CHUNK.c.state == LEASED, is_left)
+        .with_for_update(skip_locked=True)
+    ).all()
+    crashed = [{"key": (job << ROW_BITS) + row} for job, _, under_way in left for row in json.loads(under_way)]
+    sql.execute_many(_PUT_STRIKE, crashed)
+    for job, n, _ in left:
+        sql.execute(
+            update(CHUNK)
+            .where(CHUNK.c.job == job, CHUNK.c.n == n)
+            .values(state=FREE, owner=None, deaths=CHUNK.c.deaths + 1, under_way="[]")
         )
-        self._sql.execute_many(
-            "UPDATE chunk SET state = 'free', owner = NULL, deaths = deaths + 1, under_way = '[]'"
-            " WHERE job = ? AND n = ?",
-            [(job, n) for job, n, _ in left],
-        )
-
-    def lease(self, owner: str, seconds: float) -> Lease | None:
-        """Lease a free chunk of the job with the fewest leased chunks, the oldest of those."""
-        found = self._sql.execute(
-            f"SELECT j.number, j.state, j.max_cost FROM job j WHERE j.state IN {_OPEN}"
-            " AND EXISTS (SELECT 1 FROM chunk c WHERE c.job = j.number AND c.state = 'free')"
-            " ORDER BY (SELECT count(*) FROM chunk c WHERE c.job = j.number AND c.state = 'leased'), j.number LIMIT 1"
-        ).fetchone()
-        if found is None:
-            return None
-        number, state, max_cost = found
-        # Whoever may change the job locks it; those who only work on it do not wait for one another.
-        is_changing = state == JobState.QUEUED or max_cost is not None
-        lock = self._sql.for_update if is_changing else self._sql.for_share
-        found = self._sql.execute(
-            f"SELECT id, tenant, options, state FROM job WHERE number = ? AND state IN {_OPEN}{lock}", (number,)
-        ).fetchone()
-        if found is None or (found[-1] == JobState.QUEUED and not is_changing):
-            return None
-        *job, state = found
-        if max_cost is not None and is_spent(max_cost, self._jobs.counts(number)):
-            problem = f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
-            self._jobs.enter(number, JobState.PAUSED, problem)
-            return None
-        taken = self._sql.execute(
-            "UPDATE chunk SET state = 'leased', owner = ?, fence = fence + 1, lease_until = ? WHERE job = ? AND n = ("
-            f" SELECT n FROM chunk WHERE job = ? AND state = 'free' ORDER BY n LIMIT 1{self._sql.skip_locked})"
-            " RETURNING n, fence, deaths",
-            (owner, self._sql.now() + seconds, number, number),
-        ).fetchone()
-        if taken is None:
-            return None
-        if state == JobState.QUEUED:
-            self._jobs.enter(number, JobState.RUNNING)
-        return Lease(*job, *taken)
-
-    def renew(self, lease: Lease, seconds: float) -> Held:
-        self._sql.execute(
-            f"UPDATE chunk SET lease_until = ? WHERE {_OWNED}", (self._sql.now() + seconds, *self._place(lease))
-        )
-        return self._held(lease)
-
-    def hold(self, lease: Lease, *, is_last: bool = False) -> Held:
-        """Lock the lease until the transaction ends. `is_last`: the job's state may change."""
-        return self._held(lease, self._sql.for_update if is_last else self._sql.for_share, self._sql.for_update)
-
-    def _held(self, lease: Lease, job_lock: str = "", chunk_lock: str = "") -> Held:
-        job = self._sql.execute(f"SELECT number, state FROM job WHERE id = ?{job_lock}", (lease.job_id,)).fetchone()
-        if job is None or JobState(job[1]).is_ended:
-            return Held.LOST
-        owned = f"SELECT 1 FROM chunk WHERE {_OWNED}{chunk_lock}"
-        if self._sql.execute(owned, (job[0], lease.chunk, lease.fence)).fetchone() is None:
-            return Held.LOST
-        return Held.PAUSED if job[1] == JobState.PAUSED else Held.YES
-
-    def left(self, lease: Lease) -> LeftRows | None:
-        """Return the progress of the chunk; None if the lease is lost."""
-        number, *place = self._place(lease)
-        found = self._sql.execute(f"SELECT first_row, rows FROM chunk WHERE {_OWNED}", (number, *place)).fetchone()
-        if found is None:
-            return None
-        base = number << ROW_BITS
-        bounds = (base + found[0], base + found[0] + found[1])
-        done = self._sql.execute("SELECT key FROM result WHERE key >= ? AND key < ? AND redo = 0", bounds)
-        crashes = self._sql.execute("SELECT key, deaths FROM strike WHERE key >= ? AND key < ?", bounds)
-        return LeftRows(
-            number, frozenset(key - base for (key,) in done), {key - base: count for key, count in crashes.fetchall()}
-        )
-
-    def begin(self, lease: Lease, rows: Sequence[int]) -> None:
-        self._change_in_flight(lease, lambda before: before | set(rows))
-
-    def _change_in_flight(self, lease: Lease, change: Callable[[set[int]], set[int]]) -> None:
-        place = self._place(lease)
-        found = self._sql.execute(f"SELECT under_way FROM chunk WHERE {_OWNED}", place).fetchone()
-        if found is not None:
-            rows = json.dumps(sorted(change(set(json.loads(found[0])))))
-            self._sql.execute(f"UPDATE chunk SET under_way = ? WHERE {_OWNED}", (rows, *place))
-
-    def put(self, lease: Lease, rows: Sequence[ScoredRow]) -> None:
-        """Store results; a row that has one keeps it, unless it is to be scored again."""
-        base = self._number(lease) << ROW_BITS
-        self._sql.execute_many(_PUT, [(base + row.row, *result_values(row)) for row in rows])
-        self._change_in_flight(lease, lambda before: before - {row.row for row in rows})
-
-    def finish(self, lease: Lease) -> None:
-        """Mark the chunk done and store its sums; the last one of a job ends it."""
-        number = self._number(lease)
-        ((first_row, rows),) = self._sql.execute(
-            "SELECT first_row, rows FROM chunk WHERE job = ? AND n = ?", (number, lease.chunk)
-        ).fetchall()
-        low = (number << ROW_BITS) + first_row
-        sums = self._sql.execute(
-            f"SELECT {SUMS_OF_RESULTS} FROM result r WHERE r.key >= ? AND r.key < ?",
-            (low, low + rows),
-        ).fetchone()
-        self._sql.execute(
-            f"UPDATE chunk SET state = 'done', owner = NULL, counted = 1, {' = ?, '.join(COUNT_COLUMNS)} = ?"
-            " WHERE job = ? AND n = ?",
-            (*sums, number, lease.chunk),
-        )
-        left = self._sql.execute("SELECT 1 FROM chunk WHERE job = ? AND state <> 'done' LIMIT 1", (number,)).fetchone()
-        if left is None:
-            job = self._jobs.by_number(number)
-            counts = job.counts.by_status
-            is_clean = not (counts["invalid"] or counts["failed"] or counts["not_judged"] or job.problem)
-            state = JobState.COMPLETED if is_clean else JobState.COMPLETED_WITH_ERRORS
-            self._jobs.enter(number, state)
-
-    def enter(self, lease: Lease, state: JobState, problem: str) -> None:
-        self._jobs.enter(self._number(lease), state, problem)
-
-    def release(self, lease: Lease) -> None:
-        self._sql.execute(
-            f"UPDATE chunk SET state = 'free', owner = NULL, under_way = '[]' WHERE {_OWNED}", self._place(lease)
-        )
-
-    def lines(self, number: int, after: int, limit: int) -> list[ResultLine]:
-        """Return lines behind row `after`, up to the first row that has none."""
-        base = number << ROW_BITS
-        found = self._sql.execute(
-            "SELECT key, line FROM result WHERE key > ? AND key < ? ORDER BY key LIMIT ?",
-            (base + after, (number + 1) << ROW_BITS, limit),
-        )
-        lines: list[ResultLine] = []
-        for row, (key, line) in enumerate(found, start=after + 1):
-            if key != base + row:
-                break
-            lines.append(ResultLine(row, bytes(line)))
-        return lines
-
-    def find(self, number: int, after: int, limit: int, where: RowFilter) -> list[ResultLine]:
-        """Return lines behind row `after` that the filter wants."""
-        passed = None if where.passed is None else int(where.passed)
-        named = {"status": where.status, "tier": where.tier, "passed": passed}
-        wanted = {name: value for name, value in named.items() if value is not None}
-        base = number << ROW_BITS
-        found = self._sql.execute(
-            f"SELECT key, line FROM result WHERE key > ? AND key < ?{''.join(f' AND {name} = ?' for name in wanted)}"
-            " ORDER BY key LIMIT ?",
-            (base + after, (number + 1) << ROW_BITS, *wanted.values(), limit),
-        )
-        return [ResultLine(key - base, bytes(line)) for key, line in found]
-
-    def read(self, number: int, rows: Sequence[int]) -> list[ResultLine]:
-        """Return the lines of these rows."""
-        base = number << ROW_BITS
-        found = self._sql.execute(
-            f"SELECT key, line FROM result WHERE key IN ({', '.join('?' * len(rows))}) ORDER BY key",
-            [base + row for row in rows],
-        )
-        return [ResultLine(key - base, bytes(line)) for key, line in found]
-
-    def holding(self, number: int, row: int) -> int | None:
-        """Return the chunk that holds a row; None if none does."""
-        found = self._sql.execute(
-            "SELECT n FROM chunk WHERE job = ? AND n >= 0 AND first_row <= ? AND first_row + rows > ?",
-            (number, row, row),
-        ).fetchone()
-        return None if found is None else int(found[0])
-
-    def add(self, number: int, chunks: Iterable[tuple[int, int, int]]) -> None:
-        """Insert chunks of a job: each its place, its first row and its number of rows."""
-        self._sql.execute_many(
-            "INSERT INTO chunk (job, n, first_row, rows) VALUES (?, ?, ?, ?)", ((number, *each) for each in chunks)
-        )
-
-    def _place(self, lease: Lease) -> tuple[int, int, int]:
-        return self._number(lease), lease.chunk, lease.fence
-
-    def _number(self, lease: Lease) -> int:
-        """Return the job's number; 0, which no job has, if it is deleted."""
-        found = self._sql.execute("SELECT number FROM job WHERE id = ?", (lease.job_id,)).fetchone()
-        return 0 if found is None else int(found[0])
+    for number in sql.execute(select(SUBMISSION.c.job).where(SUBMISSION.c.owner.in_(dead))).scalars().all():
+        abandon_submission(sql, number)
 
 
-def sweep(sql: Sql, rows: int) -> bool:
-    """Delete at most `rows` results of deleted jobs; return True if there may be more."""
-    found = sql.execute(f"SELECT job FROM garbage LIMIT 1{sql.skip_locked}").fetchone()
+def abandon_submission(sql: Transaction, number: int) -> None:
+    """Leave the rows of a submission to `sweep`, unless it is over."""
+    if sql.execute(delete(SUBMISSION).where(SUBMISSION.c.job == number)).rowcount:
+        sql.execute(delete(CHUNK).where(CHUNK.c.job == number))
+        sql.execute(insert(GARBAGE).values(job=number))
+
+
+def lease_chunk(sql: Transaction, owner: str, seconds: float) -> Lease | None:
+    """Lease a free chunk of the job with the fewest leased chunks, the oldest of those."""
+    found = sql.execute(_NEXT_JOB).one_or_none()
     if found is None:
+        return None
+    number, state, max_cost = found
+    # Whoever may change the job locks it; those who only work on it do not wait for one another.
+    is_changing = state == JobState.QUEUED or max_cost is not None
+    job = sql.execute(_OPEN_JOB.with_for_update(read=not is_changing), {"number": number}).one_or_none()
+    if job is None or (job.state == JobState.QUEUED and not is_changing):
+        return None
+    if max_cost is not None and is_spent(max_cost, counts_of(sql, number)):
+        problem = f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
+        enter_state(sql, number, JobState.PAUSED, problem)
+        return None
+    taken = sql.execute(_TAKE, {"number": number, "new_owner": owner, "until": sql.now + seconds}).one_or_none()
+    if taken is None:
+        return None
+    if job.state == JobState.QUEUED:
+        enter_state(sql, number, JobState.RUNNING)
+    return Lease(job.id, job.tenant, job.options, taken.n, taken.fence, taken.deaths)
+
+
+def renew_lease(sql: Transaction, lease: Lease, seconds: float) -> Held:
+    held = _held(sql, lease, _JOB_OF, _OWNED)
+    if held.held is not Held.LOST:
+        sql.execute(_RENEW, {**_place(held.number, lease), "until": sql.now + seconds})
+    return held.held
+
+
+def hold(sql: Transaction, lease: Lease, *, is_last: bool = False) -> HeldChunk:
+    """Lock the lease until the transaction ends. `is_last`: the job's state may change."""
+    return _held(sql, lease, _JOB_OF.with_for_update(read=not is_last), _OWNED.with_for_update())
+
+
+def _held(sql: Transaction, lease: Lease, job_query: Any, chunk_query: Any) -> HeldChunk:
+    job = sql.execute(job_query, {"job_id": lease.job_id}).one_or_none()
+    if job is None or JobState(job.state).is_ended:
+        return HeldChunk(Held.LOST)
+    chunk = sql.execute(chunk_query, _place(job.number, lease)).one_or_none()
+    if chunk is None:
+        return HeldChunk(Held.LOST)
+    held = Held.PAUSED if job.state == JobState.PAUSED else Held.YES
+    return HeldChunk(held, job.number, chunk.first_row, chunk.rows, frozenset(json.loads(chunk.under_way)))
+
+
+def rows_left(sql: Transaction, lease: Lease) -> tuple[LeftRows, bytes | None] | None:
+    """Return the progress of the chunk and its encoded rows, None if they are lost; None if the lease is lost."""
+    number = sql.execute(_JOB_OF, {"job_id": lease.job_id}).scalar()
+    found = None if number is None else sql.execute(_OWNED, _place(number, lease)).one_or_none()
+    if number is None or found is None:
+        return None
+    base = number << ROW_BITS
+    low, high = base + found.first_row, base + found.first_row + found.rows
+    done = sql.execute(select(RESULT.c.key).where(RESULT.c.key >= low, RESULT.c.key < high, RESULT.c.redo == 0))
+    crashes = sql.execute(select(STRIKE.c.key, STRIKE.c.deaths).where(STRIKE.c.key >= low, STRIKE.c.key < high))
+    left = LeftRows(
+        number, frozenset(key - base for key in done.scalars()), {key - base: count for key, count in crashes}
+    )
+    return left, read_chunk(sql, number, lease.chunk)
+
+
+def begin_rows(sql: Transaction, lease: Lease, chunk: HeldChunk, rows: Iterable[int]) -> None:
+    """Record that rows are in flight."""
+    _set_under_way(sql, lease, chunk, chunk.under_way | set(rows))
+
+
+def put_results(sql: Transaction, lease: Lease, chunk: HeldChunk, rows: Sequence[ScoredRow]) -> None:
+    """Store results; a row that has one keeps it, unless it is to be scored again."""
+    base = chunk.number << ROW_BITS
+    sql.execute_many(_PUT_RESULT, [{"key": base + row.row, **_result(row)} for row in rows])
+    _set_under_way(sql, lease, chunk, chunk.under_way - {row.row for row in rows})
+
+
+def finish_chunk(sql: Transaction, lease: Lease, chunk: HeldChunk) -> None:
+    """Mark the chunk done and store its sums; the last one of a job ends it."""
+    number = chunk.number
+    low = (number << ROW_BITS) + chunk.first_row
+    sums = sql.execute(select(*SUMS_OF_RESULTS).where(RESULT.c.key >= low, RESULT.c.key < low + chunk.rows)).one()
+    counts = dict(zip(COUNT_COLUMNS, sums, strict=True))
+    sql.execute(
+        update(CHUNK)
+        .where(CHUNK.c.job == number, CHUNK.c.n == lease.chunk)
+        .values(state=DONE, owner=None, counted=1, **counts)
+    )
+    if sql.execute(select(CHUNK.c.n).where(CHUNK.c.job == number, CHUNK.c.state != DONE).limit(1)).first() is None:
+        job = read_job(sql, number)
+        by_status = job.counts.by_status
+        is_clean = not (by_status["invalid"] or by_status["failed"] or by_status["not_judged"] or job.problem)
+        enter_state(sql, number, JobState.COMPLETED if is_clean else JobState.COMPLETED_WITH_ERRORS)
+
+
+def release_chunk(sql: Transaction, lease: Lease) -> None:
+    number = sql.execute(_JOB_OF, {"job_id": lease.job_id}).scalar()
+    if number is not None:
+        sql.execute(_RELEASE, _place(number, lease))
+
+
+def lines_of(sql: Transaction, number: int, after: int, limit: int) -> list[ResultLine]:
+    """Return lines behind row `after`, up to the first row that has none."""
+    lines: list[ResultLine] = []
+    for row, line in enumerate(find_lines(sql, number, after, limit, RowFilter()), start=after + 1):
+        if line.row != row:
+            break
+        lines.append(line)
+    return lines
+
+
+def find_lines(sql: Transaction, number: int, after: int, limit: int, where: RowFilter) -> list[ResultLine]:
+    """Return lines behind row `after` that the filter wants."""
+    base = number << ROW_BITS
+    query = select(RESULT.c.key, RESULT.c.line).where(is_of_job(RESULT.c.key, number), RESULT.c.key > base + after)
+    passed = None if where.passed is None else int(where.passed)
+    for column, value in ((RESULT.c.status, where.status), (RESULT.c.tier, where.tier), (RESULT.c.passed, passed)):
+        if value is not None:
+            query = query.where(column == value)
+    return [ResultLine(key - base, line) for key, line in sql.execute(query.order_by(RESULT.c.key).limit(limit))]
+
+
+def read_lines(sql: Transaction, number: int, rows: Sequence[int]) -> list[ResultLine]:
+    """Return the lines of these rows."""
+    base = number << ROW_BITS
+    query = select(RESULT.c.key, RESULT.c.line).where(RESULT.c.key.in_([base + row for row in rows]))
+    return [ResultLine(key - base, line) for key, line in sql.execute(query.order_by(RESULT.c.key))]
+
+
+def chunk_with(sql: Transaction, number: int, row: int) -> int | None:
+    """Return the chunk that holds a row; None if none does."""
+    is_in = and_(CHUNK.c.first_row <= row, CHUNK.c.first_row + CHUNK.c.rows > row)
+    return sql.execute(select(CHUNK.c.n).where(CHUNK.c.job == number, is_in)).scalar_one_or_none()
+
+
+def read_chunk(sql: Transaction, number: int, n: int) -> bytes | None:
+    """Return the encoded rows of a chunk; None if they are lost."""
+    return sql.execute(
+        select(CHUNK_ROWS.c.data).where(CHUNK_ROWS.c.job == number, CHUNK_ROWS.c.n == n)
+    ).scalar_one_or_none()
+
+
+def sweep(sql: Transaction) -> bool:
+    """Delete some of the rows and results of a deleted job; return True if there may be more."""
+    number = sql.execute(select(GARBAGE.c.job).limit(1).with_for_update(skip_locked=True)).scalar()
+    if number is None:
         return False
-    low, high = found[0] << ROW_BITS, (found[0] + 1) << ROW_BITS
-    sql.execute("DELETE FROM strike WHERE key >= ? AND key < ?", (low, high))
-    gone = sql.execute(
-        "DELETE FROM result WHERE key IN (SELECT key FROM result WHERE key >= ? AND key < ? LIMIT ?)", (low, high, rows)
-    ).rowcount
-    if gone < rows:
-        sql.execute("DELETE FROM garbage WHERE job = ?", found)
+    sql.execute(delete(STRIKE).where(is_of_job(STRIKE.c.key, number)))
+    results = select(RESULT.c.key).where(is_of_job(RESULT.c.key, number)).limit(_SWEPT_RESULTS)
+    chunks = select(CHUNK_ROWS.c.n).where(CHUNK_ROWS.c.job == number).limit(_SWEPT_CHUNKS)
+    swept = (
+        sql.execute(delete(RESULT).where(RESULT.c.key.in_(results))).rowcount,
+        sql.execute(delete(CHUNK_ROWS).where(CHUNK_ROWS.c.job == number, CHUNK_ROWS.c.n.in_(chunks))).rowcount,
+    )
+    if swept[0] < _SWEPT_RESULTS and swept[1] < _SWEPT_CHUNKS:
+        sql.execute(delete(GARBAGE).where(GARBAGE.c.job == number))
     return True
+
+
+def _set_under_way(sql: Transaction, lease: Lease, chunk: HeldChunk, rows: Iterable[int]) -> None:
+    sql.execute(_SET_UNDER_WAY, {**_place(chunk.number, lease), "rows_under_way": json.dumps(sorted(rows))})
+
+
+def _place(number: int, lease: Lease) -> dict[str, int]:
+    return {"number": number, "at": lease.chunk, "by_fence": lease.fence}
+
+
+def _result(row: ScoredRow) -> dict[str, Any]:
+    return {
+        "status": row.status.value,
+        "tier": row.tier,
+        "degraded": int(row.is_degraded),
+        "passed": None if row.passed is None else int(row.passed),
+        **{name: getattr(row.usage, name) for name in _USED},
+        "cost": row.usage.cost,
+        "line": row.line,
+    }

@@ -10,23 +10,20 @@ from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.records.record import Record, RecordProblem
 
 Action = Literal["pause", "resume", "cancel"]
-Select = Literal["failed", "degraded"]
+RetryChoice = Literal["failed", "degraded"]
 
 # A row that was in flight in this many crashed processes is quarantined. After the first crash it is scored alone, so
 # that chance quarantines a row only when two kills in a row hit the moment in which it is in flight.
 MAX_CRASHES: Final = 3
-# Number of the chunk that stands for reading the upload.
-VALIDATION: Final = -1
 
 
 class JobState(StrEnum):
     """State of a job.
 
-    validating -> queued -> running <-> paused -> completed | completed_with_errors; cancelled from any that has not
-    ended; failed when its file cannot be read. `retry` returns completed jobs to queued.
+    queued -> running <-> paused -> completed | completed_with_errors; cancelled from any that has not ended; failed
+    when its file cannot be read. `retry` returns completed jobs to queued.
     """
 
-    VALIDATING = "validating"
     QUEUED = "queued"
     RUNNING = "running"
     PAUSED = "paused"
@@ -100,9 +97,10 @@ class NewJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Job. Times are in seconds since 1970; `total` is None until the file is read; `problem`: why it failed or paused.
+    """Job. Times are in seconds since 1970.
 
-    `seq` increases with every change of state.
+    `total` is None if no row could be read; `problem`: why it failed or paused; `seq` increases with every change of
+    state.
     """
 
     id: str

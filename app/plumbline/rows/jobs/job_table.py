@@ -1,10 +1,43 @@
-"""SQL on the table `job`, and the counts over results; each method runs within one transaction."""
+"""Statements on jobs, their counts and their labels; each function runs within one transaction."""
 
-import re
+import json
 from collections.abc import Mapping
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
+import structlog
+from sqlalchemy import (
+    BigInteger,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
+
+from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown, StoreUnavailable
+from plumbline.ground.store.database import Transaction
+from plumbline.ground.store.tables import (
+    CHANGE,
+    CHUNK,
+    COUNT_COLUMNS,
+    FREE,
+    GARBAGE,
+    IS_OPEN,
+    JOB,
+    LABEL,
+    LEASED,
+    RESULT,
+    ROW_BITS,
+    STRIKE,
+)
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.job import (
     ALREADY,
@@ -16,249 +49,222 @@ from plumbline.rows.jobs.job import (
     JobState,
     JobStats,
     NewJob,
-    Select,
+    RetryChoice,
     StateChange,
 )
-from plumbline.rows.jobs.labels import LABEL_TABLE
-from plumbline.rows.jobs.sql import Sql
-from plumbline.rows.scored_row import RowStatus, ScoredRow
-
-# Rows of one job, and so jobs of one database: 2^31 each.
-ROW_BITS: Final = 32
-_FIELDS: Final = (
-    "id", "tenant", "name", "options", "max_cost", "state", "seq", "total", "created", "started", "ended", "versions",
-    "problem",
-)  # fmt: skip
-_COLUMNS: Final = f"{', '.join(_FIELDS[:-1])}, coalesce(problem, damage), number"
-_AGAIN: Final[dict[Select, str]] = {"failed": "status IN ('failed', 'not_judged')", "degraded": "degraded = 1"}
+from plumbline.rows.jobs.labels import Label
+from plumbline.rows.scored_row import RowStatus
 
 _STATUSES: Final = tuple(status.value for status in RowStatus)
 _TIERS: Final = ("llm", "detector", "embedding", "lexical")
 _USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 
-# Columns of `chunk` by name, with the expression that counts each from results `r`; SQL for both databases.
-_COUNTED: Final[Mapping[str, str]] = {
-    **{name: f"CASE WHEN r.status = '{name}' THEN 1 ELSE 0 END" for name in _STATUSES},
-    **{name: f"CASE WHEN r.tier = '{name}' THEN 1 ELSE 0 END" for name in _TIERS},
-    "degraded": "r.degraded",
-    "passed": "CASE WHEN r.passed = 1 THEN 1 ELSE 0 END",
-    "not_passed": "CASE WHEN r.passed = 0 THEN 1 ELSE 0 END",
-    **{name: f"r.{name}" for name in _USED},
-    "cost": "coalesce(r.cost, 0)",
-    "unpriced": "CASE WHEN r.cost IS NULL THEN 1 ELSE 0 END",
+# What each count of a chunk adds up over its results.
+_COUNTED: Final[Mapping[str, Any]] = {
+    **{name: case((RESULT.c.status == name, 1), else_=0) for name in _STATUSES},
+    **{name: case((RESULT.c.tier == name, 1), else_=0) for name in _TIERS},
+    "degraded": RESULT.c.degraded,
+    "passed": case((RESULT.c.passed == 1, 1), else_=0),
+    "not_passed": case((RESULT.c.passed == 0, 1), else_=0),
+    **{name: RESULT.c[name] for name in _USED},
+    "cost": func.coalesce(RESULT.c.cost, 0),
+    "unpriced": case((RESULT.c.cost.is_(None), 1), else_=0),
 }
-COUNT_COLUMNS: Final = tuple(_COUNTED)
-SUMS_OF_RESULTS: Final = ", ".join(f"coalesce(sum({how}), 0)" for how in _COUNTED.values())
-SUMS_OF_CHUNKS: Final = ", ".join(f"coalesce(sum(c.{name}), 0)" for name in _COUNTED)
-
-# Columns of a result, in the order of `result_values`.
-RESULT_COLUMNS: Final = ("status", "tier", "degraded", "passed", *_USED, "cost", "line")
-# Tables made before 0.2 get these columns when they are opened; rows of before count as neither.
-ADDED_COLUMNS: Final = (
-    ("result", "passed", "bigint", ""),
-    ("chunk", "passed", "bigint", "NOT NULL DEFAULT 0"),
-    ("chunk", "not_passed", "bigint", "NOT NULL DEFAULT 0"),
-    ("chunk", "detector", "bigint", "NOT NULL DEFAULT 0"),
-    ("job", "versions", "text", ""),
+SUMS_OF_RESULTS: Final = [func.coalesce(func.sum(_COUNTED[name]), 0).label(name) for name in COUNT_COLUMNS]
+_BASE: Final = bindparam("base", type_=BigInteger)
+# Stored sums of finished chunks, and the results of chunks that are not finished.
+_FINISHED_COUNTS: Final = select(*(func.coalesce(func.sum(CHUNK.c[name]), 0) for name in COUNT_COLUMNS)).where(
+    CHUNK.c.job == bindparam("number"), CHUNK.c.counted == 1
 )
-# In the types of PostgreSQL. A result's key is its job's number and its row: rows of a job lie side by side, in order.
-# `line` is last, so that counting reads no line. Tokens and cost of a result include those of results that it replaced.
-_TABLES: Final = """
-CREATE TABLE job (
-    number @NUMBER@, id text NOT NULL UNIQUE, tenant text NOT NULL, name text,
-    options bytea NOT NULL, max_cost double precision, state text NOT NULL, seq bigint NOT NULL, total bigint,
-    created double precision NOT NULL, started double precision, ended double precision, problem text, damage text,
-    @JOB@idempotency_key text, fingerprint text NOT NULL, versions text);
-CREATE UNIQUE INDEX job_key ON job (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
-CREATE INDEX job_open ON job (number) WHERE state IN ('validating', 'queued', 'running');
-CREATE TABLE change (
-    job bigint NOT NULL, seq bigint NOT NULL, state text NOT NULL, at double precision NOT NULL, problem text,
-    PRIMARY KEY (job, seq))@CHANGES@;
-CREATE TABLE chunk (
-    job bigint NOT NULL, n bigint NOT NULL, first_row bigint NOT NULL, rows bigint NOT NULL, @CHUNK@
-    state text NOT NULL DEFAULT 'free', owner text, fence bigint NOT NULL DEFAULT 0, lease_until double precision,
-    deaths bigint NOT NULL DEFAULT 0, under_way text NOT NULL DEFAULT '[]',
-    counted bigint NOT NULL DEFAULT 0, @COUNTS@,
-    PRIMARY KEY (job, n))@CHUNKS@;
-CREATE INDEX chunk_free ON chunk (job, n) WHERE state = 'free';
-CREATE INDEX chunk_leased ON chunk (job) WHERE state = 'leased';
-CREATE INDEX chunk_begun ON chunk (job, n) WHERE counted = 0 AND fence > 0;
-CREATE TABLE result (
-    key bigint PRIMARY KEY, status text NOT NULL, tier text, degraded bigint NOT NULL, passed bigint,
-    calls bigint NOT NULL,
-    unmetered_calls bigint NOT NULL, prompt_tokens bigint NOT NULL, completion_tokens bigint NOT NULL,
-    cached_tokens bigint NOT NULL, cost double precision, redo bigint NOT NULL DEFAULT 0, line bytea NOT NULL);
-CREATE INDEX result_again ON result (key) WHERE degraded = 1 OR status IN ('failed', 'not_judged');
-CREATE TABLE strike (key bigint PRIMARY KEY, deaths bigint NOT NULL);
-CREATE TABLE garbage (job bigint PRIMARY KEY);
-"""
+_OPEN_COUNTS: Final = (
+    select(*SUMS_OF_RESULTS)
+    .select_from(CHUNK)
+    .join(
+        RESULT,
+        and_(
+            RESULT.c.key >= _BASE + CHUNK.c.first_row,
+            RESULT.c.key < _BASE + CHUNK.c.first_row + CHUNK.c.rows,
+        ),
+    )
+    # As the index has it.
+    .where(CHUNK.c.job == bindparam("number"), text("chunk.counted = 0 AND chunk.fence > 0"))
+)
+_JOB: Final = select(
+    *(JOB.c[name] for name in ("id", "tenant", "name", "options", "max_cost", "state", "seq", "total")),
+    *(JOB.c[name] for name in ("created", "started", "ended", "versions")),
+    func.coalesce(JOB.c.problem, JOB.c.damage).label("problem"),
+    JOB.c.number,
+)
+_BY_NUMBER: Final = _JOB.where(JOB.c.number == bindparam("number"))
+_IS_KNOWN: Final = JOB.c.state.in_([state.value for state in JobState])
+_PUT_LABEL: Final = text(
+    "INSERT INTO label (job, row_n, person, label, sentences, at) VALUES (:job, :row_n, :person, :label, :sentences,"
+    " :at) ON CONFLICT (job, row_n, person) DO UPDATE"
+    " SET label = excluded.label, sentences = excluded.sentences, at = excluded.at"
+)
 
 
-def make_tables(*, replaced: Mapping[str, str], more: str) -> str:
-    """Return the statements that create the tables: with some texts `replaced`, and `more` for one database alone."""
-    counts = (f"{name} {'double precision' if name == 'cost' else 'bigint'}" for name in COUNT_COLUMNS)
-    text = _TABLES.replace("@COUNTS@", ", ".join(f"{each} NOT NULL DEFAULT 0" for each in counts))
-    for old, new in replaced.items():
-        text = text.replace(old, new)
-    return f"{re.sub('@[A-Z]+@', '', text)}{LABEL_TABLE};\n{more}"
-
-
-class JobTable:
-    """Table of jobs in one transaction."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-
-    def repeated(self, new: NewJob) -> Job | None:
-        """Return the job with the same idempotency key; raise IdempotencyConflict if its request was another."""
-        if new.idempotency_key is None:
-            return None
-        found = self._sql.execute(
-            "SELECT number, fingerprint FROM job WHERE tenant = ? AND idempotency_key = ?",
-            (new.tenant, new.idempotency_key),
-        ).fetchone()
-        if found is None:
-            return None
-        if found[1] != new.fingerprint:
-            raise IdempotencyConflict("this Idempotency-Key was used with another request; use a new one")
-        return self.by_number(found[0])
-
-    def insert(self, new: NewJob, job_id: str, state: JobState, **more: object) -> int:
-        """Insert a job and return its number; `more`: columns of this database alone."""
-        now = self._sql.now()
-        row = {
-            "id": job_id,
-            "tenant": new.tenant,
-            "name": new.name,
-            "options": new.options,
-            "max_cost": new.max_cost,
-            "state": state.value,
-            "seq": 0,
-            "created": now,
-            "idempotency_key": new.idempotency_key,
-            "fingerprint": new.fingerprint,
-            "versions": new.versions,
-            **more,
-        }
-        (number,) = self._sql.execute(
-            f"INSERT INTO job ({', '.join(row)}) VALUES ({', '.join('?' * len(row))}) RETURNING number",
-            tuple(row.values()),
-        ).fetchone()
-        self._sql.execute("INSERT INTO change VALUES (?, 0, ?, ?, NULL)", (number, state.value, now))
-        return int(number)
-
-    def number(self, tenant: str, job_id: str, *, lock: str = "") -> int:
-        """Return the number of the tenant's job, locked by `lock`, a suffix of `Sql`. Raises JobUnknown."""
-        found = self._sql.execute(
-            f"SELECT number FROM job WHERE id = ? AND tenant = ?{lock}", (job_id, tenant)
-        ).fetchone()
-        if found is None:
-            raise JobUnknown("there is no job of this id; GET /v1/jobs lists yours")
-        return int(found[0])
-
-    def by_number(self, number: int) -> Job:
-        row = self._sql.execute(f"SELECT {_COLUMNS} FROM job WHERE number = ?", (number,)).fetchone()
-        return self._job(row)
-
-    def newest(self, tenant: str, before: str | None, limit: int, name: str | None = None) -> list[Job]:
-        """Return the tenant's jobs that are older than `before`, newest first; only those of a name, if given."""
-        below = 1 << 62 if before is None else self.number(tenant, before)
-        named, names = ("", ()) if name is None else (" AND name = ?", (name,))
-        rows = self._sql.execute(
-            f"SELECT {_COLUMNS} FROM job WHERE tenant = ? AND number < ?{named} ORDER BY number DESC LIMIT ?",
-            (tenant, below, *names, limit),
-        ).fetchall()
-        return [self._job(row) for row in rows]
-
-    def act(self, number: int, action: Action) -> Job:
-        """Apply an action; idempotent. Raises JobStateConflict."""
-        job = self.by_number(number)
-        targets = TRANSITIONS[action]
-        if job.state in ALREADY[action]:
-            return job
-        if job.state not in targets:
-            done = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}[action]
-            raise JobStateConflict(f"a job that is {job.state} cannot be {done}")
-        if action == "resume" and job.max_cost is not None and is_spent(job.max_cost, job.counts):
-            raise JobStateConflict(f"the job has spent its max_cost of {job.max_cost:g}; submit the rest with another")
-        self.enter(number, targets[job.state])
-        return self.by_number(number)
-
-    def enter(self, number: int, state: JobState, problem: str | None = None) -> None:
-        now = self._sql.now()
-        self._sql.execute(
-            "UPDATE job SET state = ?, seq = seq + 1, problem = ?, started = CASE WHEN ? THEN coalesce(started, ?) ELSE"
-            " started END, ended = CASE WHEN ? THEN ? ELSE NULL END WHERE number = ?",
-            (state.value, problem, state is JobState.RUNNING, now, state.is_ended, now, number),
+def find_repeated(sql: Transaction, new: NewJob) -> Job | None:
+    """Return the job with the same idempotency key; raise IdempotencyConflict if its request was another."""
+    if new.idempotency_key is None:
+        return None
+    found = sql.execute(
+        select(JOB.c.number, JOB.c.fingerprint).where(
+            JOB.c.tenant == new.tenant, JOB.c.idempotency_key == new.idempotency_key
         )
-        self._sql.execute(
-            "INSERT INTO change SELECT number, seq, state, ?, problem FROM job WHERE number = ?", (now, number)
+    ).one_or_none()
+    if found is None:
+        return None
+    if found.fingerprint != new.fingerprint:
+        raise IdempotencyConflict("this Idempotency-Key was used with another request; use a new one")
+    return read_job(sql, found.number)
+
+
+def insert_job(sql: Transaction, number: int, job_id: str, new: NewJob, *, total: int, damage: str | None) -> None:
+    """Insert a job whose rows are there; one without any is failed."""
+    state = JobState.QUEUED if total else JobState.FAILED
+    problem = None if total else damage or "the file has no row"
+    sql.execute(
+        insert(JOB).values(
+            number=number,
+            id=job_id,
+            tenant=new.tenant,
+            name=new.name,
+            options=new.options,
+            max_cost=new.max_cost,
+            state=state.value,
+            seq=0,
+            total=total or None,
+            created=sql.now,
+            ended=None if total else sql.now,
+            problem=problem,
+            damage=damage,
+            idempotency_key=new.idempotency_key,
+            fingerprint=new.fingerprint,
+            versions=new.versions,
         )
+    )
+    sql.execute(insert(CHANGE).values(job=number, seq=0, state=state.value, at=sql.now, problem=problem))
 
-    def retry(self, number: int, select: Select) -> Job:
-        """Queue the selected rows again with their chunks. Raises JobStateConflict."""
-        job = self.by_number(number)
-        if job.state not in RETRIABLE:
-            raise JobStateConflict(f"rows of a job that is {job.state} cannot be scored again; wait for its end")
-        low, high = number << ROW_BITS, (number + 1) << ROW_BITS
-        marked = self._sql.execute(
-            f"UPDATE result SET redo = 1 WHERE key >= ? AND key < ? AND {_AGAIN[select]}",
-            (low, high),
-        ).rowcount
-        self._sql.execute("DELETE FROM strike WHERE key >= ? AND key < ?", (low, high))
-        if not marked:
-            raise JobStateConflict(f"no row of the job is {select}; nothing is to be scored again")
-        self._sql.execute(
-            "UPDATE chunk SET state = 'free', deaths = 0 WHERE job = ? AND EXISTS ("
-            " SELECT 1 FROM result r WHERE r.key >= ? + chunk.first_row AND r.key < ? + chunk.first_row + chunk.rows"
-            " AND r.redo = 1)",
-            (number, low, low),
+
+def number_of(sql: Transaction, tenant: str, job_id: str, *, is_locked: bool = False) -> int:
+    """Return the number of the tenant's job; `is_locked`: until the transaction ends. Raises JobUnknown."""
+    query: Select[int] = select(JOB.c.number).where(JOB.c.id == job_id, JOB.c.tenant == tenant)
+    number = sql.execute(query.with_for_update() if is_locked else query).scalar_one_or_none()
+    if number is None:
+        raise JobUnknown("there is no job of this id; GET /v1/jobs lists yours")
+    return int(number)
+
+
+def read_job(sql: Transaction, number: int) -> Job:
+    """Return a job with its counts."""
+    return _job(sql, sql.execute(_BY_NUMBER, {"number": number}).one())
+
+
+def newest_jobs(sql: Transaction, tenant: str, before: str | None, limit: int, name: str | None) -> list[Job]:
+    """Return the tenant's jobs that are older than `before`, newest first; only those of a name, if given.
+
+    Jobs in a state that this version does not know are left out, which is logged.
+    """
+    is_tenants = JOB.c.tenant == tenant
+    query = _JOB.where(is_tenants, _IS_KNOWN).order_by(JOB.c.number.desc()).limit(limit)
+    if before is not None:
+        query = query.where(JOB.c.number < number_of(sql, tenant, before))
+    if name is not None:
+        query = query.where(JOB.c.name == name)
+    unknown = sql.execute(select(JOB.c.id, JOB.c.state).where(is_tenants, ~_IS_KNOWN)).all()
+    if unknown:
+        structlog.get_logger().warning(
+            "jobs_of_unknown_state", jobs=[f"{job_id} {state}" for job_id, state in unknown[:5]]
         )
-        self.enter(number, JobState.QUEUED)
-        return self.by_number(number)
+    return [_job(sql, row) for row in sql.execute(query).all()]
 
-    def delete(self, number: int) -> None:
-        """Delete the job at once; `sweep` deletes its results in batches, since there may be millions."""
-        for table, column in (("job", "number"), ("change", "job"), ("chunk", "job"), ("label", "job")):
-            self._sql.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))
-        self._sql.execute("INSERT INTO garbage VALUES (?)", (number,))
 
-    def changes(self, number: int, after: int) -> list[StateChange]:
-        rows = self._sql.execute(
-            "SELECT seq, state, at, problem FROM change WHERE job = ? AND seq > ? ORDER BY seq", (number, after)
-        )
-        return [StateChange(seq, JobState(state), at, problem) for seq, state, at, problem in rows]
+def act_on(sql: Transaction, number: int, action: Action) -> Job:
+    """Apply an action; idempotent. Raises JobStateConflict."""
+    job = read_job(sql, number)
+    targets = TRANSITIONS[action]
+    if job.state in ALREADY[action]:
+        return job
+    if job.state not in targets:
+        done = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}[action]
+        raise JobStateConflict(f"a job that is {job.state} cannot be {done}")
+    if action == "resume" and job.max_cost is not None and is_spent(job.max_cost, job.counts):
+        raise JobStateConflict(f"the job has spent its max_cost of {job.max_cost:g}; submit the rest with another")
+    enter_state(sql, number, targets[job.state])
+    return read_job(sql, number)
 
-    def counts(self, number: int) -> JobCounts:
-        """Return the counts: stored sums of finished chunks, plus the results of unfinished ones."""
-        done = self._sql.execute(
-            f"SELECT {SUMS_OF_CHUNKS} FROM chunk c WHERE job = ? AND counted = 1",
-            (number,),
-        ).fetchone()
-        open_ = self._sql.execute(
-            f"SELECT {SUMS_OF_RESULTS} FROM chunk c JOIN result r"
-            " ON r.key >= ? + c.first_row AND r.key < ? + c.first_row + c.rows"
-            " WHERE c.job = ? AND c.counted = 0 AND c.fence > 0",
-            (number << ROW_BITS, number << ROW_BITS, number),
-        ).fetchone()
-        of = dict(zip(COUNT_COLUMNS, (sum(each) for each in zip(done, open_, strict=True)), strict=True))
-        return JobCounts(
-            by_status={name: int(of[name]) for name in _STATUSES},
-            by_tier={name: int(of[name]) for name in _TIERS},
-            degraded=int(of["degraded"]),
-            passed=int(of["passed"]),
-            not_passed=int(of["not_passed"]),
-            usage=Usage(
-                **{name: int(of[name]) for name in _USED},
-                cost=None if of["unpriced"] else float(of["cost"]),
-            ),
-        )
 
-    def _job(self, row: tuple[object, ...]) -> Job:
-        *values, number = row
-        fields: dict[str, Any] = dict(zip(_FIELDS, values, strict=True))
-        fields["state"] = JobState(fields["state"])
-        return Job(**fields, counts=self.counts(cast(int, number)))
+def enter_state(sql: Transaction, number: int, state: JobState, problem: str | None = None) -> None:
+    started = func.coalesce(JOB.c.started, sql.now) if state is JobState.RUNNING else JOB.c.started
+    change = {"state": state.value, "problem": problem}
+    seq = sql.execute(
+        update(JOB)
+        .where(JOB.c.number == number)
+        .values(**change, seq=JOB.c.seq + 1, started=started, ended=sql.now if state.is_ended else None)
+        .returning(JOB.c.seq)
+    ).scalar_one()
+    sql.execute(insert(CHANGE).values(**change, job=number, seq=seq, at=sql.now))
+
+
+def retry_rows(sql: Transaction, number: int, choice: RetryChoice) -> Job:
+    """Queue the chosen rows again with their chunks. Raises JobStateConflict."""
+    job = read_job(sql, number)
+    if job.state not in RETRIABLE:
+        raise JobStateConflict(f"rows of a job that is {job.state} cannot be scored again; wait for its end")
+    base = number << ROW_BITS
+    is_chosen = {
+        "failed": or_(RESULT.c.status == RowStatus.FAILED.value, RESULT.c.status == RowStatus.NOT_JUDGED.value),
+        "degraded": RESULT.c.degraded == 1,
+    }[choice]
+    marked = sql.execute(update(RESULT).where(is_of_job(RESULT.c.key, number), is_chosen).values(redo=1)).rowcount
+    sql.execute(delete(STRIKE).where(is_of_job(STRIKE.c.key, number)))
+    if not marked:
+        raise JobStateConflict(f"no row of the job is {choice}; nothing is to be scored again")
+    has_marked = exists().where(
+        RESULT.c.key >= base + CHUNK.c.first_row,
+        RESULT.c.key < base + CHUNK.c.first_row + CHUNK.c.rows,
+        RESULT.c.redo == 1,
+    )
+    sql.execute(update(CHUNK).where(CHUNK.c.job == number, has_marked).values(state=FREE, deaths=0))
+    enter_state(sql, number, JobState.QUEUED)
+    return read_job(sql, number)
+
+
+def delete_job(sql: Transaction, number: int) -> None:
+    """Delete the job at once; `sweep` deletes its rows and results in batches, since there may be millions."""
+    sql.execute(delete(JOB).where(JOB.c.number == number))
+    for table in (CHANGE, CHUNK, LABEL):
+        sql.execute(delete(table).where(table.c.job == number))
+    sql.execute(insert(GARBAGE).values(job=number))
+
+
+def changes_of(sql: Transaction, number: int, after: int) -> list[StateChange]:
+    is_known = CHANGE.c.state.in_([state.value for state in JobState])
+    query = (
+        select(CHANGE.c.seq, CHANGE.c.state, CHANGE.c.at, CHANGE.c.problem)
+        .where(CHANGE.c.job == number, CHANGE.c.seq > after, is_known)
+        .order_by(CHANGE.c.seq)
+    )
+    return [StateChange(seq, JobState(state), at, problem) for seq, state, at, problem in sql.execute(query)]
+
+
+def counts_of(sql: Transaction, number: int) -> JobCounts:
+    """Return the counts: stored sums of finished chunks, plus the results of unfinished ones."""
+    finished = sql.execute(_FINISHED_COUNTS, {"number": number}).one()
+    unfinished = sql.execute(_OPEN_COUNTS, {"number": number, "base": number << ROW_BITS}).one()
+    of = dict(zip(COUNT_COLUMNS, map(sum, zip(finished, unfinished, strict=True)), strict=True))
+    return JobCounts(
+        by_status={name: int(of[name]) for name in _STATUSES},
+        by_tier={name: int(of[name]) for name in _TIERS},
+        degraded=int(of["degraded"]),
+        passed=int(of["passed"]),
+        not_passed=int(of["not_passed"]),
+        usage=Usage(
+            **{name: int(of[name]) for name in _USED},
+            cost=None if of["unpriced"] else float(of["cost"]),
+        ),
+    )
 
 
 def is_spent(max_cost: float, counts: JobCounts) -> bool:
@@ -267,18 +273,50 @@ def is_spent(max_cost: float, counts: JobCounts) -> bool:
     return cost is None or cost >= max_cost
 
 
-def result_values(row: ScoredRow) -> tuple[object, ...]:
-    used = [getattr(row.usage, name) for name in _USED]
-    passed = None if row.passed is None else int(row.passed)
-    return row.status.value, row.tier, int(row.is_degraded), passed, *used, row.usage.cost, row.line
+def is_of_job(key: Any, number: int) -> Any:
+    """Return the condition that a key of results belongs to a job."""
+    return and_(key >= number << ROW_BITS, key < (number + 1) << ROW_BITS)
 
 
-def count_jobs(sql: Sql) -> JobStats:
+def count_jobs(sql: Transaction) -> JobStats:
     """Return jobs and chunks by state; reads chunks only through the partial indices of free and leased ones."""
-    found: dict[str, int] = dict(sql.execute("SELECT state, count(*) FROM job GROUP BY state"))
-    (waiting,) = sql.execute(
-        "SELECT count(*) FROM job j JOIN chunk c ON c.job = j.number AND c.state = 'free'"
-        " WHERE j.state IN ('validating', 'queued', 'running')"
-    ).fetchone()
-    (leased,) = sql.execute("SELECT count(*) FROM chunk WHERE state = 'leased'").fetchone()
-    return JobStats({state: int(found.get(state.value, 0)) for state in JobState}, int(waiting), int(leased))
+    states = sql.execute(select(JOB.c.state, func.count()).group_by(JOB.c.state)).all()
+    found = {state: int(count) for state, count in states}
+    waiting = sql.execute(
+        select(func.count())
+        .select_from(JOB)
+        .join(CHUNK, and_(CHUNK.c.job == JOB.c.number, CHUNK.c.state == FREE))
+        .where(IS_OPEN)
+    ).scalar_one()
+    leased = sql.execute(select(func.count()).select_from(CHUNK).where(CHUNK.c.state == LEASED)).scalar_one()
+    return JobStats({state: found.get(state.value, 0) for state in JobState}, waiting, leased)
+
+
+def put_label(sql: Transaction, number: int, label: Label) -> None:
+    values = {"person": label.person, "label": label.label, "sentences": json.dumps(label.sentences)}
+    sql.execute(_PUT_LABEL, {"job": number, "row_n": label.row, "at": sql.now, **values})
+
+
+def drop_label(sql: Transaction, number: int, row: int, person: str) -> None:
+    sql.execute(delete(LABEL).where(LABEL.c.job == number, LABEL.c.row_n == row, LABEL.c.person == person))
+
+
+def labels_of(sql: Transaction, number: int, person: str | None) -> list[Label]:
+    query = select(LABEL.c.row_n, LABEL.c.person, LABEL.c.label, LABEL.c.sentences, LABEL.c.at)
+    query = query.where(LABEL.c.job == number).order_by(LABEL.c.at, LABEL.c.row_n)
+    if person is not None:
+        query = query.where(LABEL.c.person == person)
+    return [
+        Label(row, who, label, tuple(json.loads(sentences)), at)
+        for row, who, label, sentences, at in sql.execute(query)
+    ]
+
+
+def _job(sql: Transaction, row: Row[*tuple[Any, ...]]) -> Job:
+    fields = dict(row._mapping)
+    counts = counts_of(sql, fields.pop("number"))
+    try:
+        state = JobState(fields.pop("state"))
+    except ValueError as error:
+        raise StoreUnavailable(f"the job cannot be shown by this version: {error}") from error
+    return Job(**fields, state=state, counts=counts)

@@ -1,13 +1,28 @@
-"""Stores of jobs, as far as they are the same SQL: the source of truth, whatever delivers the work."""
+"""The store of jobs: the source of truth about jobs, their rows, results and leases, on SQLite or PostgreSQL."""
 
-from abc import ABC, abstractmethod
+import asyncio
+import secrets
+import shutil
+import time
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Final, Self, TypeVar
 
-from plumbline.judging.ports.observation import Readiness
-from plumbline.rows.jobs.chunk_table import ChunkTable, LeftRows, sweep
+import structlog
+
+from plumbline.ground.errors import InvalidInput, StoreUnavailable
+from plumbline.ground.files import find_folder_problem
+from plumbline.ground.store.database import Database, Transaction
+from plumbline.ground.store.postgres import SCHEMA, PostgresSchema
+from plumbline.ground.store.sqlite import SqliteFile, unavailable
+from plumbline.ground.store.tables import JOB_TABLES
+from plumbline.ground.telemetry import log_failure
+from plumbline.judging.ports.observation import Readiness, State
+from plumbline.rows.jobs import chunk_table, job_table
 from plumbline.rows.jobs.job import (
+    NO_JOBS,
     Action,
     Held,
     Job,
@@ -17,184 +32,256 @@ from plumbline.rows.jobs.job import (
     NewJob,
     PendingRow,
     ResultLine,
+    RetryChoice,
     RowFilter,
-    Select,
     StateChange,
 )
-from plumbline.rows.jobs.job_table import JobTable, count_jobs
-from plumbline.rows.jobs.labels import Label, LabelTable
-from plumbline.rows.jobs.row_file import decode_rows
-from plumbline.rows.jobs.sql import Database, Sql
+from plumbline.rows.jobs.labels import Label
+from plumbline.rows.jobs.owners import GRACE_SECONDS, FileOwners, Owners, SessionOwners, Uploads
+from plumbline.rows.jobs.row_chunks import chunked_rows, unpack
+from plumbline.rows.jobs.submission import (
+    Place,
+    Submission,
+    Upload,
+    Written,
+    add_rows,
+    begin_submission,
+    finish_submission,
+    group_chunks,
+)
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
 
 T = TypeVar("T")
 
-SWEPT_AT_ONCE: Final = 2_000
+# "PLJB"
+_APPLICATION_ID: Final = 0x504C4A42
+# Version 1 is that of 0.2.
+_FORMAT_VERSION: Final = 2
+_JOURNAL_BYTES: Final = 64 * 1024 * 1024
+_LEASE_SECONDS: Final = 30.0
+_RESCUE_SECONDS: Final = 1.0
 
 
-class Upload(NamedTuple):
-    """Uploaded rows in a file that the store takes over; `form` and `columns` as of `RecordReader`."""
-
-    path: Path
-    form: str
-    columns: str | None = None
-
-
-class Submission(NamedTuple):
-    """An accepted job; `is_new` is False if it was submitted before under the same idempotency key."""
-
-    job: Job
-    is_new: bool
-
-
-class JobStore(ABC):
+class JobStore:
     """Jobs, their rows, results and leases. Every method may raise StoreUnavailable, and then has changed nothing.
 
     A job of another tenant is treated as one that does not exist.
+
+    Args:
+        folder: for uploads in progress.
+        owners: of leases, where they are not the processes that share the folder.
+        lease_seconds: an owner that does not renew for this long loses its chunk; a killed one loses it at once.
     """
 
-    def __init__(self, database: Database, *, lease_seconds: float) -> None:
+    def __init__(
+        self, database: Database, folder: Path, *, owners: Owners | None = None, lease_seconds: float = _LEASE_SECONDS
+    ) -> None:
         self._database = database
+        self._folder = folder
+        self._local = FileOwners(folder / "owners")
+        self._uploads = Uploads(folder / "uploads", self._local)
+        self._owners = owners or self._local
         self._lease_seconds = lease_seconds
         self._on_change: Callable[[], None] = lambda: None
+        self._problem: str | None = "the PostgreSQL database of jobs cannot be reached" if owners else None
+
+    @classmethod
+    def in_folder(
+        cls, folder: Path, *, lease_seconds: float = _LEASE_SECONDS, clock: Callable[[], float] = time.time
+    ) -> Self:
+        """Return the store in `jobs.sqlite3` of a folder, created with the first job; processes may share it."""
+        file = SqliteFile(
+            folder / "jobs.sqlite3",
+            tables=JOB_TABLES,
+            application_id=_APPLICATION_ID,
+            format_version=_FORMAT_VERSION,
+            journal_bytes=_JOURNAL_BYTES,
+            read_upload=chunked_rows,
+            clock=clock,
+        )
+        return cls(Database(file), folder, lease_seconds=lease_seconds)
+
+    @classmethod
+    def on_postgres(
+        cls,
+        url: str,
+        folder: Path,
+        *,
+        schema: str = SCHEMA,
+        lease_seconds: float = _LEASE_SECONDS,
+        grace_seconds: float = GRACE_SECONDS,
+    ) -> Self:
+        """Return the store in a PostgreSQL database; `folder`: for uploads in progress on this machine.
+
+        Raises ConfigurationError: the URL cannot be read, or the extra is not installed.
+        """
+        backend = PostgresSchema(url, schema=schema)
+        owners = SessionOwners(backend, grace_seconds=grace_seconds)
+        return cls(Database(backend), folder, owners=owners, lease_seconds=lease_seconds)
 
     def on_change(self, call: Callable[[], None]) -> None:
         """Register a callback, called in the event loop when this process has added work or changed a state."""
         self._on_change = call
 
-    @abstractmethod
     def readiness(self) -> Readiness:
-        """Return the current state, at no cost."""
+        """Return the state that the last `rescue` found, at no cost."""
+        problem = find_folder_problem(self._folder)
+        if problem is not None:
+            return Readiness(State.UNAVAILABLE, f"the data folder {self._folder.name} {problem}")
+        if self._problem is not None:
+            return Readiness(State.UNAVAILABLE, self._problem)
+        where = "a PostgreSQL database" if self._database.backend.is_server else self._folder.name
+        return Readiness(State.READY, f"jobs are kept in {where}")
 
     # --- for callers of the API
 
-    @abstractmethod
     def new_upload(self) -> Path:
         """Return a path for an upload; one that no job takes is removed once this process has ended."""
+        try:
+            return self._uploads.new()
+        except OSError as error:
+            raise unavailable(error) from error
 
-    @abstractmethod
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
-        """Store a job durably. Raises IdempotencyConflict: the key was used for another request."""
+        """Store a job and its rows durably; the rows are read before it returns.
+
+        They are written in groups, so that no transaction is long, and belong to no job until the last one.
+
+        Raises:
+            IdempotencyConflict: the key was used for another request.
+        """
+        try:
+            await asyncio.to_thread(self._owners.hold)
+            owner = self.owner()
+            begun = await self._database.write(lambda sql: begin_submission(sql, new, owner))
+            if isinstance(begun, Job):
+                submission = Submission(begun, is_new=False)
+            else:
+                submission = await self._submit(begun, new, upload)
+        finally:
+            await asyncio.to_thread(upload.path.unlink, missing_ok=True)
+        self._on_change()
+        return submission
+
+    async def _submit(self, place: Place, new: NewJob, upload: Upload) -> Submission:
+        job_id = f"job_{secrets.token_hex(12)}"
+        try:
+            rows = await self._write_rows(place, upload)
+            return await self._database.write(
+                lambda sql: finish_submission(sql, place, job_id, new, rows), is_durable=True
+            )
+        except BaseException:
+            # Else it is done once this process has ended.
+            with suppress(StoreUnavailable):
+                await asyncio.shield(
+                    self._database.write(lambda sql: chunk_table.abandon_submission(sql, place.number))
+                )
+            raise
 
     async def get(self, tenant: str, job_id: str) -> Job:
         """Return one job. Raises JobUnknown."""
-        return await self._read_job(tenant, job_id, lambda jobs, number: jobs.by_number(number))
+        return await self._read_job(tenant, job_id, job_table.read_job)
 
     async def jobs(self, tenant: str, *, before: str | None, limit: int, name: str | None = None) -> list[Job]:
         """Return the jobs older than job `before`, newest first; only those of a `name`, if given.
 
         Raises JobUnknown for an unknown `before`.
         """
-        return await self._database.read(lambda sql: JobTable(sql).newest(tenant, before, limit, name))
+        return await self._database.read(lambda sql: job_table.newest_jobs(sql, tenant, before, limit, name))
 
     async def act(self, tenant: str, job_id: str, action: Action) -> Job:
         """Change the state; idempotent. Raises JobUnknown, JobStateConflict."""
-        return await self._write_job(tenant, job_id, lambda sql, number: JobTable(sql).act(number, action))
+        return await self._write_job(tenant, job_id, lambda sql, number: job_table.act_on(sql, number, action))
 
-    async def retry(self, tenant: str, job_id: str, select: Select) -> Job:
+    async def retry(self, tenant: str, job_id: str, choice: RetryChoice) -> Job:
         """Queue the rows again that failed (internal errors, not judged) or were degraded.
 
         A row keeps its result until it has a new one. Raises JobUnknown, JobStateConflict.
         """
-        return await self._write_job(tenant, job_id, lambda sql, number: JobTable(sql).retry(number, select))
+        return await self._write_job(tenant, job_id, lambda sql, number: job_table.retry_rows(sql, number, choice))
 
-    @abstractmethod
     async def delete(self, tenant: str, job_id: str) -> None:
         """Delete the job, its rows and results, in any state. Raises JobUnknown."""
+        await self._write_job(tenant, job_id, job_table.delete_job)
 
     async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
         """Return lines of the rows behind row `after` (-1: from the first), in order, up to the first pending row."""
-        return await self._database.read(
-            lambda sql: ChunkTable(sql).lines(JobTable(sql).number(tenant, job_id), after, limit)
-        )
+        return await self._read_job(tenant, job_id, lambda sql, number: chunk_table.lines_of(sql, number, after, limit))
 
     async def find_rows(
         self, tenant: str, job_id: str, *, after: int, limit: int, where: RowFilter
     ) -> list[ResultLine]:
         """Return lines of the finished rows behind row `after` that the filter wants, in order, pending ones passed."""
-        return await self._database.read(
-            lambda sql: ChunkTable(sql).find(JobTable(sql).number(tenant, job_id), after, limit, where)
+        return await self._read_job(
+            tenant, job_id, lambda sql, number: chunk_table.find_lines(sql, number, after, limit, where)
         )
 
     async def read_rows(self, tenant: str, job_id: str, rows: Sequence[int]) -> list[ResultLine]:
         """Return the lines of these rows in order, without those that are not finished."""
-        return await self._database.read(lambda sql: ChunkTable(sql).read(JobTable(sql).number(tenant, job_id), rows))
+        return await self._read_job(tenant, job_id, lambda sql, number: chunk_table.read_lines(sql, number, rows))
 
     async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
         """Return a row as it was submitted; None if the job has no such row. Raises InvalidInput: the rows are lost."""
 
-        def find(sql: Sql) -> Any:
-            number = JobTable(sql).number(tenant, job_id)
-            n = ChunkTable(sql).holding(number, row)
-            return None if n is None else self._chunk_place(sql, number, n)
+        def find(sql: Transaction, number: int) -> tuple[int | None, bytes | None]:
+            n = chunk_table.chunk_with(sql, number, row)
+            return n, None if n is None else chunk_table.read_chunk(sql, number, n)
 
-        place = await self._database.read(find)
-        rows = () if place is None else decode_rows(await self._chunk_data(place))
-        return next((each for each in rows if each.row == row), None)
+        n, data = await self._read_job(tenant, job_id, find)
+        return None if n is None else next((each for each in unpack(data) if each.row == row), None)
 
     async def put_label(self, tenant: str, job_id: str, label: Label) -> None:
         """Store a label durably, in place of the person's label of this row. Raises JobUnknown."""
-        await self._write_job(tenant, job_id, lambda sql, number: LabelTable(sql).put(number, label))
+        await self._write_job(tenant, job_id, lambda sql, number: job_table.put_label(sql, number, label))
 
     async def drop_label(self, tenant: str, job_id: str, row: int, person: str) -> None:
         """Remove a person's label of a row, if there is one. Raises JobUnknown."""
-        await self._write_job(tenant, job_id, lambda sql, number: LabelTable(sql).drop(number, row, person))
+        await self._write_job(tenant, job_id, lambda sql, number: job_table.drop_label(sql, number, row, person))
 
     async def labels(self, tenant: str, job_id: str, *, person: str | None = None) -> list[Label]:
         """Return the labels of a job in the order in which they were given; of one person, if named."""
-        return await self._database.read(lambda sql: LabelTable(sql).all(JobTable(sql).number(tenant, job_id), person))
+        return await self._read_job(tenant, job_id, lambda sql, number: job_table.labels_of(sql, number, person))
 
     async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
         """Return the changes of state behind the one with this `seq`."""
-        return await self._read_job(tenant, job_id, lambda jobs, number: jobs.changes(number, after))
+        return await self._read_job(tenant, job_id, lambda sql, number: job_table.changes_of(sql, number, after))
 
     async def job_stats(self) -> JobStats:
         """Return the counts of all tenants' jobs and chunks now."""
-        return await self._database.read(count_jobs)
+        return await self._database.read(job_table.count_jobs) if self._database.backend.exists else NO_JOBS
 
     # --- for workers
 
-    @abstractmethod
     def owner(self) -> str:
         """Return the name under which this process leases chunks; its leases end with the process at the latest."""
+        try:
+            return self._owners.name()
+        except OSError as error:
+            raise unavailable(error) from error
 
-    @abstractmethod
     async def lease(self, owner: str) -> Lease | None:
         """Lease a free chunk of the oldest job that has one, and set the job `running`; None if there is none."""
-
-    @abstractmethod
-    async def validate(self, lease: Lease) -> Held:
-        """Read the upload and split it into chunks, for a lease of chunk -1; queue the job, or fail it."""
+        if not self._database.backend.exists:
+            return None
+        await asyncio.to_thread(self._owners.hold)
+        return await self._database.write(lambda sql: chunk_table.lease_chunk(sql, owner, self._lease_seconds))
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         """Return the rows of the chunk that are to be scored, in order. Raises InvalidInput: they are lost."""
-
-        def find(sql: Sql) -> tuple[LeftRows, Any] | None:
-            left = ChunkTable(sql).left(lease)
-            return None if left is None else (left, self._chunk_place(sql, left.number, lease.chunk))
-
-        found = await self._database.read(find)
+        found = await self._database.read(lambda sql: chunk_table.rows_left(sql, lease))
         if found is None:
             return []
-        left, place = found
-        return left.pending(decode_rows(await self._chunk_data(place)))
-
-    @abstractmethod
-    def _chunk_place(self, sql: Sql, number: int, n: int) -> Any:
-        """Return where the rows of a chunk are, as `_chunk_data` takes it."""
-
-    @abstractmethod
-    async def _chunk_data(self, place: Any) -> bytes:
-        """Return the encoded rows of a chunk. Raises InvalidInput: they are lost."""
+        left, data = found
+        return left.pending(unpack(data))
 
     async def renew(self, lease: Lease) -> Held:
         """Extend the lease."""
-        return await self._database.write(lambda sql: ChunkTable(sql).renew(lease, self._lease_seconds))
+        return await self._database.write(lambda sql: chunk_table.renew_lease(sql, lease, self._lease_seconds))
 
     async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
         """Record that these rows are in flight; if the process ends before they are committed, each has one crash."""
-        return await self._while_held(lease, lambda chunks: chunks.begin(lease, rows))
+        return await self._while_held(lease, lambda sql, chunk: chunk_table.begin_rows(sql, lease, chunk, rows))
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
         """Store results atomically; a row that has one already keeps it. `is_done`: the chunk has no other rows.
@@ -202,63 +289,121 @@ class JobStore(ABC):
         The last chunk of a job completes it.
         """
 
-        def commit(chunks: ChunkTable) -> None:
-            chunks.put(lease, rows)
+        def commit(sql: Transaction, chunk: chunk_table.HeldChunk) -> None:
+            chunk_table.put_results(sql, lease, chunk, rows)
             if is_done:
-                chunks.finish(lease)
+                chunk_table.finish_chunk(sql, lease, chunk)
 
         return await self._while_held(lease, commit, is_last=is_done)
 
     async def fail(self, lease: Lease, problem: str) -> Held:
         """Fail the whole job; `problem`: one line with the reason."""
-        return await self._while_held(lease, lambda chunks: chunks.enter(lease, JobState.FAILED, problem), is_last=True)
+        return await self._while_held(
+            lease,
+            lambda sql, chunk: job_table.enter_state(sql, chunk.number, JobState.FAILED, problem),
+            is_last=True,
+        )
 
     async def pause(self, lease: Lease, problem: str) -> Held:
         """Pause the job; `problem`: one line with the reason. Idempotent for the chunks of a job."""
 
-        def write(sql: Sql) -> Held:
-            chunks = ChunkTable(sql)
-            held = chunks.hold(lease, is_last=True)
-            if held is Held.YES:
-                chunks.enter(lease, JobState.PAUSED, problem)
+        def write(sql: Transaction) -> Held:
+            chunk = chunk_table.hold(sql, lease, is_last=True)
+            if chunk.held is Held.YES:
+                job_table.enter_state(sql, chunk.number, JobState.PAUSED, problem)
                 return Held.PAUSED
-            return held
+            return chunk.held
 
         return await self._database.write(write)
 
     async def release(self, lease: Lease) -> None:
         """Return the chunk unfinished, without counting a crash."""
-        await self._database.write(lambda sql: ChunkTable(sql).release(lease))
+        await self._database.write(lambda sql: chunk_table.release_chunk(sql, lease))
 
     async def tidy(self) -> bool:
         """Delete some of the rows of deleted jobs; return True if there are more."""
-        return await self._database.write(lambda sql: sweep(sql, SWEPT_AT_ONCE))
+        return self._database.backend.exists and await self._database.write(chunk_table.sweep)
 
-    @abstractmethod
+    # --- for every process
+
+    async def rescue(self) -> None:
+        """Free the chunks of dead owners, and remove uploads that no process needs; note whether the store works.
+
+        Call it about once a second in every process.
+        """
+        try:
+            if self._database.backend.exists:
+                await asyncio.to_thread(self._owners.hold, is_checked=True)
+                dead = await self._database.write(self._rescued)
+                for owner in dead:
+                    await asyncio.to_thread(self._owners.forget, owner)
+            # Behind the database, whose migration reads the uploads and files of rows of 0.2.
+            await asyncio.to_thread(self._uploads.remove_orphans)
+            if not self._database.backend.is_server:
+                await asyncio.to_thread(shutil.rmtree, self._folder / "rows", ignore_errors=True)
+        except StoreUnavailable as error:
+            self._problem = str(error)
+            raise
+        except OSError as error:
+            self._problem = str(unavailable(error))
+            raise unavailable(error) from error
+        self._problem = None
+
+    async def keep_rescuing(self) -> None:
+        """Call `rescue` about once a second until cancelled."""
+        while True:
+            try:
+                await self.rescue()
+            except StoreUnavailable as error:
+                structlog.get_logger().debug("rescue_waits_for_store", detail=str(error))
+            except Exception as error:
+                log_failure(error, "rescue_failed")
+            await asyncio.sleep(_RESCUE_SECONDS)
+
     async def close(self) -> None:
         """Close files and connections."""
+        await self._database.close()
+        for owners in {self._owners, self._local}:
+            await asyncio.to_thread(owners.close)
 
-    async def _read_job(self, tenant: str, job_id: str, work: Callable[[JobTable, int], T]) -> T:
-        def read(sql: Sql) -> T:
-            jobs = JobTable(sql)
-            return work(jobs, jobs.number(tenant, job_id))
+    def _rescued(self, sql: Transaction) -> set[str]:
+        if not self._owners.may_rescue(sql):
+            return set()
+        dead = self._owners.dead(sql, chunk_table.chunk_owners(sql))
+        quiet_since = sql.now + self._lease_seconds - self._owners.grace_seconds
+        chunk_table.take_back(sql, dead, quiet_since=quiet_since)
+        return dead
 
-        return await self._database.read(read)
+    async def _write_rows(self, place: Place, upload: Upload) -> Written:
+        """Write the rows of a submission in groups of chunks."""
+        written = Written(0, 0, None)
+        with closing(group_chunks(chunked_rows(upload.path, form=upload.form, columns=upload.columns))) as groups:
+            try:
+                while group := await asyncio.to_thread(next, groups, None):
+                    written = await self._database.write(partial(add_rows, place=place, before=written, group=group))
+            except InvalidInput as error:
+                return Written(0, 0, error.detail)
+        return written
 
-    async def _write_job(self, tenant: str, job_id: str, work: Callable[[Sql, int], T]) -> T:
+    async def _read_job(self, tenant: str, job_id: str, work: Callable[[Transaction, int], T]) -> T:
+        return await self._database.read(lambda sql: work(sql, job_table.number_of(sql, tenant, job_id)))
+
+    async def _write_job(self, tenant: str, job_id: str, work: Callable[[Transaction, int], T]) -> T:
+        def write(sql: Transaction) -> T:
+            return work(sql, job_table.number_of(sql, tenant, job_id, is_locked=True))
+
         # An acknowledged change survives a power failure.
-        answer = await self._database.write(
-            lambda sql: work(sql, JobTable(sql).number(tenant, job_id, lock=sql.for_update)), is_durable=True
-        )
+        answer = await self._database.write(write, is_durable=True)
         self._on_change()
         return answer
 
-    async def _while_held(self, lease: Lease, work: Callable[[ChunkTable], None], *, is_last: bool = False) -> Held:
-        def write(sql: Sql) -> Held:
-            chunks = ChunkTable(sql)
-            held = chunks.hold(lease, is_last=is_last)
-            if held is not Held.LOST:
-                work(chunks)
-            return held
+    async def _while_held(
+        self, lease: Lease, work: Callable[[Transaction, chunk_table.HeldChunk], None], *, is_last: bool = False
+    ) -> Held:
+        def write(sql: Transaction) -> Held:
+            chunk = chunk_table.hold(sql, lease, is_last=is_last)
+            if chunk.held is not Held.LOST:
+                work(sql, chunk)
+            return chunk.held
 
         return await self._database.write(write)

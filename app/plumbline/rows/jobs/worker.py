@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import time
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -24,8 +25,10 @@ from plumbline.rows.jobs.chunk_run import (
     never_pause,
     retry_while_unavailable,
 )
-from plumbline.rows.jobs.job import VALIDATION, Held
-from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.job import Held
+
+if TYPE_CHECKING:
+    from plumbline.rows.jobs.store import JobStore
 
 _LOG = structlog.get_logger()
 
@@ -38,7 +41,7 @@ class Worker:
 
     def __init__(
         self,
-        store: JobStore,
+        store: "JobStore",
         handler_of: HandlerOf,
         pace: Pace | None = None,
         *,
@@ -113,10 +116,7 @@ class Worker:
         structlog.contextvars.bind_contextvars(job=run.lease.job_id)
         renewing = asyncio.create_task(run.keep_renewing())
         try:
-            if run.lease.chunk == VALIDATION:
-                await run.validate()
-            else:
-                await self._score(run)
+            await self._score(run)
         except StoreUnavailable as error:
             # The lease expires, and another owner does it again.
             _LOG.warning("chunk_left", detail=str(error))

@@ -168,8 +168,14 @@ class Quota(NamedTuple):
     remaining: int
 
 
+# One request about jobs may be in flight for so many evaluations.
+_JOB_SHARE: Final = 2
+
+
 class RequestGate:
     """Limit requests in flight, of all keys and of each.
+
+    Requests about jobs are counted apart, since they may wait for a database: none takes the place of an evaluation.
 
     `under_way`: requests in flight; `refused`: count of refused ones by `concurrency` and `capacity`.
 
@@ -181,17 +187,25 @@ class RequestGate:
         self.under_way = 0
         self.refused: Counter[str] = Counter()
         self._max_requests = max_requests
+        self._max_job_requests = max(1, max_requests // _JOB_SHARE)
+        self._job_requests = 0
         self._processes = processes
         self._in_flight: Counter[str] = Counter()
 
-    def enter(self, key: AccessKey) -> None:
+    def enter(self, key: AccessKey, *, is_about_jobs: bool = False) -> None:
         """Admit a request, until `leave`.
 
         Raises:
             TooBusy: the service has as many requests in flight as it takes.
             ConcurrencyExceeded: the key has reached its limit.
         """
-        if self.under_way >= self._max_requests:
+        evaluations = self.under_way - self._job_requests
+        if is_about_jobs and self._job_requests >= self._max_job_requests:
+            self.refused["capacity"] += 1
+            raise TooBusy(
+                f"{self._max_job_requests} requests about jobs are in flight, the most that are served at once"
+            )
+        if not is_about_jobs and evaluations >= self._max_requests:
             self.refused["capacity"] += 1
             raise TooBusy(f"{self._max_requests} requests are in flight, the most that are served at once")
         quota = self.quota_of(key)
@@ -204,11 +218,13 @@ class RequestGate:
             )
         self._in_flight[key.tenant] += 1
         self.under_way += 1
+        self._job_requests += is_about_jobs
 
-    def leave(self, key: AccessKey) -> None:
+    def leave(self, key: AccessKey, *, is_about_jobs: bool = False) -> None:
         """Release a request; once for each `enter` that did not raise."""
         self._in_flight[key.tenant] -= 1
         self.under_way -= 1
+        self._job_requests -= is_about_jobs
 
     def quota_of(self, key: AccessKey) -> Quota | None:
         """Return where the key stands; None without a limit."""

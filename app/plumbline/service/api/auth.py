@@ -141,11 +141,16 @@ class Admission:
     """
 
     def __init__(
-        self, app: ASGIApp, authenticator: Authenticator, is_page: Callable[[AsgiScope], bool] = lambda _: False
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        is_page: Callable[[AsgiScope], bool] = lambda _: False,
+        is_about_jobs: Callable[[AsgiScope], bool] = lambda _: False,
     ) -> None:
         self._app = app
         self._authenticator = authenticator
         self._is_page = is_page
+        self._is_about_jobs = is_about_jobs
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not (is_under_v1(scope) or self._is_page(scope)):
@@ -159,10 +164,11 @@ class Admission:
             await send(message)
 
         connection, gate = HTTPConnection(scope), self._authenticator.access.gate
+        is_about_jobs = self._is_about_jobs(scope)
         try:
             caller = self._authenticator.caller_of(connection)
             quota = gate.quota_of(caller)
-            gate.enter(caller)
+            gate.enter(caller, is_about_jobs=is_about_jobs)
             quota = gate.quota_of(caller)
         except PlumblineError as error:
             response = error_response(scope, error)
@@ -176,7 +182,7 @@ class Admission:
             with structlog.contextvars.bound_contextvars(key=caller.name):
                 await self._app(scope, receive, send_with_quota)
         finally:
-            gate.leave(caller)
+            gate.leave(caller, is_about_jobs=is_about_jobs)
 
 
 def _rate_limit_fields(quota: Quota) -> dict[str, str]:

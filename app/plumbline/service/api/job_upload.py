@@ -18,7 +18,8 @@ from python_multipart.multipart import parse_options_header
 
 from plumbline.ground.errors import BodyTooLarge, InvalidInput, MalformedBody, StoreUnavailable, UnsupportedBody
 from plumbline.rows.evaluation_wire import check_judge_names
-from plumbline.rows.jobs.store import JobStore, Upload
+from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.jobs.submission import Upload
 from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices, JobRequest

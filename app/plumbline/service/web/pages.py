@@ -25,6 +25,7 @@ from plumbline.rows.report.page import (
 )
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST
 from plumbline.rows.report.texts import load_words, say
+from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
@@ -41,6 +42,12 @@ def needs_caller(scope: Scope) -> bool:
     """Return True for the pages that show or spend something of a caller."""
     first = path_of(scope).split("/")[1:2]
     return first == [""] or first[0] in _PAGES
+
+
+def is_about_jobs(scope: Scope) -> bool:
+    """Return True for the routes and pages that ask the store of jobs."""
+    path = f"{path_of(scope)}/"
+    return path.startswith((f"{JOBS_PATH}/", *(f"/{page}/" for page in _PAGES)))
 
 
 def is_page(scope: Scope) -> bool:

@@ -1,6 +1,7 @@
-"""Rows of a job in an immutable file of chunks, as they were parsed from the upload."""
+"""Rows of an upload in encoded chunks, as they were parsed, and back."""
 
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Iterator
 from dataclasses import astuple
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -8,7 +9,6 @@ from typing import Final, NamedTuple
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import atomic_write
 from plumbline.judging.text.sample import ContextLabels, Sample
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.reading import RecordReader
@@ -23,59 +23,6 @@ _RECORD_FIELDS: Final = 6
 # make 20 GB of 1 kB.
 _MAX_EXPANSION: Final = 250
 _FREE_BYTES: Final = 16 * 1024 * 1024
-
-
-class ChunkSpan(NamedTuple):
-    """Position of a chunk: its rows in the job, its bytes in the file."""
-
-    first_row: int
-    rows: int
-    offset: int
-    length: int
-
-
-class Cut(NamedTuple):
-    """Chunks of an upload. `damage`: why it could not be read to its end; None if it was."""
-
-    chunks: list[ChunkSpan]
-    rows: int
-    damage: str | None
-
-
-def cut_upload(
-    upload: Path,
-    target: Path,
-    *,
-    form: str,
-    columns: str | None,
-    chunk_rows: int = CHUNK_ROWS,
-    is_wanted: Callable[[], bool] = lambda: True,
-) -> Cut:
-    """Write the rows of an upload, up to damage in it, to `target`, atomically.
-
-    Args:
-        is_wanted: asked before each chunk; the reading ends with InvalidInput when it is not.
-
-    Raises:
-        InvalidInput: there is no row, or the form or the columns are not known.
-        OSError: the target cannot be written.
-    """
-    spans: list[ChunkSpan] = []
-    row = offset = 0
-    damage = None
-    with atomic_write(target, mode=0o600) as file:
-        for chunk in chunked_rows(upload, form=form, columns=columns, chunk_rows=chunk_rows):
-            if not is_wanted():
-                raise InvalidInput("the reading was given up: the job is no longer this worker's")
-            damage = chunk.damage
-            if chunk.rows:
-                spans.append(ChunkSpan(row, chunk.rows, offset, len(chunk.data)))
-                file.write(chunk.data)
-                row += chunk.rows
-                offset += len(chunk.data)
-        if not row:
-            raise InvalidInput(damage or "the file has no row")
-    return Cut(spans, row, damage)
 
 
 class RowChunk(NamedTuple):
@@ -118,22 +65,19 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
             yield RowChunk(len(lines), b"".join(lines))
 
 
-def read_chunk(path: Path, *, offset: int, length: int) -> bytes:
-    """Return the bytes of a chunk.
+def pack(data: bytes) -> bytes:
+    """Return encoded rows as they are stored."""
+    return zlib.compress(data, 1)
 
-    Raises:
-        InvalidInput: the file is gone, or shorter than it was.
-        OSError: the file cannot be read now.
-    """
+
+def unpack(stored: bytes | None) -> list[Record | RecordProblem]:
+    """Return the rows of a stored chunk. Raises InvalidInput: they are lost, or not what was written."""
+    if stored is None:
+        raise InvalidInput("the rows of the job are gone from its database; submit it again")
     try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            data = file.read(length)
-    except FileNotFoundError:
-        raise InvalidInput("the file with the job's rows is gone from the data folder; submit the job again") from None
-    if len(data) != length:
-        raise InvalidInput("the file with the job's rows was cut in the data folder; submit the job again")
-    return data
+        return list(decode_rows(zlib.decompress(stored)))
+    except zlib.error:
+        raise InvalidInput("the rows of the job were changed in its database; submit it again") from None
 
 
 def encode_row(row: Record | RecordProblem) -> bytes:
@@ -161,7 +105,7 @@ def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
         try:
             fields = _DECODER.decode(line)
         except msgspec.DecodeError:
-            raise InvalidInput("the file with the job's rows was changed in the data folder; submit it again") from None
+            raise InvalidInput("the rows of the job were changed in its database; submit it again") from None
         if len(fields) >= _RECORD_FIELDS:
             row, custom_id, question, contexts, answer, reference, *rest = fields
             # Rows that were waiting before contexts had labels have none.

@@ -1,0 +1,1 @@
+"""The one store: its tables, its transactions and their limits, and the versions of its schema."""

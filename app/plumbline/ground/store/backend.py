@@ -1,0 +1,56 @@
+"""What the store needs of a database, and in which SQLite and PostgreSQL differ."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
+
+from plumbline.ground.errors import StoreUnavailable
+
+
+class Backend(Protocol):
+    """The differences between the two databases."""
+
+    # SQLAlchemy's name of the database and its driver.
+    dialect: str
+    # Transactions that write, and that read, at one time.
+    writers: int
+    readers: int
+    # Tables that are kept there.
+    own_tables: Sequence[Table]
+    # PostgreSQL: transactions that write run concurrently, and lock what they change.
+    is_server: bool
+
+    @property
+    def exists(self) -> bool:
+        """False if nothing was ever stored here; then only a caller's change creates it."""
+
+    def connect(self) -> Any:
+        """Return a new connection of the driver."""
+
+    def begin_write(self, connection: Connection, *, is_durable: bool) -> float:
+        """Begin a transaction; return the seconds since 1970 of the clock that all users of the database share."""
+
+    def begin_read(self, connection: Connection) -> float: ...
+
+    def tables(self, connection: Connection) -> set[str]:
+        """Return the names of the tables there are. Raises StoreUnavailable: they are of another program."""
+
+    def create(self, connection: Connection) -> None:
+        """Create the tables, within the transaction of `make_tables`."""
+
+    def lock_tables(self, connection: Connection) -> None:
+        """Wait for other processes that create or migrate them, and lift the limit on a statement's time."""
+
+    def abort(self, raw: Any) -> None:
+        """End what a connection of the driver waits for, from another thread."""
+
+    def unavailable(self, error: Exception) -> StoreUnavailable:
+        """Return the error of a failure, with its remedy."""
+
+    def is_conflict(self, error: DBAPIError) -> bool:
+        """Return True if the transaction can be run again at once."""
+
+    def is_reusable(self, raw: Any) -> bool:
+        """Return False if a connection serves one transaction only."""

@@ -1,0 +1,181 @@
+"""SQLite as the database of the store: one file, known by its header, that processes of a machine share."""
+
+import errno
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
+
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.store.tables import METADATA
+
+# To wait for another process's transaction; one takes some milliseconds.
+_BUSY_SECONDS: Final = 5.0
+
+# Reads an upload that 0.2 had taken and not yet read: rows, their bytes, and why the rest cannot be read.
+ReadUpload = Callable[..., Iterator[tuple[int, bytes, str | None]]]
+
+
+class _File(sqlite3.Connection):
+    is_read_only = False
+
+
+class SqliteFile:
+    """`Backend` on a file, created with mode 0600 in a folder of mode 0700.
+
+    A file that cannot be written is opened to be read.
+
+    Args:
+        application_id: written into the file's header; a file with another one is not touched.
+        format_version: of the header; programs from before 0.3 refuse a file of another one.
+        journal_bytes: bound of the write-ahead log between checkpoints.
+        clock: seconds since 1970.
+        read_upload: for the migration of a data folder of 0.2.
+    """
+
+    dialect = "sqlite://"
+    writers = readers = 1
+    is_server = False
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        tables: Sequence[Table],
+        application_id: int,
+        format_version: int,
+        journal_bytes: int,
+        busy_seconds: float = _BUSY_SECONDS,
+        clock: Callable[[], float] = time.time,
+        read_upload: ReadUpload | None = None,
+    ) -> None:
+        self.path = path
+        self.read_upload = read_upload
+        self.own_tables = tables
+        self._application_id = application_id
+        self._format_version = format_version
+        self._journal_bytes = journal_bytes
+        self._busy_seconds = busy_seconds
+        self._clock = clock
+
+    @property
+    def exists(self) -> bool:
+        return self.path.exists()
+
+    def begin_write(self, connection: Connection, *, is_durable: bool) -> float:
+        # In WAL mode NORMAL survives the end of a process at any moment, and FULL that of the machine.
+        connection.exec_driver_sql(f"PRAGMA synchronous = {'FULL' if is_durable else 'NORMAL'}")
+        # Locked at once: a lock that follows a read cannot be waited for.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        return self._clock()
+
+    def begin_read(self, connection: Connection) -> float:
+        connection.exec_driver_sql("BEGIN")
+        return self._clock()
+
+    def tables(self, connection: Connection) -> set[str]:
+        names = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
+        found = tuple(
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("application_id", "user_version")
+        )
+        if names and (found[0] != self._application_id or found[1] > self._format_version):
+            raise StoreUnavailable(
+                f"the file {self.path.name} is of another program, or of a newer version of Plumbline; it is not "
+                "touched: start that version, or name another place"
+            )
+        return names
+
+    def create(self, connection: Connection) -> None:
+        METADATA.create_all(connection, tables=self.own_tables, checkfirst=False)
+        connection.exec_driver_sql(f"PRAGMA application_id = {self._application_id}")
+        self.set_format_version(connection)
+
+    def set_format_version(self, connection: Connection) -> None:
+        connection.exec_driver_sql(f"PRAGMA user_version = {self._format_version}")
+
+    def lock_tables(self, connection: Connection) -> None:
+        """Do nothing: a transaction that writes is alone."""
+
+    def abort(self, raw: sqlite3.Connection) -> None:
+        with suppress(sqlite3.Error):
+            raw.interrupt()
+
+    def is_conflict(self, error: DBAPIError) -> bool:
+        return False
+
+    def is_reusable(self, raw: _File) -> bool:
+        return not raw.is_read_only
+
+    def unavailable(self, error: Exception) -> StoreUnavailable:
+        return unavailable(error)
+
+    def connect(self) -> _File:
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # SQLite gives the mode of the file to its journals. Only a file that is not there yet is opened here: closing
+        # it would drop the locks that other connections of this process hold on it.
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        is_read_only = not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
+        connection = sqlite3.connect(
+            self._read_only_address() if is_read_only else self.path,
+            uri=is_read_only,
+            timeout=self._busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_File,
+        )
+        connection.is_read_only = is_read_only
+        try:
+            if not is_read_only and self._is_ours(connection):
+                self.path.chmod(0o600)
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute(f"PRAGMA journal_size_limit = {self._journal_bytes}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _is_ours(self, connection: sqlite3.Connection) -> bool:
+        """Return False for a file of another program, of which not a byte may change."""
+        is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
+        (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+        return is_empty or int(application_id) == self._application_id
+
+    def _read_only_address(self) -> str:
+        # Without a journal nobody writes; SQLite cannot know that in a folder in which it may not lock.
+        journal = Path(f"{self.path}-wal")
+        is_at_rest = not journal.exists() or journal.stat().st_size == 0
+        return f"{self.path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_at_rest else ''}"
+
+
+def is_damage(error: BaseException | None) -> bool:
+    """Return True if the file itself is broken, or none of SQLite's."""
+    code = getattr(error, "sqlite_errorcode", None)
+    # The lower byte is the kind; the rest says where.
+    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def unavailable(error: Exception) -> StoreUnavailable:
+    """Return the error of a failed file or data folder, with its remedy."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(cause, OSError):
+        name = what = cause.strerror or type(cause).__name__
+        is_full, is_read_only = cause.errno == errno.ENOSPC, cause.errno in (errno.EROFS, errno.EACCES, errno.EPERM)
+    else:
+        name = what = getattr(cause, "sqlite_errorname", "") or type(cause).__name__
+        is_full, is_read_only = name == "SQLITE_FULL", name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
+    if is_full:
+        return StoreUnavailable("the disk of the data folder is full; make room and try again")
+    if is_read_only:
+        return StoreUnavailable("the data folder cannot be written; let PLUMBLINE_DATA_DIR name one that can")
+    if is_damage(cause) or name == "SQLITE_ERROR":
+        return StoreUnavailable(
+            f"the file of jobs in the data folder is damaged, or lacks a table ({what}); put back its backup"
+        )
+    return StoreUnavailable(f"the data folder cannot be used now ({what}); try again")

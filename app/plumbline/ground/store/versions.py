@@ -1,0 +1,77 @@
+"""Versions of the store's tables: a database is new, of this version, of an earlier one, or none of ours."""
+
+import time
+from pathlib import Path
+from typing import Final
+
+import structlog
+from sqlalchemy import Connection, Engine, insert, select
+
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.store.backend import Backend
+from plumbline.ground.store.tables import VERSION
+
+HEAD: Final = "plumbline_0001"
+# Tables of 0.2, which had no table of its version.
+_OF_0_2: Final = frozenset({"job", "chunk", "result", "strike", "garbage", "change"})
+_NEWER: Final = (
+    "the database was written by a newer version of Plumbline; start that version, or let PLUMBLINE_DATA_DIR or "
+    "PLUMBLINE_DATABASE_URL name another place"
+)
+
+
+def check_version(backend: Backend, connection: Connection) -> bool:
+    """Return True if the tables are of this version, False if they are to be created or migrated.
+
+    Raises:
+        StoreUnavailable: they are of another program.
+    """
+    found = backend.tables(connection)
+    if VERSION.name in found:
+        if connection.execute(select(VERSION.c.version_num)).scalars().all() != [HEAD]:
+            return False
+        lacking = sorted({table.name for table in backend.own_tables} - found)
+        if lacking:
+            raise StoreUnavailable(f"the database lacks the table {lacking[0]} of ours; put back its backup")
+        return True
+    if found and not found >= _OF_0_2:
+        raise StoreUnavailable("the database holds tables of something else, or not all of ours; it is not touched")
+    return False
+
+
+def make_tables(backend: Backend, engine: Engine) -> None:
+    """Create the tables or migrate them, in one transaction: a process that is killed in it has changed nothing.
+
+    Raises:
+        StoreUnavailable: they are of a newer version, or of another program.
+    """
+    started = time.monotonic()
+    with engine.connect() as connection:
+        backend.begin_write(connection, is_durable=True)
+        backend.lock_tables(connection)
+        # Another process may have made them meanwhile.
+        if check_version(backend, connection):
+            return
+        is_new = not backend.tables(connection)
+        if is_new:
+            backend.create(connection)
+            connection.execute(insert(VERSION).values(version_num=HEAD))
+        else:
+            _migrate(backend, connection)
+        connection.commit()
+    if not is_new:
+        structlog.get_logger().info("store_upgraded", version=HEAD, seconds=round(time.monotonic() - started, 1))
+
+
+def _migrate(backend: Backend, connection: Connection) -> None:
+    # Half a second that only an upgrade costs.
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+    from alembic.util import CommandError  # noqa: PLC0415
+
+    config = Config(attributes={"connection": connection, "backend": backend})
+    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")))
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise StoreUnavailable(_NEWER) from error

@@ -1,0 +1,109 @@
+"""Submission of a job: its rows are written in groups, and become those of a job with the last statement.
+
+So no transaction is long. Until then they belong to the submission, and to the sweep once its process has ended.
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import delete, insert, select
+
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.store.database import Transaction
+from plumbline.ground.store.tables import CHUNK, CHUNK_ROWS, SUBMISSION
+from plumbline.rows.jobs import chunk_table, job_table
+from plumbline.rows.jobs.job import Job, NewJob
+from plumbline.rows.jobs.row_chunks import RowChunk, pack
+
+# Bounds of a group of chunks that are written together, and so of a submission's memory and of its transactions.
+_GROUP_CHUNKS, _GROUP_BYTES = 100, 8 * 1024 * 1024
+
+
+class Upload(NamedTuple):
+    """Uploaded rows in a file that the store takes over; `form` and `columns` as of `RecordReader`."""
+
+    path: Path
+    form: str
+    columns: str | None = None
+
+
+class Submission(NamedTuple):
+    """An accepted job; `is_new` is False if it was submitted before under the same idempotency key."""
+
+    job: Job
+    is_new: bool
+
+
+class Place(NamedTuple):
+    """A submission under way: the number of its job to be, and the process that reads it."""
+
+    number: int
+    owner: str
+
+
+class Written(NamedTuple):
+    """Rows and chunks of a submission that were written. `damage`: why nothing behind them can be read."""
+
+    rows: int
+    chunks: int
+    damage: str | None
+
+
+def group_chunks(chunks: Iterator[RowChunk]) -> Generator[list[RowChunk]]:
+    """Yield packed chunks in groups, each for one transaction."""
+    group: list[RowChunk] = []
+    size = 0
+    for chunk in chunks:
+        group.append(chunk._replace(data=pack(chunk.data)))
+        size += len(chunk.data)
+        if len(group) == _GROUP_CHUNKS or size >= _GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def begin_submission(sql: Transaction, new: NewJob, owner: str) -> Job | Place:
+    """Return the job that was submitted before under the same key, or else the place of this one."""
+    known = job_table.find_repeated(sql, new)
+    if known is not None:
+        return known
+    number = sql.execute(insert(SUBMISSION).values(owner=owner).returning(SUBMISSION.c.job)).scalar_one()
+    return Place(number, owner)
+
+
+def _check_submission(sql: Transaction, place: Place) -> None:
+    is_ours = select(SUBMISSION.c.job).where(SUBMISSION.c.job == place.number, SUBMISSION.c.owner == place.owner)
+    if sql.execute(is_ours.with_for_update()).first() is None:
+        raise StoreUnavailable("the connection to the database was lost while the rows were written; try again")
+
+
+def add_rows(sql: Transaction, *, place: Place, before: Written, group: Sequence[RowChunk]) -> Written:
+    """Write chunks behind those that were written before."""
+    _check_submission(sql, place)
+    number, rows, n = place.number, before.rows, before.chunks
+    chunks: list[dict[str, int]] = []
+    data: list[dict[str, Any]] = []
+    for each in group:
+        # Damage behind a full chunk comes as an empty chunk.
+        if each.rows:
+            chunks.append({"job": number, "n": n, "first_row": rows, "rows": each.rows})
+            data.append({"job": number, "n": n, "data": each.data})
+            rows, n = rows + each.rows, n + 1
+    sql.execute_many(insert(CHUNK), chunks)
+    sql.execute_many(insert(CHUNK_ROWS), data)
+    return Written(rows, n, group[-1].damage)
+
+
+def finish_submission(sql: Transaction, place: Place, job_id: str, new: NewJob, written: Written) -> Submission:
+    """Make the rows those of a job."""
+    _check_submission(sql, place)
+    known = job_table.find_repeated(sql, new)
+    if known is not None:
+        # A concurrent request with the same key was committed while this one was read.
+        chunk_table.abandon_submission(sql, place.number)
+        return Submission(known, is_new=False)
+    sql.execute(delete(SUBMISSION).where(SUBMISSION.c.job == place.number))
+    job_table.insert_job(sql, place.number, job_id, new, total=written.rows, damage=written.damage)
+    return Submission(job_table.read_job(sql, place.number), is_new=True)

@@ -1,0 +1,277 @@
+"""Databases of 0.2 are taken over with all that is in them; those of a newer version or of others are told and left."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy
+from structlog.testing import capture_logs
+
+from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.store.database import Transaction
+from plumbline.ground.store.tables import METADATA, VERDICT
+from plumbline.judging.ports.observation import State
+from plumbline.rows.jobs.job import JobState
+from plumbline.rows.jobs.store import JobStore
+from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, working
+from tests.running.job_stores import PostgresStores
+
+DATA = Path(__file__).parents[1] / "data"
+Opened = Callable[[], JobStore]
+
+
+def folder_of_0_2(folder: Path) -> Path:
+    """Writes a data folder as 0.2 left it, its last process killed."""
+    (folder / "rows").mkdir(parents=True)
+    (folder / "uploads").mkdir()
+    with sqlite3.connect(folder / "jobs.sqlite3") as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.executescript((DATA / "jobs_0_2_sqlite.sql").read_text(encoding="utf-8"))
+    connection.close()
+    for name, rows in (("done", 2), ("half", 3), ("paused", 1)):
+        lines = [f'[{row},"q{row}","",["c"],"ok",null,[]]\n' for row in range(rows)]
+        (folder / "rows" / f"job_{name}.1").write_text("".join(lines), encoding="utf-8")
+    unread = [f'{{"custom_id": "q{row}", "contexts": ["c"], "answer": "ok"}}\n' for row in range(2)]
+    (folder / "uploads" / "gone.unread").write_text("".join(unread), encoding="utf-8")
+    (folder / "uploads" / "gone.unreadable").write_text("{no\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Opened:
+    """Opens a database that 0.2 left, each time as another process would."""
+    if request.param == "sqlite":
+        folder = folder_of_0_2(tmp_path / "data")
+        return lambda: JobStore.in_folder(folder)
+    import psycopg
+
+    stores: PostgresStores = request.getfixturevalue("postgres_stores")
+    with psycopg.connect(stores.url, autocommit=True) as connection:
+        connection.execute(f"CREATE SCHEMA {stores.schema}; SET search_path = {stores.schema}".encode())
+        connection.execute((DATA / "jobs_0_2_postgres.sql").read_bytes())
+    return stores.open
+
+
+async def test_jobs_results_and_labels_of_0_2_are_there_and_half_done_jobs_go_on(opened: Opened) -> None:
+    store, handler = opened(), Handler()
+    with capture_logs() as logs:
+        done = await store.get(TENANT, "job_done")
+    half = await store.get(TENANT, "job_half")
+    lines = await lines_of(store, "job_done")
+    labels = await store.labels(TENANT, "job_done")
+    record = await store.record(TENANT, "job_done", 1)
+    async with working(store, handler):
+        finished = await ended(store, "job_half")
+        await store.act(TENANT, "job_paused", "resume")
+        await ended(store, "job_paused")
+        new = await submitted(store, rows_of(1))
+        await ended(store, new.id)
+        while await store.tidy():
+            pass
+    listed = await store.jobs(TENANT, before=None, limit=10)
+    counts = (await store.job_stats()).jobs
+    await store.close()
+
+    assert [line["event"] for line in logs] == ["store_upgraded"]
+    assert (done.state, done.versions, done.counts.passed) == (JobState.COMPLETED_WITH_ERRORS, '{"judge": "a"}', 1)
+    assert [line["status"] for line in lines] == ["judged", "failed"]
+    assert [(label.row, label.person, label.label, label.sentences) for label in labels] == [(0, "ann", 0, (1,))]
+    assert record is not None
+    assert record.custom_id == "q1"
+    assert (half.state, half.counts.done) == (JobState.RUNNING, 1)
+    assert (finished.state, finished.counts.done) == (JobState.COMPLETED, 3)
+    # Row 1 had its result, and the deleted job's results are not the new one's.
+    assert sorted(handler.calls)[:3] != [0, 1, 2]
+    assert new.id in [job.id for job in listed]
+    assert counts[JobState.FAILED] == (1 if "job_unread" in {job.id for job in listed} else 0)
+
+
+async def test_uploads_that_0_2_had_not_read_are_read_and_its_files_go(tmp_path: Path) -> None:
+    folder = folder_of_0_2(tmp_path / "data")
+    store = JobStore.in_folder(folder)
+    async with working(store, Handler()):
+        unread = await ended(store, "job_unread")
+        unreadable = await ended(store, "job_unreadable")
+        await store.rescue()
+    changes = await store.changes(TENANT, "job_unreadable", after=-1)
+    await store.close()
+
+    assert (unread.state, unread.counts.done) == (JobState.COMPLETED, 2)
+    assert (unreadable.state, unreadable.total) == (JobState.FAILED, None)
+    assert "no good row" in (unreadable.problem or "")
+    assert [change.state for change in changes] == [JobState.FAILED]
+    assert not (folder / "rows").exists()
+    assert not list((folder / "uploads").iterdir())
+
+
+def _described(found: sqlalchemy.Inspector, table: sqlalchemy.Table) -> object:
+    # Whether a key may be NULL SQLite tells as it was written, not as it holds.
+    columns = {
+        each["name"]: each["nullable"] and each["name"] not in table.primary_key.columns
+        for each in found.get_columns(table.name)
+    }
+    indexes = [(str(each["name"]), tuple(each["column_names"])) for each in found.get_indexes(table.name)]
+    return table.name, columns, found.get_pk_constraint(table.name)["constrained_columns"], sorted(indexes)
+
+
+async def test_a_database_of_0_2_becomes_what_a_new_one_is(opened: Opened, tmp_path: Path) -> None:
+    old = opened()
+    await old.jobs(TENANT, before=None, limit=1)
+    is_server = old._database.backend.is_server
+
+    def described(sql: Transaction) -> list[object]:
+        found = sqlalchemy.inspect(sql._connection)
+        return [_described(found, table) for table in METADATA.sorted_tables if is_server or table is not VERDICT]
+
+    migrated = await old._database.read(described)
+    if is_server:
+        await old._database.write(lambda sql: METADATA.drop_all(sql._connection))
+    await old.close()
+    new = opened() if is_server else JobStore.in_folder(tmp_path / "new")
+    await new.jobs(TENANT, before=None, limit=1)
+    made = await new._database.read(described)
+    await new.close()
+
+    assert migrated == made
+
+
+_KILLED_IN_THE_MIDDLE = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from plumbline.rows.jobs.store import JobStore
+
+async def main():
+    store = JobStore.in_folder(Path(sys.argv[1]))
+    store._database.backend.set_format_version = lambda connection: os.kill(os.getpid(), signal.SIGKILL)
+    await store.jobs("tenant-1", before=None, limit=1)
+
+asyncio.run(main())
+"""
+
+
+async def test_an_upgrade_that_is_killed_has_changed_nothing_and_is_done_by_the_next(tmp_path: Path) -> None:
+    folder = folder_of_0_2(tmp_path / "data")
+    command = (sys.executable, "-c", _KILLED_IN_THE_MIDDLE, str(folder))
+    killed = await asyncio.create_subprocess_exec(*command)
+    code = await killed.wait()
+    with sqlite3.connect(folder / "jobs.sqlite3") as connection:
+        versions = connection.execute("PRAGMA user_version").fetchone()
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    connection.close()
+    store = JobStore.in_folder(folder)
+    listed = await store.jobs(TENANT, before=None, limit=10)
+    await store.close()
+
+    assert code == -signal.SIGKILL
+    assert versions == (1,)
+    assert "chunk_rows" not in tables
+    assert len(listed) == 5
+
+
+def _newer(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA user_version = 99")
+
+
+def _newer_schema(connection: sqlite3.Connection) -> None:
+    connection.execute("UPDATE alembic_version SET version_num = 'plumbline_9999'")
+
+
+def _foreign(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA application_id = 7")
+
+
+def _without_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("DROP TABLE job")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (_newer, "newer version"),
+        (_newer_schema, "newer version"),
+        (_foreign, "another program"),
+        (_without_tables, "lacks the table job"),
+    ],
+)
+async def test_a_file_that_is_not_ours_is_told_and_left_as_it_is(
+    tmp_path: Path, change: Callable[[sqlite3.Connection], None], problem: str
+) -> None:
+    first = JobStore.in_folder(tmp_path)
+    await submitted(first, rows_of(1))
+    await first.close()
+    with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
+        change(connection)
+    connection.close()
+    store = JobStore.in_folder(tmp_path)
+
+    for ask in (store.rescue, lambda: store.jobs(TENANT, before=None, limit=1)):
+        with pytest.raises(StoreUnavailable, match=problem) as caught:
+            await ask()
+        assert "try again" not in str(caught.value)
+    readiness = store.readiness()
+    await store.close()
+
+    assert readiness.state is State.UNAVAILABLE
+    assert problem in readiness.detail
+
+
+async def test_a_job_in_a_state_that_nobody_knows_is_passed_over_and_told(tmp_path: Path) -> None:
+    store = JobStore.in_folder(tmp_path)
+    jobs = [await submitted(store, rows_of(1)) for _ in range(3)]
+    with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
+        connection.execute("UPDATE job SET state = 'levitating' WHERE id = ?", (jobs[1].id,))
+    connection.close()
+
+    with capture_logs() as logs:
+        listed = await store.jobs(TENANT, before=None, limit=2)
+    with pytest.raises(StoreUnavailable, match="levitating"):
+        await store.get(TENANT, jobs[1].id)
+    await store.close()
+
+    assert [job.id for job in listed] == [jobs[2].id, jobs[0].id]
+    assert [line["jobs"] for line in logs] == [[f"{jobs[1].id} levitating"]]
+
+
+_READ_AS_ANOTHER_USER = """
+import asyncio, os, sys
+from pathlib import Path
+from plumbline.rows.jobs.store import JobStore
+
+async def main():
+    store = JobStore.in_folder(Path(sys.argv[1]))
+    print(len(await store.jobs("tenant-1", before=None, limit=5)))
+    try:
+        await store.act("tenant-1", sys.argv[2], "cancel")
+    except Exception as error:
+        print(error)
+    await store.close()
+
+os.setuid(65534)
+asyncio.run(main())
+"""
+
+
+async def test_results_in_a_folder_that_cannot_be_written_are_read() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    # Not in tmp_path, whose folders only their owner may enter.
+    with tempfile.TemporaryDirectory(prefix="plumbline-jobs-") as folder:
+        store = JobStore.in_folder(Path(folder))
+        job = await submitted(store, rows_of(1))
+        await store.close()
+        os.chmod(folder, 0o755)  # noqa: S103
+        os.chmod(f"{folder}/jobs.sqlite3", 0o644)
+        command = (sys.executable, "-c", _READ_AS_ANOTHER_USER, folder, job.id)
+        reading = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        output, _ = await reading.communicate()
+
+    assert output.decode().splitlines() == [
+        "1",
+        "the data folder cannot be written; let PLUMBLINE_DATA_DIR name one that can",
+    ]
