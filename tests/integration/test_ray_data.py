@@ -132,6 +132,12 @@ def test_a_service_that_is_away_raises_for_the_engine_to_try_again() -> None:
         ColumnScorer(client=client)({"contexts": [[CONTEXT]], "answer": [RIGHT]})
 
 
+def test_a_process_that_closes_nothing_ends(tmp_path: Path) -> None:
+    program = "from plumbline.integrations.ray_data import ColumnScorer\nscorer = ColumnScorer(tiers=['lexical'])\n"
+
+    run(Path(sys.executable), tmp_path, program + "scorer({'contexts': [['One.']], 'answer': ['One.']})")
+
+
 @pytest.fixture(scope="module")
 def engines(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of an environment with the engines, which sees this one's packages."""

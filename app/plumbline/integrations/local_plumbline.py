@@ -2,6 +2,7 @@
 
 import logging
 import sys
+import weakref
 from collections.abc import AsyncGenerator, Generator, Iterable
 from contextlib import AsyncExitStack, ExitStack, aclosing
 from typing import Any, Final, TypeVar
@@ -50,8 +51,10 @@ class LocalPlumbline:
         )
         self._plan: Plan = make_plan(self._settings)
         self._stack = AsyncExitStack()
-        self._threads = ExitStack()
-        self._loop = self._threads.enter_context(start_blocking_portal())
+        threads = ExitStack()
+        self._loop = threads.enter_context(start_blocking_portal())
+        # Also at the end of the process: the thread is gone when an open portal is collected, which then waits for ever
+        self._stop = weakref.finalize(self, threads.close)
         self._service: Service = self._loop.call(self._build)
 
     def evaluate(self, *, id: str | None = None, **fields: Any) -> EvaluationResult:  # noqa: A002
@@ -108,9 +111,10 @@ class LocalPlumbline:
             self._loop.call(made.aclose)
 
     def close(self) -> None:
-        """Close connections and models, and stop the thread."""
-        self._loop.call(self._stack.aclose)
-        self._threads.close()
+        """Close connections and models, and stop the thread; idempotent."""
+        if self._stop.alive:
+            self._loop.call(self._stack.aclose)
+            self._stop()
 
     async def _build(self) -> Service:
         return build(self._plan, self._stack)
