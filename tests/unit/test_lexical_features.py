@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.lexical_features import (
     CHARACTER_MEASURES,
     WORD_MEASURES,
@@ -38,15 +37,6 @@ def test_runs_of_four_characters_found_anywhere_and_in_the_best_sentence() -> No
     # "amp "): (8/10 + 5/10) / 2.
     assert wording.measures["character_coverage"] == pytest.approx(0.65)
     assert (wording.rows, wording.is_whole) == ((0,), False)
-
-
-def test_a_synonym_counts_as_the_word_of_the_context_and_makes_no_copy() -> None:
-    cases = [case_of(f"The keeper {verb} lamps.", "The keeper buys lamps.") for verb in ("purchases", "buys")]
-
-    other, copy = (collect_lexical_findings(case)[0] for case in cases)
-
-    assert other.measures == copy.measures
-    assert (other.is_copy, copy.is_copy) == (False, True)
 
 
 def test_every_measure_of_an_english_sentence() -> None:

@@ -262,16 +262,7 @@ def test_a_sentence_beside_a_copy_in_another_script_is_refused() -> None:
             "Sie kostet 3 Euro.",
         ),
         ("L'entrée du musée coûte 8 euros.", "Le musée coûte 8 euros l'entrée.", "L'entrée du musée coûte 12 euros."),
-        ("Die Probezeit beträgt drei Monate.", "Die Probezeit: drei Monate.", "Die Probezeit beträgt sechs Monate."),
-        ("Die Frist läuft 24 Stunden.", "Die Frist läuft vierundzwanzig Stunden.", "Die Frist läuft zwölf Stunden."),
-        ("Le congé dure seize jours.", "Le congé dure 16 jours.", "Le congé dure vingt-cinq jours."),
-        ("El plazo es de diez meses.", "El plazo es de 10 meses.", "El plazo es de veinte meses."),
-        ("Il corso dura tre mesi.", "Il corso dura 3 mesi.", "Il corso dura cinque mesi."),
-        ("O prazo é de quinze dias.", "O prazo é de 15 dias.", "O prazo é de vinte dias."),
-        ("수습 기간은 세 달이다.", "수습 기간은 3달이다.", "수습 기간은 여섯 달이다."),
         ("試用期間は三ヶ月です。", "試用期間は3ヶ月です。", "試用期間は六ヶ月です。"),
-        ("مدة التجربة ثلاثة أشهر.", "مدة التجربة 3 أشهر.", "مدة التجربة ستة أشهر."),
-        ("Испытательный срок три месяца.", "Испытательный срок 3 месяца.", "Испытательный срок шесть месяцев."),
         ("El puente fue construido en 1931.", "En 1931 fue construido el puente.", "El puente fue construido en 1951."),
         ("博物館の入場料は800円です。", "入場料は800円です。", "博物館の入場料は1200円です。"),
         ("박물관의 입장료는 8유로이다.", "입장료는 8유로이다.", "박물관의 입장료는 12유로이다."),
@@ -283,20 +274,6 @@ def test_other_languages_are_judged_by_their_wording_and_digits(context: str, fa
 
     assert _claim(faithful, context, table=table).verdict is Verdict.SUPPORTED
     assert _claim(wrong, context, table=table).verdict is Verdict.NOT_MENTIONED
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Una torre, un patio.",
-        "Eine Tür, ein Tor.",
-        "Drei Viertel.",
-        "Tres millones.",
-        "The elf of trois.",
-    ],
-)
-def test_a_word_that_may_be_no_number_of_another_language_is_not_missed(answer: str) -> None:
-    assert _claim(answer, "Der Turm ist grau.").reason is None
 
 
 def test_a_ban_in_other_inflections_is_seen_as_turned_round() -> None:

@@ -11,7 +11,6 @@ from plumbline.judging.quantities.arithmetic import Facts, Quantity, Stated, is_
 from plumbline.judging.quantities.derivation import MULTIPLIED
 from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, prepared, stated_in_claim
 from plumbline.judging.quantities.numerals import PERCENT, Unit, letter_runs
-from plumbline.judging.quantities.other_numerals import names_other_numeral
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import pieces
 
@@ -115,11 +114,11 @@ def _names_amount(text: str) -> bool:
         return True
     words = letter_runs(text)
     may_hint = "teen" in text or any(not _BEGINNINGS.isdisjoint([word[:size] for word in words]) for size in _LETTERS)
-    return (may_hint and _HINT.search(text) is not None) or names_other_numeral(text)
+    return may_hint and _HINT.search(text) is not None
 
 
 def _states_fact(text: str) -> bool:
-    return _FACT.search(text) is not None or names_other_numeral(text.casefold())
+    return _FACT.search(text) is not None
 
 
 def stand_verbatim(wordings: Sequence[str], text: str) -> bool:

@@ -28,7 +28,6 @@ from plumbline.judging.quantities.numerals import (
     letter_runs,
     roman_values,
 )
-from plumbline.judging.quantities.other_numerals import find_possible, find_stated
 from plumbline.judging.quantities.phrases import find_phrases
 from plumbline.judging.text.words import CITATION_MARK, nfkc, pieces, to_simplified
 
@@ -123,7 +122,6 @@ def stated_in_claim(text: str) -> Stated:
     text = blanked(text, _spans(phrases))
     quantities = [
         *phrases, *_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True),
-        *_other(text),
     ]  # fmt: skip
     if "年" in text:
         quantities = [
@@ -278,20 +276,12 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         )
 
 
-def _other(text: str) -> Iterator[Quantity]:
-    """Yield the numerals of a claim in another language than English and Chinese."""
-    for numeral in find_stated(text):
-        unit, end = _unit_after(text, numeral.end)
-        yield Quantity(numeral.value, unit, 1.0, start=numeral.start, end=end)
-
-
 def _implied(text: str) -> Iterator[Quantity]:
     """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
     for match in ENGLISH_PART.finditer(text):
         yield from _share(english_part(match["count"], match["part"]))
     words = set(_WORD.findall(text))
     yield from (Quantity(float(_NUMBER_WORDS[word]), None, 1.0) for word in words & _NUMBER_WORDS.keys())
-    yield from (Quantity(value, None, 1.0) for value in find_possible(text))
     if not words.isdisjoint(("half", "halved")):
         yield from _share(0.5)
     for count, divisor in _RATIO.findall(text):

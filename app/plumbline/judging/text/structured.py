@@ -1,4 +1,4 @@
-"""Structured text in lines: rows of Markdown tables under their header; JSON, YAML, CSV, logs and code as values."""
+"""Structured text in lines: rows of Markdown tables under their header; JSON and CSV as values."""
 
 import csv
 import json
@@ -25,40 +25,12 @@ _JSON_START: Final = re.compile(r"(?:\A|[:：]\s|\n)\s{0,3}(?=\{\s{0,9}[\"']|\[\
 _MOST_LEAD: Final = 200
 _QUOTES: Final = "\"'"
 _DEEPEST: Final = 64
-_YAML_LINE: Final = re.compile(
-    r"(?P<indent> *)(?P<dash>(?:- +)*)"
-    r"(?:(?P<quote>[\"']?)(?P<key>[\w./ -]{1,80}?)(?P=quote):(?= |$)\s*)?(?P<value>.*?)\s*$"
-)
-_YAML_KEY: Final = re.compile(r" *(?:- +)*([\"']?)([^\W\d][\w.-]*)\1:(?: |\Z)")
-_YAML_ITEM: Final = re.compile(r" *- +\S")
-_YAML_BLOCK: Final = re.compile(r"( *)(?:- +)*\S.*:\s+[|>][+-]?\Z")
-_YAML_NOTE: Final = re.compile(r"(?<=\s)#.*")
 _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
-_LOG_LINE: Final = re.compile(
-    r"[\[(]?(?:\d{4}-\d\d-\d\d[T ]\d\d:|\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:"
-    r"|(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL|CRITICAL)\b"
-    # As Go, Kubernetes and web servers write them, and the traces of errors between the lines.
-    r"|\d{4}/\d\d/\d\d \d\d:|[IWEF]\d{4} \d\d:\d\d:|\S+ \S+ \S+ \[\d\d/[A-Z][a-z]{2}/\d{4}:"
-    r"|Traceback \(|File \"|at [\w.$]+[(:]|Caused by: |[\w.]+(?:Error|Exception)\b)"
-)
-_CODE_LINE: Final = re.compile(
-    r"(?:(?:async )?def |class \w+[:({]|import \w|from [\w.]+ import |return\b|raise |func \w|function \w"
-    r"|(?:const|let|var) \w"
-    r"|(?:if|for|while|with|elif|except)\b.*[:{]\Z|(?:else|try|finally):\Z|//|#include|@\w|\"\"\""
-    r"|[\w.\[\]]+ ?[-+]?=(?!=)|\[[\w. \"-]+\]\Z"
-    r"|[\w.]+\(.*\)\Z|.*[;{}]\Z)"
-)
 # Chinese stands around a number without a blank.
 _TOKEN: Final = re.compile(r"[^\W\u3400-\u9fff](?:[^\W\u3400-\u9fff]|[.-])*+")
 _CLAUSE_ENDS: Final = re.compile(r"[,;，；、。]\s|\b(?:and|while|but|whereas)\b|[和而但]")
 _STEM: Final = 5
-_FEWEST_LINES: Final = 3
-_LEAST_ALIKE: Final = 0.8
 _MOST_LINES: Final = 2_000
-_YAML_ENDS: Final = frozenset({"---", "..."})
-_YAML_BLOCKS: Final = frozenset({"|", ">", "|-", ">-", "|+", ">+"})
-_LONGEST_YAML_LINE: Final = 200
-_FEWEST_KEYS: Final = 2
 _FEWEST_ROWS: Final = 2
 _COLUMN_NAME: Final = re.compile(r"(?=.*\w)[\w ()/%.#&€$£¥°'-]{1,40}")
 _FEWEST_COLUMNS: Final = 3
@@ -88,7 +60,7 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
         return ContextText(split_sentences(text), {})
     for start, end in _likely_places(text, lead):
         inside = text[start:end]
-        for read in (_json, _yaml, _csv, _lines):
+        for read in (_json, _csv):
             values = read(inside)
             if values is not None:
                 before, after = _shifted(text[:start], 0), _shifted(text[end:], end)
@@ -152,22 +124,6 @@ def _exact(text: str) -> list[str]:
 def _plain_words(text: str) -> list[str]:
     words = split_words(text).content
     return [word for word in words if not any(mark.isdecimal() or mark == "_" for mark in word)]
-
-
-def _lines(text: str) -> list[_Value] | None:
-    """Return the lines of a log or of code; None unless nearly every line looks like one."""
-    spans: list[_Value] = []
-    position = 0
-    for line in within_deadline(text.splitlines(keepends=True)):
-        if stripped := line.strip():
-            start = position + line.index(stripped)
-            spans.append((start, start + len(stripped), stripped))
-        position += len(line)
-    for pattern in (_LOG_LINE, _CODE_LINE):
-        like = sum(pattern.match(line) is not None for _, _, line in within_deadline(spans))
-        if len(spans) >= _FEWEST_LINES and like >= _LEAST_ALIKE * len(spans):
-            return spans
-    return None
 
 
 def _words(name: str) -> str:
@@ -238,58 +194,6 @@ def _reading(levels: list[_Level], key: str, value: str) -> str:
             if part and part not in parts:
                 parts.append(part)
     return " ".join(part for part in (*parts, _words(key), value) if part)
-
-
-def _yaml(text: str) -> list[_Value] | None:
-    """Return the scalars of YAML in block style; None unless nearly every line is a key or an item."""
-    if not _is_yaml([line for line in within_deadline(text.splitlines()) if line.strip()]):
-        return None
-    levels: list[tuple[int, _Level]] = []
-    values: list[_Value] = []
-    position = 0
-    for raw in within_deadline(text.splitlines(keepends=True)):
-        start, position = position, position + len(raw)
-        line = _YAML_NOTE.sub("", raw.rstrip("\r\n"), count=1)
-        found = _YAML_LINE.match(line)
-        if found is None or not line.strip() or line.lstrip().startswith("#") or line in _YAML_ENDS:
-            continue
-        indent = len(found["indent"]) + len(found["dash"])
-        # A dash begins a new object: what named the last one is over.
-        deepest = len(found["indent"]) + 1 if found["dash"] else indent
-        levels = [each for each in levels if each[0] <= deepest]
-        key, value = found["key"] or "", found["value"].strip("\"'")
-        if key and (not value or value in _YAML_BLOCKS):
-            levels.append((indent + 1, _Level(True, key)))
-            continue
-        inner = [level for _, level in levels]
-        values.append((start + len(found["indent"]), start + len(line.rstrip()), _reading(inner, key, value)))
-        if not any(at == indent for at, _ in levels):
-            is_name = not value.replace(".", "").isdecimal()
-            levels.append((indent, _Level(True, "", f"{_words(key)} {value}" if is_name else "")))
-    return values or None
-
-
-def _is_yaml(lines: Sequence[str]) -> bool:
-    """Return True if each line is a key, an item, a note, or of a text in a block."""
-    if len(lines) < _FEWEST_LINES or max(map(len, lines)) > _LONGEST_YAML_LINE:
-        return False
-    keys, names, inside = 0, set[str](), -1
-    for line in within_deadline(lines):
-        indent = len(line) - len(line.lstrip())
-        if inside >= 0 and indent > inside:
-            continue
-        block = _YAML_BLOCK.match(line)
-        inside = len(block[1]) if block else -1
-        if key := _YAML_KEY.match(line):
-            keys += 1
-            names.add(key[2])
-        elif not (_YAML_ITEM.match(line) or line.lstrip().startswith("#") or line in _YAML_ENDS):
-            return False
-    if keys < _FEWEST_KEYS:
-        return False
-    # Settings, and no dialogue or prose with words before a colon.
-    is_flat = len(names) == keys == len(lines) and all(line[:1].islower() and line[-1] not in ".!?" for line in lines)
-    return is_flat or any(line.startswith(" ") for line in lines)
 
 
 def _csv(text: str) -> list[_Value] | None:

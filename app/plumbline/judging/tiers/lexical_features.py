@@ -20,7 +20,6 @@ from plumbline.judging.text.names import KnownNames, are_swapped
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.short_answers import question_assertions
 from plumbline.judging.text.structured import ExactFacts
-from plumbline.judging.text.synonyms import KnownWords
 from plumbline.judging.text.words import (
     COMMON_CHARACTERS,
     FUNCTION_CHARACTERS,
@@ -145,10 +144,6 @@ class KnownPassages:
         return self._by_language(texts, self) if texts else []
 
     @cached_property
-    def synonyms(self) -> KnownWords:
-        return KnownWords([known.every for known in self.words], self.vocabulary)
-
-    @cached_property
     def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
         """Return the numbers of the passages that have a word of one character, ascending."""
         rows: dict[str, list[int]] = {}
@@ -217,14 +212,13 @@ class KnownPassages:
 
 
 def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeatures]:
-    written = [passages.index.split_words(text) for text in within_deadline(texts)]
-    words = [_reworded(spoken, passages.synonyms) for spoken in within_deadline(written)]
+    words = [passages.index.split_words(text) for text in within_deadline(texts)]
     covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
-    copies = _copied_runs(written, passages.words)
-    by_sentence = zip(texts, written, words, covers, copies, strict=True)
-    for text, own, spoken, runs, copied in within_deadline(by_sentence):
+    copies = _copied_runs(words, passages.words)
+    by_sentence = zip(texts, words, covers, copies, strict=True)
+    for text, spoken, runs, copied in within_deadline(by_sentence):
         covered = runs
         if len(spoken.every) == 1 and len(spoken.every[0]) <= 1:
             # One word of one character has no run of four: the passages that have it.
@@ -236,13 +230,8 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeat
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
             "unknown_names": float(min(_MAX_NAMES, len(names))),
         }
-        found.append(passages.features(text, measures, covered, content=own.content, names=names, copied=copied))
+        found.append(passages.features(text, measures, covered, content=spoken.content, names=names, copied=copied))
     return found
-
-
-def _reworded(spoken: Words, known: KnownWords) -> Words:
-    every = known.reword(spoken.every)
-    return spoken if every is spoken.every else Words.of(every)
 
 
 def _copied_runs(asked: Sequence[Words], known: Sequence[Words]) -> list[float]:
