@@ -18,6 +18,8 @@ from tests.running.judge_process import served_apart
 SAMPLES = 1_000
 _NUMBER = b"Sample "
 _LENGTH = b"content-length:"
+_ID = rb"\"contexts\": [{\"id\":"
+_OK = b"200 OK"
 # A judge that answers too many: every call of the transport alone is answered with this.
 _TWENTY = json.dumps({"sentences": [{"id": i, "claims": [{"verdict": "supported"}]} for i in range(20)]})
 _REFUSAL = json.dumps({"error": {"message": "scripted", "type": "scripted", "param": None, "code": "limit_requests"}})
@@ -62,7 +64,7 @@ def judge_server(latency_seconds: float, *, refused_every: int = 0) -> Iterator[
 
 def completion_bytes() -> bytes:
     """The reply to a call of the transport alone, head and body."""
-    return _completion(_TWENTY)
+    return _reply(_OK, _completion(_TWENTY))
 
 
 def _contexts(number: int) -> tuple[str, ...]:
@@ -73,16 +75,16 @@ def _contexts(number: int) -> tuple[str, ...]:
 
 
 def _verdicts(number: int) -> str:
-    """Every sentence of the answer is supported, and quoted from its context."""
+    """Every sentence of the answer is supported, and quoted from its context; `@1` stands for the first id."""
     return json.dumps(
         {
             "sentences": [
                 {
-                    "id": place,
+                    "id": f"@{place}",
                     "claims": [
                         {
                             "claim": text,
-                            "context_ids": [place],
+                            "context_ids": [f"@{place}"],
                             "quotes": [text],
                             "derived": False,
                             "reason": "The context says so.",
@@ -96,26 +98,22 @@ def _verdicts(number: int) -> str:
     )
 
 
-def _reply(status: bytes, body: str) -> bytes:
+def _reply(status: bytes, body: bytes) -> bytes:
     head = b"HTTP/1.1 %s\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
-    return head % (status, len(body.encode())) + body.encode()
+    return head % (status, len(body)) + body
 
 
 def _completion(content: str) -> bytes:
     message = {"role": "assistant", "content": content, "refusal": None}
-    return _reply(
-        b"200 OK",
-        json.dumps(
-            {
-                "id": "chatcmpl-scripted",
-                "object": "chat.completion",
-                "created": 1_700_000_000,
-                "model": "scripted-judge",
-                "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
-                "usage": {"prompt_tokens": 2_000, "completion_tokens": 200, "total_tokens": 2_200},
-            }
-        ),
-    )
+    body = {
+        "id": "chatcmpl-scripted",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "scripted-judge",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "usage": {"prompt_tokens": 2_000, "completion_tokens": 200, "total_tokens": 2_200},
+    }
+    return json.dumps(body).encode()
 
 
 @dataclass(slots=True)
@@ -129,8 +127,8 @@ class _Judge:
     most_in_flight: int = 0
     arrived: list[float] = field(default_factory=list)
     replies: list[bytes] = field(default_factory=lambda: [_completion(_verdicts(i)) for i in range(SAMPLES)])
-    other: bytes = _completion(_TWENTY)
-    refusal: bytes = _reply(b"429 Too Many Requests", _REFUSAL)
+    other: bytes = field(default_factory=completion_bytes)
+    refusal: bytes = _reply(b"429 Too Many Requests", _REFUSAL.encode())
     calls: int = 0
 
     def answer(self, request: bytes) -> bytes:
@@ -144,7 +142,17 @@ class _Judge:
         if (start := request.find(_NUMBER)) < 0:
             return self.other
         start += len(_NUMBER)
-        return self.replies[int(request[start : request.index(b" ", start)])]
+        body = self.replies[int(request[start : request.index(b" ", start)])]
+        first = _first_id(request)
+        for place in range(3):
+            body = body.replace(b"@%d" % (place + 1), b"%d" % (first + place))
+        return _reply(_OK, body)
+
+
+def _first_id(request: bytes) -> int:
+    """The id of the first context, and of the first sentence."""
+    start = request.index(_ID) + len(_ID)
+    return int(request[start : request.index(b",", start)])
 
 
 class _Connection(asyncio.Protocol):

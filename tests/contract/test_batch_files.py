@@ -1,11 +1,13 @@
 """Batch files from end to end: the results are those of the live judge, whatever order and shape replies come in."""
 
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.doubles.request_ids import counted_from_1
 from tests.doubles.scripted_batches import Lines
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error
 from tests.running.batch_file_runs import BAD_ROW, DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
@@ -50,7 +52,7 @@ def test_a_table_without_the_optional_columns_is_prepared_and_collected(run: Run
     assert [(line["custom_id"], line["result"]["tier"]) for line in run.results()] == [("0", "llm")]
 
 
-def test_the_questions_are_those_of_the_live_judge_but_for_the_mark(run: Run) -> None:
+def test_the_questions_are_those_of_the_live_judge_but_for_the_mark_and_ids(run: Run) -> None:
     run.prepare(*ROWS)
     live(*ROWS)
 
@@ -330,6 +332,7 @@ def test_usage_and_cost_come_from_the_replies_at_the_price_of_a_batch(
 
 
 def _unmarked(text: str) -> str:
-    mark = next(line.removeprefix("BEGIN ") for line in text.split("\n") if line.startswith("BEGIN "))
-    assert len(mark) == 16
-    return text.replace(mark, "MARK")
+    """The text without its mark and the ids that follow from it."""
+    mark, data = next(pair for pair in itertools.pairwise(text.split("\n")) if pair[0].startswith("BEGIN "))
+    counted = json.dumps(counted_from_1(json.loads(data), text), ensure_ascii=False)
+    return text.replace(data, counted).replace(mark.removeprefix("BEGIN "), "MARK")

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from plumbline.judging.ports.numbering import Numbering
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, completion_payload, raw_body
@@ -115,20 +116,21 @@ async def test_what_is_said_before_the_response_is_passed_over() -> None:
         assert (await ask(chat)).content == GOOD
 
 
-async def test_a_fresh_call_leaves_the_connections_behind_and_the_calls_under_way_alone(judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(GOOD, delay_seconds=0.3), completion(GOOD))
+async def test_after_a_foreign_reply_no_connection_is_used_again_and_calls_under_way_end(judge: ScriptedJudge) -> None:
+    foreign = completion('{"sentences": [{"id": 7001, "claims": []}]}')
+    judge.reply_with(completion(GOOD, delay_seconds=0.3), completion(GOOD), foreign, completion(GOOD))
 
     async with transport(judge) as chat:
         slow = asyncio.create_task(ask(chat))
         await judge.wait_until(lambda: judge.calls == 1)
         await ask(chat)
-        await ask(chat, request=replace(REQUEST, is_fresh=True))
+        await ask(chat, request=replace(REQUEST, numbering=Numbering(4_000, frozenset({4_001}))))
         under_way = not slow.done()
         await slow
         before = judge.connections
         await ask(chat)
 
-    # the last call is on the connection of the fresh one: that of the slow one was not kept
+    # the last call is on the connection of the repeated one: that of the slow one was not kept
     assert (under_way, before, judge.connections) == (True, 3, 3)
 
 

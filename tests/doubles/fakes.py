@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections import deque
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Verdict
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.models.encoder.model_files import find_preset
+from tests.doubles.request_ids import with_request_ids
 
 # A Han character is a word of its own; the rest are runs of letters and digits.
 _WORD = re.compile("[\u3400-\u9fff]|[^\\W_\u3400-\u9fff]+")
@@ -146,7 +148,7 @@ class ScriptedChat:
     """A ChatModel that gives its replies in turn, the last one for ever, and keeps the requests.
 
     Args:
-        replies: texts, whole replies, or failures to raise.
+        replies: texts, in which ids count from 1, whole replies, or failures to raise.
     """
 
     model = "scripted"
@@ -166,7 +168,9 @@ class ScriptedChat:
         reply = self._replies.popleft() if len(self._replies) > 1 else self._replies[0]
         if isinstance(reply, TierFailure):
             raise reply
-        return reply if isinstance(reply, ChatReply) else ChatReply(reply, "scripted-1")
+        if isinstance(reply, str):
+            reply = ChatReply(reply, "scripted-1")
+        return replace(reply, content=with_request_ids(reply.content, request.user))
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, "scripted: nowhere")

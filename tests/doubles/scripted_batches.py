@@ -143,7 +143,8 @@ class ScriptedBatches:
                 bad.append({"id": "r", "custom_id": line["custom_id"], "response": None, "error": error})
                 continue
             assert line["url"] == batch["endpoint"]
-            reply = self.answer(_request(line))
+            asked = _request(line)
+            reply = self.answer(asked).to(asked)
             response = {"status_code": reply.status_code, "request_id": "r", "body": json.loads(reply.body)}
             answered = {"id": "r", "custom_id": line["custom_id"], "response": response, "error": None}
             (good if reply.status_code == 200 else bad).append(answered)

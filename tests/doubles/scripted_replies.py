@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
+from tests.doubles.request_ids import with_request_ids
+
 DEFAULT_MODEL = "scripted-judge"
 JSON_TYPE = "application/json"
 FILLER = b" " * 65_536
@@ -81,18 +83,38 @@ Scripted = Step | Callable[[RecordedRequest], Step]
 
 @dataclass(frozen=True, slots=True)
 class Reply(Step):
-    """A complete HTTP answer; the faults that spoil an answer are wrapped around one."""
+    """A complete HTTP answer; the faults that spoil an answer are wrapped around one.
+
+    `keeps_ids`: ids go out as they are; else those that count from 1 become the ids of the request.
+    """
 
     status_code: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     tokens: TokenCount = _NO_TOKENS
     delay_seconds: float = 0.0
+    keeps_ids: bool = False
 
     async def play(self, wire: Wire, request: RecordedRequest) -> None:
         await wire.wait(self.delay_seconds)
         wire.count_tokens(self.tokens)
-        await wire.send(self.head() + self.body)
+        reply = self.to(request)
+        await wire.send(reply.head() + reply.body)
+
+    def to(self, request: RecordedRequest) -> "Reply":
+        """The same answer with the ids of the request in its content, where the script counts from 1."""
+        if self.keeps_ids:
+            return self
+        try:
+            payload = json.loads(self.body)
+            message = payload["choices"][0]["message"]
+            content = with_request_ids(message["content"], request.prompt)
+        except (ValueError, LookupError, TypeError, RecursionError):
+            return self
+        if content == message["content"]:
+            return self
+        message["content"] = content
+        return replace(self, body=json.dumps(payload).encode())
 
     def head(self) -> bytes:
         """Status line and headers, `content-length` among them unless another framing was asked for."""

@@ -16,6 +16,7 @@ from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.main import create_app
 from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.fakes import WordEncoder
+from tests.doubles.request_ids import counted_from_1
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest
 from tests.running.edge_app import client_of, serve
@@ -124,6 +125,11 @@ def marker_of(request: RecordedRequest) -> str:
 
 
 def data_of(request: RecordedRequest) -> dict[str, Any]:
+    """The data as we count it, from 1; a reply in these numbers goes out with the ids of the request."""
+    return counted_from_1(shown_data_of(request), request.prompt)
+
+
+def shown_data_of(request: RecordedRequest) -> dict[str, Any]:
     """The data in the user's message, once it is proven to be the one line between the two marked ones."""
     lines, marker = user_lines(request), marker_of(request)
     begin, end = lines.index(f"BEGIN {marker}"), lines.index(f"END {marker}")

@@ -16,6 +16,7 @@ from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.questions import CHECK_SCHEMA, VERIFY_SCHEMA, PromptLibrary
 from plumbline.judging.tiers.tier import ChatModel, JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
+from tests.doubles.request_ids import counted_from_1, with_request_ids
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
 ANSWER = "The dam was built in 1932. It is 120 metres high."
@@ -51,7 +52,8 @@ class AnsweringChat(ScriptedChat):
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         await super().complete(request, seconds=seconds, ledger=ledger)
-        return ChatReply(self._answer(data_of(request)), f"{self.name}-1")
+        content = with_request_ids(self._answer(data_of(request)), request.user)
+        return ChatReply(content, f"{self.name}-1")
 
 
 def tier_of(*chats: ChatModel) -> LlmTier:
@@ -604,7 +606,8 @@ def marker_of(request: ChatRequest) -> str:
 
 def data_of(request: ChatRequest) -> Any:
     marker = marker_of(request)
-    return json.loads(request.user.split(f"BEGIN {marker}\n", 1)[1].split(f"\nEND {marker}", 1)[0])
+    data = json.loads(request.user.split(f"BEGIN {marker}\n", 1)[1].split(f"\nEND {marker}", 1)[0])
+    return counted_from_1(data, request.user)
 
 
 def _reader(data: Mapping[str, Any]) -> str:

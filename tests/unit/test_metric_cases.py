@@ -16,6 +16,7 @@ from plumbline.judging.tiers.llm import LlmTier, PromptSet
 from plumbline.judging.tiers.metrics import find_metrics
 from plumbline.judging.tiers.questions import PromptLibrary
 from plumbline.judging.tiers.tier import JudgeOptions
+from tests.doubles.request_ids import with_request_ids
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
 CASES = [
@@ -56,14 +57,15 @@ class CaseJudge:
         reply: dict[str, Any] = {}
         if request.schema_name == "verify_claims":
             said = {
-                number: self._verdicts.get(str(number), {"verdict": "not_mentioned"}) for number in request.ids["id"]
+                shown_id: self._verdicts.get(str(number), {"verdict": "not_mentioned"})
+                for number, shown_id in enumerate(request.ids["id"], start=1)
             }
             reply["sentences"] = [{"id": number, "claims": [claim]} for number, claim in said.items()]
         elif request.schema_name == "check_claims":
             reply["claims"] = [{"id": each, "verdict": "not_mentioned"} for each in request.ids["id"]]
         if request.schema_name == "check_claims" or not self._replies:
             return ChatReply(json.dumps(reply), "scripted-1")
-        text = formed({**reply, **self._replies.pop(0)}, self._form)
+        text = with_request_ids(formed({**reply, **self._replies.pop(0)}, self._form), request.user)
         return ChatReply(text, "scripted-1", is_truncated=self._form == "cut")
 
     def readiness(self) -> Readiness:

@@ -173,7 +173,6 @@ def flat(number: object, **changes: object) -> dict[str, Any]:
         reply(item("s1"), item("S2")),
         reply(item("Sentence 1"), item("[2]")),
         reply(flat("1.1"), flat("2.1")),
-        reply({"claims": [CLAIM]}, {"claims": [CLAIM]}),
         reply({"id": 1, "claims": CLAIM}, item(2)),
         str([item(1), item(2)]),
     ],
@@ -188,12 +187,21 @@ def test_replies_in_another_form_are_read_as_a_reader_would(content: str) -> Non
 
 @pytest.mark.parametrize(
     "content",
-    [json.dumps(item(1)), json.dumps({"claims": [CLAIM]}), json.dumps(CLAIM), f"```json\n{json.dumps(flat(1))}\n```"],
+    [json.dumps(item(1)), f"```json\n{json.dumps(flat(1))}\n```"],
 )
 def test_one_sentence_needs_no_wrapper(content: str) -> None:
     ((read,),) = read_sentences(content, {1}).claims.values()
 
     assert (read.claim, read.verdict) == ("a", Verdict.SUPPORTED)
+
+
+@pytest.mark.parametrize(
+    "content", [reply({"claims": [CLAIM]}, {"claims": [CLAIM]}), json.dumps({"claims": [CLAIM]}), json.dumps([CLAIM])]
+)
+def test_items_without_ids_are_not_read_as_nothing_tells_whose_they_are(content: str) -> None:
+    reading = read_sentences(content, {1, 2} if "sentences" in content else {1})
+
+    assert (reading.claims, reading.flags[-1]) == ({}, "unknown_ids_dropped")
 
 
 def test_an_empty_list_of_claims_says_that_there_is_none() -> None:

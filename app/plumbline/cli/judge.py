@@ -63,6 +63,7 @@ _ADVICE: Final[Mapping[FailureReason, str]] = MappingProxyType(
         FailureReason.TRUNCATED_REPLY: f"{_NO_THOUGHT}, or raise PLUMBLINE_LLM_MAX_OUTPUT_TOKENS",
         FailureReason.INVALID_REPLY: "the model does not keep to the form of the reply: take a stronger one, or a "
         "provider that holds replies to a schema",
+        FailureReason.FOREIGN_REPLY: "look for a proxy or gateway on the way that mixes up replies, or sends one twice",
         FailureReason.TOO_LONG: "set PLUMBLINE_LLM_CONTEXT_TOKENS to the model's window, start the server with a "
         "larger one, or lower PLUMBLINE_LLM_MAX_OUTPUT_TOKENS",
     }

@@ -163,6 +163,7 @@ class FailureReason(StrEnum):
     EMPTY_REPLY = "empty_reply"
     TRUNCATED_REPLY = "truncated_reply"
     INVALID_REPLY = "invalid_reply"
+    FOREIGN_REPLY = "foreign_reply"
     UNSUPPORTED_LANGUAGE = "unsupported_language"
     CROSS_LINGUAL = "cross_lingual"
     TOO_LONG = "too_long"

@@ -16,7 +16,7 @@ import msgspec
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
-from plumbline.models.chat.call_failures import CallFailure, status_failure
+from plumbline.models.chat.call_failures import CallFailure, foreign_reply, status_failure
 from plumbline.models.chat.completions import RequestForm, TokenCounts, read_completion
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.resilient_endpoint import Tariff, prompt_tokens
@@ -371,19 +371,22 @@ class BatchFileChatModel:
             for _ in range(_TURNS):
                 await asyncio.sleep(0)
             raise
-        return self._read(reply, question, ledger)
+        return self._read(reply, question, request, ledger)
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, f"batch files of {self._endpoint.place}")
 
-    def _read(self, reply: BatchReply, question: Question, ledger: Ledger) -> ChatReply:
+    def _read(self, reply: BatchReply, question: Question, request: ChatRequest, ledger: Ledger) -> ChatReply:
         tokens, is_free = TokenCounts(), False
         try:
             if reply.status_code >= HTTPStatus.BAD_REQUEST:
                 raise status_failure(reply.status_code, {}, reply.body, self._endpoint)
             completion = read_completion(reply.body)
             tokens = completion.tokens
-            return completion.reply(self._endpoint)
+            answer = completion.reply(self._endpoint)
+            if request.numbering.is_foreign(answer.content):
+                raise foreign_reply(is_fresh=True)
+            return answer
         except CallFailure as failure:
             is_free = failure.is_free
             if failure.is_retryable:

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from plumbline.judging.ports.numbering import OURS, Numbering
+
 _ASCII_CHARACTERS_PER_TOKEN = 3
 # English text has some 4.2 characters a token. A strong model's replies to 96 questions in version 2 of the prompts had
 # 107 tokens a sentence; version 3 leaves out a quarter to two fifths of them (benchmarks/judge_tokens.py).
@@ -24,7 +26,7 @@ class ChatRequest:
         max_output_tokens: bound on the reply, thinking included where the provider counts it so.
         verdicts: number of sentences or claims that the reply is about.
         temperature: None for the provider's own default of this service, which is 0 where it takes one.
-        is_fresh: use a new connection, since another sample's reply was read on one of the present ones.
+        numbering: of what `user` shows, by which a reply is known to be this request's.
     """
 
     system: str
@@ -35,7 +37,7 @@ class ChatRequest:
     verdicts: int = 1
     temperature: float | None = None
     ids: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    is_fresh: bool = False
+    numbering: Numbering = OURS
 
     @property
     def expected_output_tokens(self) -> int:

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Claim, MetricAnswers, Verdict
 from plumbline.judging.text.words import content_words
@@ -43,6 +44,7 @@ from plumbline.judging.tiers.questions import (
 from plumbline.judging.tiers.reply_reading import (
     REPLACED,
     UNANSWERED,
+    UNKNOWN_IDS,
     ClaimReading,
     SentenceReading,
     checked_claims,
@@ -172,8 +174,8 @@ class JudgeSession:
     async def _ask_probes(self, asked: AskedProbes, window: Window, claims: Sequence[Claim]) -> None:
         sample = self.sample
 
-        def read(reply: ChatReply) -> ClaimReading:
-            self._progress.read(reply, asked, claims, is_alone=True)
+        def read(reply: ChatReply, numbering: Numbering) -> ClaimReading:
+            self._progress.read(reply, numbering, asked, claims, is_alone=True)
             return ClaimReading({})
 
         await self._ask(
@@ -198,9 +200,12 @@ class JudgeSession:
         controls = sample.controls if 1 in batch.values() else {}
         wanted = (*batch.values(), *controls)
 
-        def read(reply: ChatReply) -> SentenceReading:
-            self._progress.read(reply, probes, (), is_alone=False)
-            return read_sentences(reply.content, wanted, is_truncated=reply.is_truncated)
+        def read(reply: ChatReply, numbering: Numbering) -> SentenceReading:
+            reading = read_sentences(reply.content, wanted, numbering, is_truncated=reply.is_truncated)
+            # Some lists have no ids of their own: those beside sentences of another numbering are not ours either.
+            if reading.claims or UNKNOWN_IDS not in reading.flags:
+                self._progress.read(reply, numbering, probes, (), is_alone=False)
+            return reading
 
         reading, claims = await self._ask(
             partial(
@@ -292,7 +297,9 @@ class JudgeSession:
                     temperature=temperature,
                     mark=sample.mark,
                 ),
-                lambda reply: read_claims(reply.content, {claim.id for claim in part}, is_truncated=reply.is_truncated),
+                lambda reply, numbering: read_claims(
+                    reply.content, {claim.id for claim in part}, numbering, is_truncated=reply.is_truncated
+                ),
                 lambda reading: checked_claims(reading, part, sample.search),
             )
 
@@ -302,7 +309,7 @@ class JudgeSession:
     async def _ask(
         self,
         question: Callable[[], ChatRequest],
-        read: Callable[[ChatReply], ReadingT],
+        read: Callable[[ChatReply, Numbering], ReadingT],
         settled: Callable[[ReadingT], T],
         *,
         share: float = 1.0,
@@ -313,7 +320,7 @@ class JudgeSession:
         reply = await self.chat.complete(request, seconds=seconds, ledger=self.ledger)
         self.models[reply.model] = None
         is_small = self.sample.is_small and offload.are_small((reply.content,))
-        reading = await offload.run(lambda: read(reply), self.executor, inline=is_small)
+        reading = await offload.run(lambda: read(reply, request.numbering), self.executor, inline=is_small)
         self.flags.update(dict.fromkeys(reading.flags))
         # One that stands nowhere as it is takes milliseconds to look for.
         is_quick = is_small and all(map(self.sample.search.stands_verbatim, reading.quotes))

@@ -38,6 +38,7 @@ from plumbline.judging.tiers.questions import (
     Mark,
     PromptLibrary,
     claims_question,
+    keyed_mark,
     probes_question,
     random_mark,
     sentences_question,
@@ -51,6 +52,8 @@ SHARE_OF_FIRST: Final = 0.6
 
 
 METRICS_VERSION: Final = "v2"
+# What is only counted has the same ids, and so the same length, each time.
+_ESTIMATE: Final = keyed_mark(b"estimate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +110,20 @@ def expected_requests(
     windows = fit_windows(
         sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens, metrics=metrics
     )
-    controls = numbered_controls(sample, windows[0], random_mark) if has_controls else {}
+    controls = numbered_controls(sample, windows[0], _ESTIMATE) if has_controls else {}
     material = Material(sample, EvidenceSearch(()))
     probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
     batches = list(split_into_replies(sample, max_output_tokens))
     joined = [each for each in probes if len(batches) == len(windows) == 1 and not each[0].needs_reference]
     if apart := [each for each in probes if each not in joined]:
         yield probes_question(
-            prompts.metrics, sample, window=windows[0], probes=apart, claims=(), max_output_tokens=max_output_tokens
+            prompts.metrics,
+            sample,
+            window=windows[0],
+            probes=apart,
+            claims=(),
+            max_output_tokens=max_output_tokens,
+            mark=_ESTIMATE,
         )
     for batch in batches:
         if is_first:
@@ -126,13 +135,19 @@ def expected_requests(
                 batch=batch,
                 max_output_tokens=max_output_tokens,
                 controls=texts,
+                mark=_ESTIMATE,
                 probes=joined,
                 probe_prompt=prompts.metrics,
             )
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
         for window in windows[1:] if is_first else windows:
             yield claims_question(
-                prompts.check, sample, window=window, claims=claims, max_output_tokens=max_output_tokens
+                prompts.check,
+                sample,
+                window=window,
+                claims=claims,
+                max_output_tokens=max_output_tokens,
+                mark=_ESTIMATE,
             )
 
 

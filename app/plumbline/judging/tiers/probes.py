@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from plumbline.ground.errors import FailureReason
 from plumbline.judging.ports.exchange import ChatReply
+from plumbline.judging.ports.numbering import OURS, Numbering
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Evidence, MetricAnswers, MetricVerdict, is_duplicate, mark_duplicates
@@ -35,18 +36,23 @@ _LEAST_ASKED: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """One sample as probes see it; `claims` are those of the first pass."""
+    """One sample as probes see it; `claims` are those of the first pass, `numbering` that of the request."""
 
     case: SegmentedSample
     contexts: EvidenceSearch
     claims: Sequence[Claim] = ()
+    numbering: Numbering = OURS
 
     def sentences(self, value: object) -> tuple[int, ...]:
-        """Return the positions of the answer's sentences that a judge named by the numbers of checkable ones."""
-        numbers = (_NUMBER.search(str(each)) for each in (value if isinstance(value, list) else [value]))
-        named = dict.fromkeys(int(found[0].split(".")[0]) - 1 for found in numbers if found)
+        """Return the positions of the answer's sentences that a judge named by the ids of checkable ones."""
+        ids = (_NUMBER.search(str(each)) for each in (value if isinstance(value, list) else [value]))
+        named = dict.fromkeys(self.numbering.number(int(found[0].split(".")[0])) - 1 for found in ids if found)
         checkable = self.case.checkable
         return tuple(checkable[number] for number in named if 0 <= number < len(checkable))
+
+    def shown_id(self, probe: "Probe", item_id: str) -> str:
+        """Return the id that the request shows for what a probe is about."""
+        return str(self.numbering.shown_id(item_id if probe.about == "claim_id" else int(item_id)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,7 @@ AskedProbes = Sequence[tuple[Probe, Sequence[str]]]
 def read_probe(
     probe: Probe, content: str, wanted: Sequence[str], material: Material, *, is_truncated: bool, is_alone: bool
 ) -> dict[str, tuple[MetricVerdict, ...]]:
-    """Return the verdicts on each wanted id that the reply has whole ones on.
+    """Return the verdicts on each wanted id of ours that the reply has whole ones on.
 
     An id with a broken item, or with two items that disagree on one text, is left out. `is_alone`: the reply has
     nothing but such lists, so that an item may also call its members `id` and `verdict`.
@@ -118,9 +124,10 @@ def read_probe(
     names = (probe.verdict, "verdict") if is_alone else (probe.verdict,)
     items, _ = reply_items(content, probe.name, is_truncated=is_truncated, verdict_names=names)
     verdicts = {_fold(word): verdict for verdict, words in probe.words.items() for word in (verdict, *words.split())}
+    ids = {material.shown_id(probe, each): each for each in wanted} if probe.about else {}
     said: dict[str, dict[str, MetricVerdict | None]] = {}
     for item in items[:_MAX_ITEMS]:
-        item_id = _meant_id(item.get(probe.about, item.get("id")), wanted) if probe.about else _WHOLE[0]
+        item_id = ids.get(_meant_id(item.get(probe.about, item.get("id")))) if probe.about else _WHOLE[0]
         if item_id is None or not any(name in item for name in names):
             continue
         word = next(item[name] for name in names if name in item)
@@ -148,12 +155,12 @@ def _proven_share(probe: Probe, verdicts: Sequence[MetricVerdict]) -> float:
     return sum(not each.flags and each.verdict != probe.unproven for each in verdicts) / max(1, len(verdicts))
 
 
-def _meant_id(given: object, wanted: Sequence[str]) -> str | None:
-    """Return the wanted id that 2, "2" or "Context 2" means."""
+def _meant_id(given: object) -> str:
+    """Return the id that 2, "2" or "Context 2" means; empty if it means none."""
     if isinstance(given, bool) or not isinstance(given, str | int):
-        return None
+        return ""
     numbers = _NUMBER.findall(str(given)[:_MAX_ID_CHARACTERS])
-    return numbers[0] if len(numbers) == 1 and numbers[0] in wanted else None
+    return numbers[0] if len(numbers) == 1 else ""
 
 
 def _fold(word: str) -> str:
@@ -351,9 +358,11 @@ class ProbeProgress:
         """Return the probes with the ids that lack a proven verdict and may still be asked about."""
         return self._take([probe for probe in self.probes if self._asks[probe.name] < _MOST_ASKS], claims)
 
-    def read(self, reply: ChatReply, asked: AskedProbes, claims: Sequence[Claim], *, is_alone: bool) -> None:
-        """Keep the verdicts of a reply; `is_alone` as for `read_probe`."""
-        material = Material(self.case, self.search, claims)
+    def read(
+        self, reply: ChatReply, numbering: Numbering, asked: AskedProbes, claims: Sequence[Claim], *, is_alone: bool
+    ) -> None:
+        """Keep the verdicts of a reply to a request with this numbering; `is_alone` as for `read_probe`."""
+        material = Material(self.case, self.search, claims, numbering)
         for probe, ids in asked:
             found = self._found.setdefault(probe.name, {})
             read = read_probe(probe, reply.content, ids, material, is_truncated=reply.is_truncated, is_alone=is_alone)

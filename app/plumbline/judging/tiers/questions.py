@@ -1,4 +1,7 @@
-"""Requests to a judge: a prompt's file, the sample as numbered data between marks, and the schema of the reply."""
+"""Requests to a judge: a prompt's file, the sample as numbered data between marks, and the schema of the reply.
+
+Everything here counts sentences and contexts from 1; `_question` alone puts the ids of the request in their place.
+"""
 
 import hashlib
 import hmac
@@ -17,6 +20,7 @@ from typing import Any, Final
 
 from plumbline.ground.errors import PromptError
 from plumbline.judging.ports.exchange import ChatRequest
+from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -165,9 +169,19 @@ def sentences_question(
     answer += [{"id": number, "text": remove_hidden(text)} for number, text in controls.items()]
     data = {**_surroundings(sample, window), "answer": answer}
     schema = VERIFY_SCHEMA if prompt.is_complete_form else SLIM_VERIFY_SCHEMA
-    ids = _ids((*batch.values(), *controls), window)
-    asked = _question(prompt, data, "verify_claims", schema, max_output_tokens, ids=ids, mark=mark)
-    if not probes or probe_prompt is None:
+    if probe_prompt is None:
+        probes = ()
+    asked = _question(
+        prompt,
+        data,
+        "verify_claims",
+        schema,
+        max_output_tokens,
+        verdicts=len(batch) + len(controls) + _count(probes),
+        ids={"id": (*batch.values(), *controls), **_context_ids(window), **_probe_ids(probes)},
+        mark=mark,
+    )
+    if probe_prompt is None or not probes:
         return asked
     parts = probe_prompt.parts
     return replace(
@@ -175,8 +189,6 @@ def sentences_question(
         system="\n".join((asked.system, "", parts["beside"], *(probe.instructions(parts) for probe, _ in probes))),
         user=f"{asked.user}\n{parts['reminder']}",
         schema=_object_schema({**schema["properties"], **_probe_lists(probes)}),  # type: ignore[dict-item]
-        verdicts=asked.verdicts + _count(probes),
-        ids={**asked.ids, **_probe_ids(probes)},
     )
 
 
@@ -222,7 +234,8 @@ def probes_question(
         "ask_metrics",
         _object_schema(_probe_lists(probes)),
         max_output_tokens,
-        ids={"id": range(_count(probes)), **_probe_ids(probes)},
+        verdicts=_count(probes),
+        ids=_probe_ids(probes),
         mark=mark,
     )
 
@@ -237,7 +250,7 @@ def _probe_lists(probes: AskedProbes) -> dict[str, Any]:
     return {probe.name: {"type": "array", "items": probe.schema} for probe, _ in probes}
 
 
-def _probe_ids(probes: AskedProbes) -> dict[str, Sequence[object]]:
+def _probe_ids(probes: AskedProbes) -> dict[str, Sequence[int | str]]:
     return {
         probe.about: [each if probe.about == "claim_id" else int(each) for each in ids]
         for probe, ids in probes
@@ -286,7 +299,8 @@ def claims_question(
         "check_claims",
         schema,
         max_output_tokens,
-        ids=_ids([claim.id for claim in claims], window),
+        verdicts=len(claims),
+        ids={"id": [claim.id for claim in claims], **_context_ids(window)},
         mark=mark,
         temperature=temperature,
     )
@@ -314,25 +328,36 @@ def _question(
     schema: Mapping[str, object],
     max_output_tokens: int,
     *,
-    ids: Mapping[str, Sequence[object]],
+    verdicts: int,
+    ids: Mapping[str, Sequence[int | str]],
     mark: Mark,
     temperature: float | None = None,
 ) -> ChatRequest:
-    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    marker = mark(_json(data))
+    numbering = Numbering.draw(marker, (item for items in data.values() if isinstance(items, list) for item in items))
+    shown = {
+        name: [numbering.show(item) for item in value] if isinstance(value, list) else value
+        for name, value in data.items()
+    }
     return ChatRequest(
         system=prompt.system,
-        user=prompt.render_user(marker=mark(text), data=text),
+        user=prompt.render_user(marker=marker, data=_json(shown)),
         schema_name=schema_name,
         schema=schema,
         max_output_tokens=max_output_tokens,
-        verdicts=len(ids["id"]),
+        verdicts=verdicts,
         temperature=temperature,
-        ids=ids,
+        ids={name: [numbering.shown_id(each) for each in numbers] for name, numbers in ids.items()},
+        numbering=numbering,
     )
 
 
-def _ids(asked: Sequence[object], window: Window) -> dict[str, Sequence[object]]:
-    return {"id": asked, "context_ids": [*dict.fromkeys(piece.number for piece in window)]}
+def _json(data: Mapping[str, object]) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+
+def _context_ids(window: Window) -> dict[str, Sequence[int | str]]:
+    return {"context_ids": [*dict.fromkeys(piece.number for piece in window)]}
 
 
 _STRING: Final = {"type": "string"}

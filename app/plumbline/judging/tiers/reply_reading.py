@@ -9,6 +9,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.judging.ports.numbering import OURS, Numbering
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text.injection import inspect
@@ -100,21 +101,22 @@ class ClaimReply(BaseModel):
     """A judge's reply on one claim. `quotes` are unverified until they are found in a context."""
 
     claim: Annotated[_Text, Field(max_length=_MAX_CLAIM_CHARACTERS)] = ""
-    context_ids: Annotated[list[int], BeforeValidator(lambda value: list(map(_number, _texts(value))))] = Field(
-        default_factory=list
-    )
+    # From 1; 0 for what the request does not show.
+    context_ids: list[int] = Field(default_factory=list)
     quotes: Annotated[list[_Quote], Field(max_length=_MAX_QUOTES)] = Field(default_factory=list)
     derived: Annotated[bool, BeforeValidator(lambda value: value is True or str(value).lower() == "true")] = False
     reason: Annotated[_Text, BeforeValidator(lambda value: str(value or "")[:_MAX_REASON_CHARACTERS])] = ""
     verdict: Annotated[Verdict, BeforeValidator(_verdict)]
 
 
+# Flag of a reply with items that nobody asked about, or that name nothing.
+UNKNOWN_IDS: Final = "unknown_ids_dropped"
 _NO_CLAIM: Final = ClaimReply(verdict=Verdict.NOT_A_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceReading:
-    """Claims of each fully judged sentence, by its id in the request; and flags."""
+    """Claims of each fully judged sentence, by its number from 1; and flags."""
 
     claims: Mapping[int, tuple[ClaimReply, ...]]
     flags: tuple[str, ...] = ()
@@ -126,7 +128,7 @@ class SentenceReading:
 
 @dataclass(frozen=True, slots=True)
 class ClaimReading:
-    """Verdict on each claim that has one, by its id in the request; and flags."""
+    """Verdict on each claim that has one, by our id of it; and flags."""
 
     claims: Mapping[str, ClaimReply]
     flags: tuple[str, ...] = ()
@@ -136,33 +138,36 @@ class ClaimReading:
         return (quote for claim in self.claims.values() for quote in claim.quotes)
 
 
-def read_sentences(content: str, wanted: Collection[int], *, is_truncated: bool = False) -> SentenceReading:
-    """Parse a reply to `verify_claims`.
+def read_sentences(
+    content: str, wanted: Collection[int], numbering: Numbering = OURS, *, is_truncated: bool = False
+) -> SentenceReading:
+    """Parse a reply to `verify_claims`, about sentences whose numbers from 1 are `wanted`.
 
     A sentence is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply
     whole items are kept. A fence, prose, another wrapper or none around the JSON does not matter; an empty list of
-    claims says that there is none. Other ids than those wanted are dropped, with the flag `unknown_ids_dropped`.
+    claims says that there is none. Items with other ids than those wanted are dropped, with the flag
+    `unknown_ids_dropped`, and so are those without one: nothing else tells which request they answer.
     """
     items, flags = reply_items(content, "sentences", is_truncated=is_truncated)
-    said: dict[str, list[tuple[ClaimReply, ...] | None]] = {}
-    numbers = [str(number) for number in wanted]
-    if len(items) == len(numbers) and not any("id" in item for item in items):
-        # In order, then.
-        items = [{**item, "id": number} for number, item in zip(numbers, items, strict=True)]
+    numbers = {str(numbering.shown_id(number)): number for number in wanted}
+    said: dict[int, list[tuple[ClaimReply, ...] | None]] = {}
     for item_id, item in _named(items, numbers, flags):
-        said.setdefault(item_id, []).append(_claims(item))
-    claims = {int(item_id): merged for item_id, answers in said.items() if (merged := _merged(answers)) is not None}
+        said.setdefault(numbers[item_id], []).append(_claims(item, numbering))
+    claims = {number: merged for number, answers in said.items() if (merged := _merged(answers)) is not None}
     return SentenceReading(claims, tuple(dict.fromkeys(flags)))
 
 
-def read_claims(content: str, wanted: Collection[str], *, is_truncated: bool = False) -> ClaimReading:
-    """Parse a reply to `check_claims`; otherwise as `read_sentences`."""
+def read_claims(
+    content: str, wanted: Collection[str], numbering: Numbering = OURS, *, is_truncated: bool = False
+) -> ClaimReading:
+    """Parse a reply to `check_claims`, about claims of our ids `wanted`; otherwise as `read_sentences`."""
     items, flags = reply_items(content, "claims", is_truncated=is_truncated)
+    ids = {str(numbering.shown_id(claim_id)): claim_id for claim_id in wanted}
     found: dict[str, ClaimReply | None] = {}
-    for item_id, item in _named(items, wanted, flags):
-        value = _claim(item)
-        found[item_id] = value if found.get(item_id, value) == value else None
-    claims = {item_id: value for item_id, value in found.items() if value is not None}
+    for item_id, item in _named(items, ids, flags):
+        value = _claim(item, numbering)
+        found[ids[item_id]] = value if found.get(ids[item_id], value) == value else None
+    claims = {claim_id: value for claim_id, value in found.items() if value is not None}
     return ClaimReading(claims, tuple(dict.fromkeys(flags)))
 
 
@@ -171,7 +176,7 @@ def _named(items: Sequence[Item], wanted: Collection[str], flags: list[str]) -> 
     for item in within_deadline(items):
         item_id = _meant_id(item, wanted)
         if item_id is None:
-            flags.append("unknown_ids_dropped")
+            flags.append(UNKNOWN_IDS)
         else:
             yield item_id, item
 
@@ -206,7 +211,7 @@ def _merged(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimRepl
     return tuple(reply_by_text.values())
 
 
-def _claims(item: Item) -> tuple[ClaimReply, ...] | None:
+def _claims(item: Item, numbering: Numbering) -> tuple[ClaimReply, ...] | None:
     """Return the claims of an item, or the only one that it is itself."""
     if "claims" not in item:
         values: object = [item]
@@ -214,22 +219,23 @@ def _claims(item: Item) -> tuple[ClaimReply, ...] | None:
         values = [item["claims"]] if isinstance(item["claims"], dict) else item["claims"]
     if not isinstance(values, list) or len(values) > _MAX_CLAIMS:
         return None
-    claims = [_claim(value) for value in values]
+    claims = [_claim(value, numbering) for value in values]
     return tuple(claim for claim in claims if claim is not None) or (_NO_CLAIM,) if all(claims) else None
 
 
-def _claim(value: object) -> ClaimReply | None:
+def _claim(value: object, numbering: Numbering) -> ClaimReply | None:
     if not isinstance(value, dict):
         return None
     quotes = [quote for name in _QUOTE_NAMES for quote in _texts(value.get(name)) if quote != ""]
     passages = [quote for quote in quotes if isinstance(quote, dict)]
+    context_ids = [
+        *_texts(_first(value, _CONTEXT_NAMES)),
+        *(each for passage in passages for each in _texts(_first(passage, (*_CONTEXT_NAMES, "id")))),
+    ]
     said = {
         **value,
         "claim": _first(value, _CLAIM_NAMES),
-        "context_ids": [
-            *_texts(_first(value, _CONTEXT_NAMES)),
-            *(each for passage in passages for each in _texts(_first(passage, (*_CONTEXT_NAMES, "id")))),
-        ],
+        "context_ids": [numbering.number(_number(each)) for each in context_ids],
         "quotes": [_first(quote, _PASSAGE_NAMES) if isinstance(quote, dict) else quote for quote in quotes],
         "verdict": _first(value, VERDICT_NAMES),
     }

@@ -42,9 +42,10 @@ _MODEL_FIELDS = ("failed_generation", "choices", "output", "completion")
 
 
 class Blame(StrEnum):
-    """Cause of a failure: not the endpoint, its connection or server, or its configuration."""
+    """Cause of a failure: not the endpoint, one kept connection, the network or server, or its configuration."""
 
     NOTHING = "nothing"
+    KEPT_CONNECTION = "kept_connection"
     TRANSPORT = "transport"
     CONFIGURATION = "configuration"
 
@@ -86,6 +87,20 @@ class CallFailure(TierFailure):
         """Put the host in front of a detail that does not name it."""
         if host not in self.detail:
             TierFailure.__init__(self, self.reason, f"{host}: {self.detail}")
+
+
+def foreign_reply(*, is_fresh: bool) -> CallFailure:
+    """Build the failure of a call that was answered with the reply to another one.
+
+    On a kept connection it is a leftover, which says nothing of the server: several come at once, before the replies of
+    other calls. On a fresh connection (`is_fresh`) the server or a gateway mixes up replies.
+    """
+    return CallFailure(
+        FailureReason.FOREIGN_REPLY,
+        "the reply has the ids of another request",
+        is_retryable=True,
+        blame=Blame.TRANSPORT if is_fresh else Blame.KEPT_CONNECTION,
+    )
 
 
 def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoint: Endpoint) -> CallFailure:

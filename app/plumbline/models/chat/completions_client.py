@@ -78,7 +78,7 @@ class CompletionsClient:
             CallFailure: no connection, an error status, or a reply beyond the bound.
         """
         if is_fresh:
-            await self._api.drop_connections()
+            await self.drop_connections()
         body = _Body(msgspec.json.encode(parameters), send_status)
         sent = {name: value for name, value in headers.items() if name.lower() == _TRACE_HEADER}
         sent["Content-Length"] = str(len(body.content))
@@ -100,6 +100,10 @@ class CompletionsClient:
         if self._proxy is not None and response.status_code == httpx2.codes.PROXY_AUTHENTICATION_REQUIRED:
             raise self._proxy_failure("407")
         raise status_failure(response.status_code, response.headers, response.content, self._endpoint)
+
+    async def drop_connections(self) -> None:
+        """Use new connections from the next call on; calls under way end on theirs."""
+        await self._api.drop_connections()
 
     async def close(self) -> None:
         """Close the connections."""

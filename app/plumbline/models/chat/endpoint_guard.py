@@ -188,6 +188,10 @@ class EndpointGuard:
         if failure.is_throttle:
             pause = min(failure.wait_seconds or self._unasked_pause_seconds, _LONGEST_PAUSE_SECONDS)
             self._paused_until = max(self._paused_until, time.monotonic() + pause)
+        if failure.blame is Blame.KEPT_CONNECTION:
+            self._configuration.withdrawn(configuration)
+            self._health.breaker.withdrawn(transport)
+            return
         if failure.blame is Blame.TRANSPORT:
             self._configuration.withdrawn(configuration)
             self._fail_transport(transport, failure.detail)

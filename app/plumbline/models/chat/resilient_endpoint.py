@@ -5,6 +5,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -13,7 +14,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
-from plumbline.models.chat.call_failures import CallFailure
+from plumbline.models.chat.call_failures import CallFailure, foreign_reply
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget
 from plumbline.models.chat.completions import TokenCounts, read_completion
 from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient, Exchange, SendStatus
@@ -116,6 +117,7 @@ class ApiRequest(Generic[T]):
         parse: reads the body of the reply, and raises CallFailure for one of another kind.
         prompt: estimated tokens of the body.
         max_output: tokens that it allows the model to write; `expected_output`: that it will write, as a rule.
+        is_foreign: returns True for a reply to another request.
         is_fresh: use a new connection, since another call's reply was read on one of the present ones.
     """
 
@@ -124,6 +126,7 @@ class ApiRequest(Generic[T]):
     prompt: int
     max_output: int = 0
     expected_output: int = 0
+    is_foreign: Callable[[T], bool] = lambda _: False
     is_fresh: bool = False
 
 
@@ -161,10 +164,11 @@ class ResilientEndpoint:
         """Return one reply within `seconds`, retries included; raise TierFailure with the reason."""
         prompt, form = self._checked_length(request), self._learnt.form_for(ledger)
         refused: Mapping[str, object] | None = None
+        is_fresh = False
 
         async def attempt(until: float) -> ChatReply:
             """Make one call, repeated at once in a simpler form as long as the provider refuses a field."""
-            nonlocal form, refused
+            nonlocal form, refused, is_fresh
             while True:
                 sent = form.parameters(request, self.endpoint)
                 call = ApiRequest(
@@ -173,11 +177,13 @@ class ResilientEndpoint:
                     prompt,
                     request.max_output_tokens,
                     request.expected_output_tokens,
-                    request.is_fresh,
+                    lambda reply: request.numbering.is_foreign(reply.content),
+                    is_fresh,
                 )
                 try:
                     reply = await self._call(call, until, ledger)
                 except CallFailure as failure:
+                    is_fresh = failure.reason is FailureReason.FOREIGN_REPLY
                     if failure.reason is FailureReason.TOO_LONG:
                         self._learnt.learn_window(failure.complaint, sent)
                         raise
@@ -287,10 +293,14 @@ class ResilientEndpoint:
                 is_long = len(content) > _LONG_REPLY_BYTES
                 body = await asyncio.to_thread(request.parse, content) if is_long else request.parse(content)
                 tokens = body.tokens
-                reply = await asyncio.to_thread(body.reply, self.endpoint) if is_long else body.reply(self.endpoint)
+                read = partial(self._read_own, request, body)
+                reply = await asyncio.to_thread(read) if is_long else read()
             except CallFailure as failure:
                 is_free = failure.is_free
                 note.outcome = failure.reason
+                if failure.reason is FailureReason.FOREIGN_REPLY:
+                    # The reply to this call may still come on the same connection: no other call may read it.
+                    await self._client.drop_connections()
                 raise
             else:
                 note.outcome, note.is_truncated = ANSWERED, body.is_truncated
@@ -301,6 +311,12 @@ class ResilientEndpoint:
                     note.prompt_tokens, note.completion_tokens = tokens.prompt, tokens.completion
                     note.cached_tokens = tokens.cached
                     note.cost = self._tariff.cost(tokens, worst=worst, is_free=is_free)
+
+    def _read_own(self, request: ApiRequest[T], body: ParsedBody[T]) -> T:
+        reply = body.reply(self.endpoint)
+        if request.is_foreign(reply):
+            raise foreign_reply(is_fresh=request.is_fresh)
+        return reply
 
 
 def _used_tokens(note: JudgeCallRecord, expected: int) -> int:

@@ -1,0 +1,64 @@
+"""Ids that one request shows to a model: they count from a random number, so that another request's reply is known."""
+
+import re
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, Self
+
+# With them the first ids are 1,000 to 9,999.
+_BASES: Final = range(1_000, 9_999)
+_NUMBERED: Final = ("id", "sentence")
+# Ids that no request of ours hands out, as 1 to n, are a model's own numbers and tell nothing about their request.
+_NAMED_ID: Final = re.compile(
+    r"""["'](?:id|claim_id|context|context_ids?|reference|answered_by|stated_by)["']\s*+:\s*+(?:\[\s*+)?["']?"""
+    r"""[^"'0-9\]}]{0,12}([0-9]{4,6})(?![0-9])"""
+)
+_ID_AS_NAME: Final = re.compile(r"""["'][^"'0-9]{0,12}([0-9]{4,6})(?:\.[0-9]{1,6})?[^"'0-9]{0,2}["']\s*+:""")
+
+
+@dataclass(frozen=True, slots=True)
+class Numbering:
+    """Translation between our numbers of sentences, contexts and claims and the ids that one request shows.
+
+    Args:
+        base: is added to each number, of a claim's id (`0.1`) to the first.
+        shown: all ids of the request, without what follows a dot; empty for a request whose reply is not checked.
+    """
+
+    base: int = 0
+    shown: frozenset[int] = frozenset()
+
+    @classmethod
+    def draw(cls, mark: str, items: Iterable[Mapping[str, Any]]) -> Self:
+        """Return the numbering of a request with this mark and these numbered items."""
+        base = _BASES[zlib.crc32(mark.encode()) % len(_BASES)]
+        plain = cls(base)
+        ids = (str(plain.shown_id(item[name])) for item in items for name in _NUMBERED if name in item)
+        return cls(base, frozenset(int(each.partition(".")[0]) for each in ids))
+
+    def shown_id(self, number: int | str) -> int | str:
+        """Return the id that stands for our number, or for our id of a claim."""
+        if isinstance(number, int):
+            return self.base + number
+        index, dot, place = number.partition(".")
+        return f"{self.base + int(index)}{dot}{place}"
+
+    def show(self, item: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an item of the data with its ids."""
+        return {**item, **{name: self.shown_id(item[name]) for name in _NUMBERED if name in item}}
+
+    def number(self, shown_id: int) -> int:
+        """Return our number for an id; 0 for one that the request does not show."""
+        return shown_id - self.base if not self.shown or shown_id in self.shown else 0
+
+    def is_foreign(self, content: str) -> bool:
+        """Return True for a reply in which most ids, or all, are of another request."""
+        if not self.shown:
+            return False
+        said = [int(found[1]) for found in chain(_NAMED_ID.finditer(content), _ID_AS_NAME.finditer(content))]
+        return len(said) > 2 * sum(each in self.shown for each in said)
+
+
+OURS: Final = Numbering()

@@ -1,0 +1,39 @@
+"""Ids of a request for scripts that count from 1, as tests do: a judge reads those in the request, and repeats them."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from plumbline.judging.ports.numbering import Numbering
+
+_MARK = re.compile(r"BEGIN ([0-9a-f]{16})\n")
+_VALUE = re.compile(
+    r'(["\'](?:id|claim_id|contexts?|context_ids?|reference|answered_by|stated_by)["\']\s*:\s*)'
+    r'("[^"\\]{0,30}"|\'[^\'\\]{0,30}\'|\[[^\[\]{}]*\]|\d[\d.]*)'
+)
+_KEY = re.compile(r'(["\'][^"\'0-9]{0,12})(\d{1,3}(?:\.\d+)?)(?=[^"\'0-9]{0,2}["\']\s*:)')
+_NUMBER = re.compile(r"(?<![\d.])\d{1,3}(?!\d)")
+
+
+def base_of(prompt: str) -> int:
+    """What a request adds to each number, by its mark; 0 for a text without one."""
+    found = _MARK.search(prompt)
+    return Numbering.draw(found[1], ()).base if found else 0
+
+
+def counted_from_1(data: Mapping[str, Any], prompt: str) -> dict[str, Any]:
+    """The data of a request with our numbers in place of its ids."""
+    ours = Numbering(-base_of(prompt))
+    return {name: [*map(ours.show, value)] if isinstance(value, list) else value for name, value in data.items()}
+
+
+def with_request_ids(content: str, prompt: str) -> str:
+    """A reply that counts from 1 with the ids of the request; ids of four digits and more stay as they are."""
+    base = base_of(prompt)
+    if not base:
+        return content
+
+    def moved(found: re.Match[str]) -> str:
+        return found[1] + _NUMBER.sub(lambda number: f"{int(number[0]) + base}", found[2])
+
+    return _KEY.sub(moved, _VALUE.sub(moved, content))

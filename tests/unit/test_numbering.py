@@ -1,0 +1,83 @@
+"""The ids of a request: random, translated there and back, and told from those of another request."""
+
+import json
+from typing import Any
+
+import pytest
+
+from plumbline.judging.ports.numbering import OURS, Numbering
+from plumbline.judging.tiers.questions import keyed_mark
+
+ITEMS: list[dict[str, Any]] = [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}, {"id": "1.0", "sentence": 2}]
+REQUEST = Numbering(4_000, frozenset({4_001, 4_002}))
+
+
+def test_ids_of_a_mark_are_its_own_and_stand_between_1000_and_the_five_digits() -> None:
+    mark = keyed_mark(b"secret")
+    drawn = [Numbering.draw(mark(f"data {number}"), ITEMS) for number in range(2_000)]
+
+    assert Numbering.draw(mark("data 7"), ITEMS) == drawn[7]
+    assert all(each.shown == {each.base + 1, each.base + 2} for each in drawn)
+    assert min(each.base for each in drawn) >= 1_000
+    assert max(each.base for each in drawn) < 9_999
+    # Of 8,999 numbers 2,000 draws hit about 1,793 different ones: 8,999 * (1 - e^(-2,000 / 8,999)).
+    assert 1_700 < len({each.base for each in drawn}) < 1_900
+
+
+def test_numbers_and_claims_are_moved_together_and_back() -> None:
+    shown = [REQUEST.show(each) for each in ITEMS]
+
+    assert shown == [{"id": 4_001, "text": "a"}, {"id": 4_002, "text": "b"}, {"id": "4001.0", "sentence": 4_002}]
+    assert [REQUEST.number(each) for each in (4_001, 4_002, 4_003, 1, 0)] == [1, 2, 0, 0, 0]
+    assert (OURS.shown_id(3), OURS.shown_id("0.1"), OURS.number(3)) == (3, "0.1", 3)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"sentences": [{"id": 7001, "claims": []}, {"id": 7002, "claims": []}]}',
+        '{"sentences": [{"id": "7001"}, {"id": "Sentence 7002"}]}',
+        '{"claims": [{"id": "7000.0", "verdict": "supported"}]}',
+        '{"7001": [{"verdict": "supported"}], "s7002": []}',
+        "[{'id': 7001, 'claims': []}]",
+        '{"sentences": [{"id": 7001, "claims": [{"verd',
+        '{"passages": [{"context": 7001, "relevance": "relevant"}]}',
+        '{"question_parts": [{"part": "a", "answered_by": [ 7001], "answered": "fully"}]}',
+        # Numberings that overlap: one of three ids is ours.
+        '{"sentences": [{"id": 4002}, {"id": 4003}, {"id": 4004}]}',
+    ],
+)
+def test_a_reply_with_the_ids_of_another_request_is_foreign(content: str) -> None:
+    assert REQUEST.is_foreign(content)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"sentences": [{"id": 4001, "claims": []}, {"id": 4002, "claims": []}]}',
+        '{"claims": [{"id": "4001.0", "verdict": "supported"}]}',
+        # What a model counts itself names no request.
+        '{"sentences": [{"id": 1}, {"id": 2}]}',
+        '{"sentences": [{"id": 0}, {"id": 1}]}',
+        '{"claims": [{"id": "0.0"}]}',
+        '{"sentences": [{"claims": [{"verdict": "supported"}]}]}',
+        # One more than it was asked for.
+        '{"sentences": [{"id": 4001}, {"id": 4002}, {"id": 4003}]}',
+        # Texts are not looked into.
+        json.dumps({"sentences": [{"id": 4_001, "claims": [{"quotes": ['{"id": 7001, "id": 7002}', "in 1931"]}]}]}),
+        "Everything is fine.",
+        "",
+    ],
+)
+def test_a_reply_with_ids_of_the_request_or_none_of_any_is_not_foreign(content: str) -> None:
+    assert not REQUEST.is_foreign(content)
+
+
+def test_a_request_without_ids_takes_any_reply() -> None:
+    assert not OURS.is_foreign('{"sentences": [{"id": 7001}]}')
+
+
+def test_looking_for_foreign_ids_takes_time_in_line_with_the_reply() -> None:
+    # Hours, were two unbounded runs of blanks side by side in the pattern.
+    for part in ('"id"' + " " * 200_000, '"id" :' + " " * 200_000, '"' * 200_000, '"id":[ "' * 50_000):
+        assert not REQUEST.is_foreign(part)
