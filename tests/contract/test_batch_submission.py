@@ -61,12 +61,13 @@ def test_an_upload_that_is_refused_is_tried_again(run: Run, code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [429, 500])
-def test_a_batch_that_is_refused_is_tried_again(run: Run, code: int) -> None:
-    run.batches.refuse("POST /batches", busy(code), busy(code))
+def test_a_batch_that_is_refused_is_made_by_submitting_again(run: Run, code: int) -> None:
+    run.batches.refuse("POST /batches", busy(code))
+    assert run.submit() == 2
 
     assert run.submit() == 0
 
-    assert len(run.batches.batches) == 1
+    assert len(run.batches.files) == len(run.batches.batches) == 1
 
 
 def test_a_batch_that_was_made_though_the_reply_was_lost_is_found_and_not_made_again(run: Run) -> None:
@@ -79,7 +80,7 @@ def test_a_batch_that_was_made_though_the_reply_was_lost_is_found_and_not_made_a
     assert run.submit() == 0
 
     assert list(run.batches.batches) == ["batch-1"]
-    assert run.state()["batch"][0] == "batch-1"
+    assert run.state()["batch"]["id"] == "batch-1"
 
 
 def test_a_crash_between_upload_and_batch_goes_on_with_the_same_file(
@@ -96,23 +97,24 @@ def test_a_crash_between_upload_and_batch_goes_on_with_the_same_file(
     assert run.batches.batches["batch-1"]["input_file_id"] == "file-1"
 
 
-def test_an_upload_whose_id_was_lost_is_found_by_its_name(run: Run) -> None:
+def test_a_kill_before_the_batch_was_recorded_finds_it_and_does_not_make_it_again(run: Run) -> None:
     run.submit()
-    _forget(run, file_id=None, batch=None, is_batch_begun=False)
-    run.batches.batches.clear()
-
-    assert run.submit() == 0
-
-    assert len(run.batches.files) == 1
-
-
-def test_a_lost_state_finds_the_batch_that_has_the_digest(run: Run) -> None:
-    run.submit()
-    (run.folder / "requests.state.json").unlink()
+    _forget(run, batch=None)
 
     assert run.submit() == 0
 
     assert list(run.batches.batches) == ["batch-1"]
+    assert run.state()["batch"]["id"] == "batch-1"
+
+
+def test_a_kill_during_the_upload_uploads_again(run: Run) -> None:
+    run.submit()
+    run.batches.batches.clear()
+    _forget(run, file_id=None, batch=None, is_batch_begun=False)
+
+    assert run.submit() == 0
+
+    assert [batch["input_file_id"] for batch in run.batches.batches.values()] == ["file-2"]
 
 
 def test_what_cannot_be_known_is_not_paid_twice(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +134,20 @@ def test_a_provider_that_lists_nothing_gets_its_batches_all_the_same(run: Run) -
     assert run.submit() == 0
 
     assert list(run.batches.batches) == ["batch-1"]
+
+
+def test_the_query_of_the_base_url_is_in_every_call(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_BASE_URL", f"{run.judge.base_url}?api-version=1")
+    run.prepare()
+
+    assert (run.submit(), run.collect()) == (0, 0)
+
+    assert [request.path for request in run.judge.requests] == [
+        "/v1/files?api-version=1",
+        "/v1/batches?api-version=1",
+        "/v1/batches/batch-1?api-version=1",
+        "/v1/files/file-2/content?api-version=1",
+    ]
 
 
 def test_a_connection_that_breaks_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -164,8 +180,11 @@ def test_files_are_split_at_the_limits_and_all_are_submitted_and_collected(run: 
     run.prepare(options=["--max-requests", "2"])
 
     names = [file["name"] for file in json.loads(run.manifest.read_text())["files"]]
-    assert names == ["requests-001.jsonl", "requests-002.jsonl"]
-    assert run.step("submit", *(str(run.folder / name) for name in names)) == 0
+    assert names == ["requests.jsonl", "requests-2.jsonl"]
+    assert run.step("submit", str(run.manifest), "nothing.jsonl") == 2
+    assert run.step("submit", str(run.manifest), names[1]) == 0
+    assert list(run.batches.batches) == ["batch-1"]
+    assert run.submit() == 0
     assert run.collect() == 0
     assert len(run.batches.batches) == 2
     assert [timeless(line["result"]) for line in run.results()] == live(*ROWS)
@@ -185,19 +204,6 @@ def test_status_and_collect_say_what_is_not_done_yet(run: Run, capsys: pytest.Ca
     assert run.collect() == 0
 
 
-def test_waiting_ends_with_the_batch(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    run.batches.looks = 4
-    run.submit()
-
-    assert run.collect("--wait", "--poll-seconds", "0") == 0
-
-    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("requests.jsonl")]
-    assert said == [
-        "requests.jsonl: batch-1 in_progress, 0 of 3 done",
-        "requests.jsonl: batch-1 completed, 3 of 3 done",
-    ]
-
-
 def test_collecting_again_downloads_nothing_and_writes_the_same(run: Run) -> None:
     run.submit()
     run.collect()
@@ -214,8 +220,7 @@ def _host(run: Run) -> str:
 
 
 def _forget(run: Run, **changes: object) -> None:
-    """The state as a crash would have left it."""
-    path = run.folder / "requests.state.json"
-    state = json.loads(path.read_text())
-    state["files"][0] |= changes
-    path.write_text(json.dumps(state))
+    """The manifest as a crash would have left it."""
+    manifest = json.loads(run.manifest.read_text())
+    manifest["files"][0] |= changes
+    run.manifest.write_text(json.dumps(manifest))

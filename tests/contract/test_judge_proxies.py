@@ -12,10 +12,10 @@ import httpx2
 import pytest
 
 from plumbline.client import Plumbline
-from plumbline.extras.provider_batches.batch_client import BatchClient
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.api_client import join_url
+from plumbline.models.chat.batch_api import open_batch_api
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
 from plumbline.models.chat.http_client import find_proxy, proxy_place
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -371,20 +371,22 @@ async def test_the_batch_api_is_reached_through_a_socks_proxy(
 ) -> None:
     async with ScriptedProxy("socks5", port_of(judge)) as proxy:
         monkeypatch.setenv("ALL_PROXY", proxy.url(scheme=scheme))
-        client = BatchClient(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key"))
-        with pytest.raises(BatchApiError):
-            await client.create("file", endpoint="/v1/chat/completions", window="24h", tag="tag")
-        await client.close()
+        async with open_batch_api(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key")) as api:
+            with pytest.raises(BatchApiError):
+                await api.create("file", endpoint="/v1/chat/completions", window="24h")
 
     assert proxy.targets == ["judge.example:80"]
     assert judge.requests[0].path == "/v1/batches"
 
 
-def test_the_batch_api_refuses_a_proxy_that_it_cannot_use_without_its_password(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_batch_api_refuses_a_proxy_that_it_cannot_use_without_its_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks4://user:s3cret@127.0.0.1:1080")
 
     with pytest.raises(ConfigurationError, match="ALL_PROXY") as refused:
-        BatchClient(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key"))
+        async with open_batch_api(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key")):
+            pass
 
     assert "s3cret" not in str(refused.value)
 

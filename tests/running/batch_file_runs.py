@@ -105,7 +105,7 @@ class Run:
         ]
 
     def state(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads((self.folder / "requests.state.json").read_text())["files"][0]
+        found: dict[str, Any] = json.loads(self.manifest.read_text())["files"][0]
         return found
 
     def step(self, *arguments: str) -> int:

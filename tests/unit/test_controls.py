@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +20,7 @@ from plumbline.judging.tiers.questions import PromptLibrary, keyed_mark
 from plumbline.judging.tiers.reply_reading import ClaimReply
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
-from tests.running.batch_file_runs import ROWS, a_run, timeless
+from tests.running.batch_file_runs import ROWS, a_run
 
 PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
 CONTEXT = "The Marlow Bridge is 412 metres long. Ferries cross the river at Teal Landing."
@@ -153,20 +152,19 @@ async def test_an_answer_whose_judge_gets_one_wrong_is_flagged_and_does_not_pass
     assert (result.judge.controls, result.judge.controls_right) == (2, 1)
 
 
-def test_replies_of_batch_files_are_read_with_the_controls_that_were_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_replies_of_batch_files_are_not_read_without_the_controls_that_were_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def results(is_on_at_collect: str) -> list[dict[str, Any]]:
-        monkeypatch.setenv("PLUMBLINE_LLM_CONTROLS", is_on_at_collect)
-        assert run.collect() == 0
-        return [timeless(line["result"]) for line in run.results()]
-
     with a_run(tmp_path, monkeypatch) as run:
         monkeypatch.setenv("PLUMBLINE_LLM_CONTROLS", "true")
-        assert run.prepare(*ROWS) == 0
-        assert run.submit() == 0
-        found = results("true")
+        assert (run.prepare(*ROWS), run.submit()) == (0, 0)
 
-        assert results("false") == found
+        monkeypatch.setenv("PLUMBLINE_LLM_CONTROLS", "false")
+        assert run.collect() == 2
+        monkeypatch.setenv("PLUMBLINE_LLM_CONTROLS", "true")
+        assert run.collect() == 0
+        found = [line["result"] for line in run.results()]
+
+    assert "settings changed since the batch files were prepared: llm_controls; " in capsys.readouterr().err
     assert [each["judge"]["controls"] for each in found if each["tier"] == "llm"] == [1, 1, 1]
     assert [each["flags"] for each in found if each["tier"] == "llm"] == [[], [], []]

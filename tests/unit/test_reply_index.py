@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.extras.provider_batches.batch_file_chat import AskedFile, BatchReply, ReplyIndex
+from plumbline.extras.provider_batches.replies import ReplyIndex
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 
 
@@ -24,27 +24,33 @@ def index_of(folder: Path, *lines: bytes, asked: tuple[str, ...] = ("a",), statu
     requests, replies = folder / "requests.jsonl", folder / "replies.jsonl"
     requests.write_text("".join(json.dumps({"custom_id": each, "body": {}}) + "\n" for each in asked))
     replies.write_bytes(b"\n".join(lines))
-    return ReplyIndex([AskedFile(requests, [replies], status)])
+    return ReplyIndex({requests: status}, [replies])
 
 
 def test_a_good_line_wins_over_an_error_wherever_it_stands(tmp_path: Path) -> None:
-    with index_of(tmp_path, bad("a", "internal_error"), good("a"), bad("a", "batch_expired")) as index:
-        reply = index.find("a")
+    index = index_of(tmp_path, bad("a", "internal_error"), good("a"), bad("a", "batch_expired"))
 
-    assert isinstance(reply, BatchReply)
+    reply = index.find("a")
+
     assert (reply.status_code, json.loads(reply.body)) == (200, {"choices": []})
-    assert index.repeated == 2
+    assert index.passed_over == 2
 
 
 @pytest.mark.parametrize(
     ("code", "status"),
-    [("InternalError", 500), ("Throttling.RateQuota", 500), ("DataInspectionFailed", 400), ("", 400)],
+    [
+        ("InternalError", 500),
+        ("Throttling.RateQuota", 429),
+        ("batch_expired", 408),
+        ("DataInspectionFailed", 400),
+        ("", 400),
+    ],
 )
 def test_an_error_without_a_status_is_a_refusal_unless_it_may_pass(tmp_path: Path, code: str, status: int) -> None:
-    with index_of(tmp_path, bad("a", code)) as index:
-        reply = index.find("a")
+    index = index_of(tmp_path, bad("a", code))
 
-    assert isinstance(reply, BatchReply)
+    reply = index.find("a")
+
     assert reply.status_code == status
     assert json.loads(reply.body)["error"]["code"] == code
 
@@ -59,31 +65,32 @@ def test_an_error_without_a_status_is_a_refusal_unless_it_may_pass(tmp_path: Pat
     ],
 )
 def test_a_request_without_a_line_fails_as_its_batch_ended(tmp_path: Path, status: str, reason: FailureReason) -> None:
-    with index_of(tmp_path, status=status) as index:
-        found, unasked = index.find("a"), index.find("b")
+    index = index_of(tmp_path, status=status)
 
-    assert isinstance(found, TierFailure)
-    assert found.reason is reason
-    assert isinstance(unasked, TierFailure)
-    assert unasked.reason is FailureReason.NOT_ASKED
+    with pytest.raises(TierFailure) as found:
+        index.find("a")
+    with pytest.raises(TierFailure) as unasked:
+        index.find("b")
+
+    assert (found.value.reason, unasked.value.reason) == (reason, FailureReason.NOT_ASKED)
 
 
 def test_a_line_that_nobody_asked_for_is_counted_and_left(tmp_path: Path) -> None:
-    with index_of(tmp_path, good("b"), good("a")) as index:
-        assert isinstance(index.find("a"), BatchReply)
-        assert isinstance(index.find("b"), TierFailure)
+    index = index_of(tmp_path, good("b"), good("a"))
 
-    assert (index.unasked, index.unreadable) == (1, 0)
+    assert index.find("a").request_id == "a"
+    with pytest.raises(TierFailure):
+        index.find("b")
+    assert index.passed_over == 1
 
 
 @given(noise=st.lists(st.binary(max_size=60) | st.sampled_from([good("a")[:40], b'{"custom_id":"a"}', b"null"])))
 def test_noise_between_lines_costs_no_reply(tmp_path_factory: pytest.TempPathFactory, noise: list[bytes]) -> None:
     folder = tmp_path_factory.mktemp("noise")
 
-    with index_of(folder, *noise, b"", good("a"), *noise) as index:
-        reply = index.find("a")
+    index = index_of(folder, *noise, b"", good("a"), *noise)
 
-    assert isinstance(reply, BatchReply)
+    assert index.find("a").status_code == 200
 
 
 def test_a_file_of_requests_that_was_damaged_is_said(tmp_path: Path) -> None:
@@ -91,4 +98,4 @@ def test_a_file_of_requests_that_was_damaged_is_said(tmp_path: Path) -> None:
     requests.write_text("{}\n")
 
     with pytest.raises(InvalidInput, match=r"requests\.jsonl: holds a line that is no request"):
-        ReplyIndex([AskedFile(requests, [], "completed")])
+        ReplyIndex({requests: "completed"}, [])

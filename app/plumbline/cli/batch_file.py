@@ -21,16 +21,17 @@ def add_command(commands: Commands) -> None:
     steps = command.add_subparsers(required=True, metavar="STEP")
     _add_prepare(steps)
     submit = steps.add_parser("submit", help="upload the files and create their batches; resumes after an interruption")
-    _add_files(submit)
+    _add_manifest(submit)
+    submit.add_argument("files", nargs="*", metavar="FILE", help="only these request files (default: all)")
     submit.add_argument("--window", default="24h", help="completion window in hours or days (default: %(default)s)")
-    _add_files(steps.add_parser("status", help="query the status of the batches"))
+    _add_manifest(steps.add_parser("status", help="query the status of the batches"))
     _add_collect(steps)
     for name, step in steps.choices.items():
         step.set_defaults(run=_run, step=name)
 
 
 def _add_prepare(steps: Commands) -> None:
-    step = steps.add_parser("prepare", help="write the requests of all rows and a manifest")
+    step = steps.add_parser("prepare", help="write the requests of all rows and a manifest, and print what they cost")
     step.add_argument("data", type=Path, metavar="DATA", help="rows: JSONL, JSON, CSV, TSV or Parquet, also .gz")
     step.add_argument("-o", "--output", type=Path, required=True, metavar="REQUESTS.jsonl")
     step.add_argument("--format", metavar="NAME", help="format of the data (default: by its suffix)")
@@ -40,23 +41,18 @@ def _add_prepare(steps: Commands) -> None:
     )
     add_metric_options(step)
     step.add_argument(
-        "--structure",
-        choices=("json_schema", "json_object", "plain"),
-        help="how replies are constrained (default: the strictest that the provider is known to support)",
+        "--url", default="/v1/chat/completions", metavar="PATH", help="endpoint of each request (default: %(default)s)"
     )
-    omit_help = "a field that the model refuses; repeatable"
-    step.add_argument("--omit", action="append", default=[], choices=("temperature", "thinking"), help=omit_help)
-    step.add_argument("--url", metavar="PATH", help="endpoint of each request (default: /v1/chat/completions)")
-    step.add_argument("--max-requests", type=_positive, metavar="N", help="limit of one file (default: the provider's)")
-    step.add_argument("--max-bytes", type=_positive, metavar="N", help="limit of one file (default: the provider's)")
-    step.add_argument("--secret-of", type=Path, metavar="MANIFEST", help="reuse the secret of another manifest")
-    step.add_argument("--estimate", action="store_true", help="print the expected requests and cost, and write nothing")
-    _add_price(step)
+    step.add_argument(
+        "--max-requests", type=_positive, default=50_000, metavar="N", help="limit of one file (default: %(default)s)"
+    )
+    price_help = "batch price as a share of the price table's (default: %(default)s)"
+    step.add_argument("--price-factor", type=_factor, default=0.5, metavar="F", help=price_help)
 
 
 def _add_collect(steps: Commands) -> None:
     step = steps.add_parser("collect", help="fetch the replies and write the results, one row a line, in input order")
-    _add_files(step)
+    _add_manifest(step)
     step.add_argument("-o", "--output", type=Path, required=True, metavar="RESULTS.jsonl")
     step.add_argument(
         "--replies",
@@ -66,15 +62,13 @@ def _add_collect(steps: Commands) -> None:
         metavar="FILE",
         help="replies that you downloaded yourself, or that `vllm run-batch` wrote; no provider is asked",
     )
-    step.add_argument("--wait", action="store_true", help="wait until every batch has ended")
-    step.add_argument(
-        "--poll-seconds", type=float, default=60.0, metavar="S", help="poll interval of --wait (default: %(default)s)"
-    )
     step.add_argument(
         "--fallback",
         default="embedding,lexical",
+        choices=("embedding,lexical", "embedding", "lexical", "none"),
         metavar="TIERS",
-        help="tiers for rows without a verdict of the judge, or `none` (default: %(default)s)",
+        help="tiers for rows without a verdict of the judge: embedding,lexical, one of them, or none "
+        "(default: %(default)s)",
     )
     step.add_argument("--threshold", type=_share, help="minimum faithfulness for `passed`")
     step.add_argument(
@@ -82,16 +76,10 @@ def _add_collect(steps: Commands) -> None:
         action="store_true",
         help="write the open questions (second passes, further windows, expired requests) as files to submit",
     )
-    _add_price(step)
 
 
-def _add_files(step: argparse.ArgumentParser) -> None:
-    step.add_argument("files", type=Path, nargs="+", metavar="FILE", help="the manifest, or its request files")
-
-
-def _add_price(step: argparse.ArgumentParser) -> None:
-    price_help = "batch price as a share of the price table's (default: %(default)s)"
-    step.add_argument("--price-factor", type=_factor, default=0.5, metavar="F", help=price_help)
+def _add_manifest(step: argparse.ArgumentParser) -> None:
+    step.add_argument("manifest", type=Path, metavar="MANIFEST", help="the manifest that `prepare` wrote")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -4,261 +4,265 @@ import argparse
 import asyncio
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
 from plumbline.cli.score.options import parse_judging
-from plumbline.extras.provider_batches.batch_assembly import (
-    Choices,
-    Estimate,
-    asked_files,
-    batch_api,
-    build_judge_spec,
-    estimate_cost,
-    files_sent,
-    prompt_digests,
-    row_limits,
-    row_scorer,
-)
-from plumbline.extras.provider_batches.batch_assembly import collect as collect_rows
-from plumbline.extras.provider_batches.batch_assembly import prepare as prepare_rows
-from plumbline.extras.provider_batches.batch_file_chat import AskedFile, Correspondence, ReplyIndex
+from plumbline.extras.provider_batches.asking import ask_rows, check_asking, describe_asking, tariff_of
 from plumbline.extras.provider_batches.manifest import (
-    MANIFEST_VERSION,
-    TEST_MODEL,
+    MANIFEST,
     Manifest,
     ManifestFile,
     RequestFile,
     RequestFiles,
     Source,
-    batch_file_limits,
-    find_manifest,
-    manifest_beside,
 )
-from plumbline.extras.provider_batches.submission import (
-    BatchStates,
-    alone,
-    describe_state,
-    fetch,
-    refresh,
-    wait_until_ended,
-)
-from plumbline.extras.provider_batches.submission import submit as submit_files
-from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import sha256_of
+from plumbline.extras.provider_batches.replies import ReplyIndex
+from plumbline.ground.errors import BatchApiError, InvalidInput
+from plumbline.ground.files import atomic_write, sha256_of
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.ground.version import VERSION
 from plumbline.judging.ports.exchange import expected_tokens
+from plumbline.models.chat.batch_api import BatchApi, BatchInfo, open_batch_api
 from plumbline.rows.records.reading import RecordReader
-from plumbline.rows.scored_row import RowTally
+from plumbline.rows.scored_row import RowStatus, RowTally
 from plumbline.schemas.batch import BatchSummary
 from plumbline.schemas.evaluation import TierName
 
 _INCOMPLETE: Final = 3
-_FALLBACKS: Final = ("embedding", "lexical")
 _SECRET_BYTES: Final = 32
-_URL: Final = "/v1/chat/completions"
-# DashScope's test model: it answers without judging.
-_TEST_URL: Final = "/v1/chat/ds-test"
 
 
 def prepare(options: argparse.Namespace) -> int:
+    """Write the request files of all rows and the manifest, and print what they cost."""
     settings = _settings()
-    at = manifest_beside(options.output)
-    if BatchStates(at.state_path) and not options.estimate:
+    at = ManifestFile(options.output.with_name(options.output.name.removesuffix(".jsonl") + MANIFEST))
+    at.check_apart(options.data, [at.folder / f"{at.stem}.jsonl", *at.folder.glob(f"{at.stem}-[0-9]*.jsonl")])
+    before = at.load() if at.path.exists() else None
+    if before is not None and any(file.is_sent for file in before.files):
         raise InvalidInput(
-            "the files of this name were submitted already; expected another --output", place=at.state_path.name
+            "the files of this name were submitted already; expected another --output", place=at.path.name
         )
-    _check_apart(options.data, at, options.output, *at.folder.glob(f"{at.stem}-[0-9][0-9][0-9].jsonl"))
-    before = at.load().files if at.path.exists() and not options.estimate else ()
     with RecordReader(options.data, format=options.format, columns=options.columns) as reader:
-        planned = _planned(options, settings, at, reader)
-        manifest, estimate = asyncio.run(_prepare(settings, at, planned, reader, is_dry=options.estimate))
-        out(f"{options.data.name}: {reader.explanation}")
-    _print_estimate(settings, manifest, estimate, options.price_factor)
-    for name in {file.name for file in before} - {file.name for file in manifest.files}:
+        metrics = parse_judging(options, {}).model_dump(include={"metrics", "criteria"}, exclude_none=True)
+        manifest = Manifest(
+            plumbline=VERSION,
+            # The same rows give the same bytes again.
+            secret=secrets.token_hex(_SECRET_BYTES) if before is None else before.secret,
+            source=Source(at.relative(options.data), sha256_of(options.data), reader.format, reader.columns),
+            judge=options.judge,
+            asked=describe_asking(settings, options.judge, metrics),
+            metrics=metrics,
+            url=options.url,
+            max_requests=options.max_requests,
+            price_factor=options.price_factor,
+        )
+        files = asyncio.run(_prepare(settings, at, manifest, reader))
+        _out(f"{options.data.name}: {reader.explanation}")
+    at.save(replace(manifest, files=files))
+    for name in {file.name for file in (before.files if before else ())} - {file.name for file in files}:
         (at.folder / name).unlink(missing_ok=True)
-    for file in manifest.files:
-        out(f"written: {at.folder / file.name}, {file.requests} requests, {file.bytes} bytes")
-    if not options.estimate:
-        out(f"written: {at.path}; it holds a secret, keep it from those whose texts are judged")
+    for file in files:
+        _out(f"written: {at.folder / file.name}, {file.requests} requests")
+    _out(f"written: {at.path}; it holds a secret, keep it from those whose texts are judged")
     return 0
+
+
+async def _prepare(
+    settings: Settings, at: ManifestFile, manifest: Manifest, reader: RecordReader
+) -> tuple[RequestFile, ...]:
+    rows = asked = invalid = requests = most_in = most_out = usual_out = 0
+    with RequestFiles(at, manifest) as files:
+        async with aclosing(ask_rows(settings, manifest, reader, ReplyIndex({}, ()))) as results:
+            async for scored, questions in results:
+                rows += 1
+                asked += bool(questions.open)
+                invalid += scored.status in (RowStatus.INVALID, RowStatus.FAILED)
+                for question in questions.open.values():
+                    requests += 1
+                    most_in += question.prompt_tokens
+                    most_out += question.max_output_tokens
+                    usual_out += question.expected_output_tokens
+                for line in questions.lines:
+                    files.add(line)
+        written = files.finish()
+    usual_in, tariff = expected_tokens(most_in), tariff_of(settings, manifest)
+    model, factor = manifest.asked["model"], manifest.price_factor
+    _out(f"{rows} rows: {asked} to be asked, {rows - asked - invalid} without the judge, {invalid} invalid")
+    _out(
+        f"{requests} requests to {model}: about {usual_in} tokens in and {usual_out} out, "
+        f"at most {most_in} and {most_out}; second looks, where asked for, come on top"
+    )
+    usual, most = tariff.worst_case(usual_in, usual_out), tariff.worst_case(most_in, most_out)
+    if usual is None or most is None:
+        _out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {model}")
+    else:
+        _out(f"cost: about {usual:.4f}, at most {most:.4f}, at {factor:g} of the price table's prices")
+    return written
 
 
 def submit(options: argparse.Namespace) -> int:
     """Upload the files that are not uploaded, and create their batches."""
-    settings, at = _settings(), find_manifest(options.files)
-    manifest = at.load()
-    chosen = {path.name for path in options.files}
-    files = [file for file in manifest.files if at.path.name in chosen or file.name in chosen]
+    settings, at = _settings(), ManifestFile(options.manifest)
 
-    async def work(states: BatchStates) -> None:
-        async with batch_api(settings, manifest) as api:
-            await submit_files(at, files, states, api, endpoint=manifest.url, window=options.window, say=out)
+    async def work(manifest: Manifest) -> None:
+        chosen = {Path(name).name for name in options.files} or {file.name for file in manifest.files}
+        if unknown := chosen - {file.name for file in manifest.files}:
+            raise InvalidInput(f"names no file {min(unknown)!r}; expected one that `prepare` wrote", place=at.path.name)
+        async with open_batch_api(check_asking(settings, manifest)) as api:
+            for file in manifest.files:
+                if file.name in chosen:
+                    manifest = await _submit(at, manifest, file, api, options.window)
 
-    with alone(at.state_path):
-        asyncio.run(work(BatchStates(at.state_path)))
+    with at.lock():
+        asyncio.run(work(at.load()))
     return 0
+
+
+async def _submit(at: ManifestFile, manifest: Manifest, file: RequestFile, api: BatchApi, window: str) -> Manifest:
+    """Upload a file and create its batch; the manifest has each step before the next one is made."""
+    if file.batch is not None:
+        _out(f"{file.name}: submitted before, batch {file.batch}")
+        return manifest
+    path = at.folder / file.name
+    if sha256_of(path) != file.sha256:
+        raise InvalidInput("was changed since it was prepared; prepare it again", place=file.name)
+    if file.file_id is None:
+        file = replace(file, file_id=await api.upload(path))
+        manifest = at.update(manifest, file)
+    file_id = cast(str, file.file_id)
+    batch = await _find_batch(file, api) if file.is_batch_begun else None
+    if batch is None:
+        manifest = at.update(manifest, replace(file, is_batch_begun=True))
+        try:
+            batch = await api.create(file_id, endpoint=manifest.url, window=window)
+        except BatchApiError as error:
+            if not error.is_unsure:
+                at.update(manifest, replace(file, is_batch_begun=False))
+                raise
+            # It may have been created, and its reply lost.
+            batch = await _find_batch(file, api)
+            if batch is None:
+                raise BatchApiError(f"{error}; submit again") from error
+    _out(f"{file.name}: {file.requests} requests, batch {batch}")
+    return at.update(manifest, replace(file, is_batch_begun=True, batch=batch))
+
+
+async def _find_batch(file: RequestFile, api: BatchApi) -> BatchInfo | None:
+    """Return the batch that was created from this file before; raise BatchApiError if the provider does not say."""
+    try:
+        return await api.find_batch(cast(str, file.file_id))
+    except BatchApiError as error:
+        raise BatchApiError(
+            f"{file.name}: a batch may have been made before, and the provider does not list its batches ({error}); "
+            "look at its console, and set is_batch_begun to false in the manifest to submit it again"
+        ) from error
 
 
 def status(options: argparse.Namespace) -> int:
     """Print the status of each file; return 3 until all have ended."""
-    settings, at = _settings(), find_manifest(options.files)
-    manifest = at.load()
-
-    async def work(states: BatchStates) -> None:
-        async with batch_api(settings, manifest) as api:
-            await refresh(manifest.files, states, api)
-
-    with alone(at.state_path):
-        states = BatchStates(at.state_path)
-        asyncio.run(work(states))
+    settings, at = _settings(), ManifestFile(options.manifest)
+    with at.lock():
+        manifest = asyncio.run(_refreshed(settings, at, at.load()))
     for file in manifest.files:
-        out(f"{file.name}: {describe_state(states.of(file.name))}")
-    return 0 if all(states.of(file.name).is_ended for file in manifest.files) else _INCOMPLETE
+        _out(f"{file.name}: {file.batch or 'not submitted'}")
+    return 0 if all(map(_is_ended, manifest.files)) else _INCOMPLETE
+
+
+async def _refreshed(settings: Settings, at: ManifestFile, manifest: Manifest) -> Manifest:
+    """Query the batches that have not ended, and fetch the replies of those that have."""
+    async with open_batch_api(check_asking(settings, manifest)) as api:
+        for file in manifest.sent:
+            if file.batch is not None and not file.batch.is_ended:
+                manifest = at.update(manifest, replace(file, batch=await api.batch(file.batch.id)))
+        for file in filter(_is_ended, manifest.files):
+            batch = cast(BatchInfo, file.batch)
+            for file_id, path in zip((batch.output_file_id, batch.error_file_id), at.reply_paths(file), strict=True):
+                if file_id is not None and not path.exists():
+                    path.parent.mkdir(mode=0o700, exist_ok=True)
+                    await api.download(file_id, path)
+    return manifest
+
+
+def _is_ended(file: RequestFile) -> bool:
+    return file.batch is not None and file.batch.is_ended
 
 
 def collect(options: argparse.Namespace) -> int:
     """Fetch the replies and write the results; return 3 until all batches have ended."""
-    fallback = () if options.fallback == "none" else tuple(name.strip() for name in options.fallback.split(","))
-    if any(name not in _FALLBACKS for name in fallback) or len(set(fallback)) < len(fallback):
-        found = options.fallback[:40]
-        raise InvalidInput(f"is {found!r}; expected {' or '.join(_FALLBACKS)}, both, or none", place="--fallback")
-    settings, at = _settings(), find_manifest(options.files)
-    manifest = at.load()
-    _check_apart(
-        options.output,
-        at,
-        at.folder / manifest.source.path,
-        *(at.folder / each.name for each in manifest.files),
-        *options.replies,
-    )
-    if manifest.plumbline != VERSION:
-        note(f"prepared by plumbline {manifest.plumbline}, this is {VERSION}: questions may not be found again")
-    with alone(at.state_path):
-        states = BatchStates(at.state_path)
-        if not options.replies and not asyncio.run(_fetched(settings, at, manifest, states, options)):
+    settings, at = _settings(), ManifestFile(options.manifest)
+    with at.lock():
+        manifest = at.load()
+        requests = [at.folder / file.name for file in manifest.files]
+        at.check_apart(options.output, [at.folder / manifest.source.path, *requests, *options.replies])
+        if manifest.plumbline != VERSION:
+            _note(f"prepared by plumbline {manifest.plumbline}, this is {VERSION}: questions may not be found again")
+        if options.replies:
+            replies, sent = options.replies, manifest.files
+        else:
+            if idle := [file.name for file in manifest.sent if file.batch is None]:
+                raise InvalidInput("has no batch yet; submit it first", place=idle[0])
+            manifest = asyncio.run(_refreshed(settings, at, manifest))
+            sent = manifest.sent
+            # Those of later rounds are newer.
+            paths = [path for file in reversed(sent) for path in at.reply_paths(file)]
+            replies = [path for path in paths if path.exists()]
+        for file in sent:
+            if not options.replies and file.batch and (file.batch.status != "completed" or file.batch.failed):
+                _note(f"{file.name}: {file.batch}")
+        if not options.replies and not all(map(_is_ended, sent)):
             return _INCOMPLETE
-        choices = Choices(cast(tuple[TierName, ...], fallback), options.threshold, options.price_factor)
-        asyncio.run(_collect(settings, at, manifest, states, choices=choices, options=options))
+        statuses = {at.folder / file.name: file.batch.status if file.batch else "" for file in sent}
+        index = ReplyIndex(dict.fromkeys(statuses, "") if options.replies else statuses, replies)
+        if index.passed_over:
+            _note(f"lines of replies passed over as unreadable, repeated or of no question: {index.passed_over}")
+        asyncio.run(_collect(settings, at, manifest, index, options))
     return 0
 
 
-def _check_apart(path: Path, at: ManifestFile, *others: Path) -> None:
-    """Raise InvalidInput if the path is another file of the same run."""
-    if path.resolve() in {each.resolve() for each in (at.path, at.state_path, *others)}:
-        raise InvalidInput("is needed itself and would be written over; expected another --output", place=path.name)
-
-
-def _planned(options: argparse.Namespace, settings: Settings, at: ManifestFile, reader: RecordReader) -> Manifest:
-    spec = build_judge_spec(settings, options.judge, structure=options.structure, omitted=options.omit)
-    limits = batch_file_limits(spec.provider, spec.model)
-    metrics = parse_judging(options, {}).model_dump(include={"metrics", "criteria"}, exclude_none=True)
-    return Manifest(
-        version=MANIFEST_VERSION,
-        plumbline=VERSION,
-        secret=_secret(at, options.secret_of),
-        source=Source(at.relative(options.data), sha256_of(options.data), reader.format, reader.columns),
-        judge=spec,
-        prompts=prompt_digests(settings, metrics),
-        row_limits=row_limits(settings),
-        url=options.url or (_TEST_URL if spec.model == TEST_MODEL else _URL),
-        limits=replace(
-            limits,
-            requests=options.max_requests or limits.requests,
-            file_bytes=options.max_bytes or limits.file_bytes,
-            line_bytes=min(limits.line_bytes, options.max_bytes or limits.line_bytes),
-        ),
-        rows=0,
-        files=(),
-        controls=settings.llm_controls,
-        metrics=metrics,
-    )
-
-
-def _secret(at: ManifestFile, other: Path | None) -> str:
-    """Reuse the secret of the other or the replaced manifest, so that the same rows give the same bytes."""
-    if other is not None:
-        return ManifestFile(other).load().secret
-    return at.load().secret if at.path.exists() else secrets.token_hex(_SECRET_BYTES)
-
-
-async def _prepare(
-    settings: Settings, at: ManifestFile, manifest: Manifest, reader: RecordReader, *, is_dry: bool
-) -> tuple[Manifest, Estimate]:
-    letters = Correspondence(ReplyIndex([]), url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
-    async with row_scorer(settings, manifest, letters, Choices(fallback=())) as scorer:
-        return await prepare_rows(at, manifest, reader, scorer.score, letters, is_dry=is_dry)
-
-
-async def _fetched(
-    settings: Settings, at: ManifestFile, manifest: Manifest, states: BatchStates, options: argparse.Namespace
-) -> bool:
-    """Fetch the replies of ended batches; return True if all have ended."""
-    files = files_sent(manifest, states)
-    idle = [file.name for file in files if states.of(file.name).batch is None]
-    if idle:
-        raise InvalidInput("has no batch yet; submit it first", place=idle[0])
-    async with batch_api(settings, manifest) as api:
-        if options.wait:
-            await wait_until_ended(files, states, api, poll_seconds=options.poll_seconds, say=note)
-        else:
-            await refresh(files, states, api)
-        running = [file.name for file in files if not states.of(file.name).is_ended]
-        for name in running:
-            note(f"{name}: {describe_state(states.of(name))}")
-        if not running:
-            await fetch(at, files, states, api)
-    return not running
-
-
 async def _collect(
-    settings: Settings,
-    at: ManifestFile,
-    manifest: Manifest,
-    states: BatchStates,
-    *,
-    choices: Choices,
-    options: argparse.Namespace,
+    settings: Settings, at: ManifestFile, manifest: Manifest, index: ReplyIndex, options: argparse.Namespace
 ) -> None:
-    files = list(manifest.files) if options.replies else files_sent(manifest, states)
-    source, tally = at.source_path(manifest), RowTally()
-    given = [AskedFile(at.folder / file.name, (), "completed") for file in files]
-    # A reply is found by its id, in whichever file it is.
-    given[:1] = [each._replace(replies=options.replies) for each in given[:1]]
+    source, path = manifest.source, at.source_path(manifest.source)
+    fallback = [cast(TierName, name) for name in options.fallback.split(",") if name != "none"]
+    files = manifest.files if options.replies else manifest.sent
     round_ = max((file.round for file in files), default=1) + 1
+    tally, refused, still_open = RowTally(), 0, 0
     with (
-        ReplyIndex(given if options.replies else asked_files(at, files, states)) as index,
-        RecordReader(source, format=manifest.source.format, columns=manifest.source.columns) as reader,
-        RequestFiles(at.folder, at.stem, manifest.limits, round_=round_) as later,
+        RecordReader(path, format=source.format, columns=source.columns) as reader,
+        RequestFiles(at, manifest, round_=round_) as later,
     ):
-        letters = Correspondence(index, url=manifest.url, max_line_bytes=manifest.limits.line_bytes)
-        async with row_scorer(settings, manifest, letters, choices) as scorer:
-            estimate, further = await collect_rows(
-                reader,
-                scorer.score,
-                letters,
-                options.output,
-                next_round=later if options.next_round else None,
-                tell=tally.add,
-            )
+        rows = ask_rows(settings, manifest, reader, index, fallback=fallback, threshold=options.threshold)
+        try:
+            with atomic_write(options.output) as file:
+                async with aclosing(rows):
+                    async for scored, questions in rows:
+                        file.write(scored.line + b"\n")
+                        tally.add(scored)
+                        refused += questions.refused
+                        still_open += len(questions.open)
+                        for line in questions.lines if options.next_round else ():
+                            later.add(line)
+        except OSError as error:
+            raise InvalidInput(f"cannot be written ({error.strerror})", place=options.output.name) from error
+        further = later.finish()
     if options.next_round:
-        # a new last round, in place of one that was never submitted
+        # A new last round, in place of one that was never submitted.
         at.save(replace(manifest, files=(*files, *further)))
-    _print_troubles(files, states, index)
-    out(f"written: {options.output}; {_format_summary(tally.summary())}")
-    if letters.refused:
-        out(f"{letters.refused} questions were not run: mend what their batches failed for, and prepare them again")
+    _out(f"written: {options.output}; {_format_summary(tally.summary())}")
+    if refused:
+        _out(f"{refused} questions were not run: mend what their batches failed for, and prepare them again")
     if further:
-        names = ", ".join(file.name for file in further)
-        out(f"written: {names}, {estimate.requests} questions that are still open; submit and collect again")
-    elif estimate.requests:
-        out(f"{estimate.requests} questions are still open; --next-round writes them as files to be submitted")
-    elif not letters.refused:
-        out("all questions have their replies: these results are final")
+        names = ", ".join(each.name for each in further)
+        _out(f"written: {names}, {still_open} questions that are still open; submit and collect again")
+    elif still_open:
+        _out(f"{still_open} questions are still open; --next-round writes them as files to be submitted")
+    elif not refused:
+        _out("all questions have their replies: these results are final")
 
 
 def _settings() -> Settings:
@@ -268,55 +272,21 @@ def _settings() -> Settings:
     return settings
 
 
-def _print_estimate(settings: Settings, manifest: Manifest, estimate: Estimate, factor: float) -> None:
-    asked = estimate.rows - estimate.invalid - estimate.decided - estimate.unaskable
-    out(
-        f"{estimate.rows} rows: {asked} to be asked, "
-        f"{estimate.decided} decided without a judge, {estimate.unaskable} too long for it, {estimate.invalid} invalid"
-    )
-    expected = (expected_tokens(estimate.prompt_tokens), estimate.expected_output_tokens)
-    bound = (estimate.prompt_tokens, estimate.max_output_tokens)
-    out(
-        f"{estimate.requests} requests to {manifest.judge.model}: about {expected[0]} tokens in and {expected[1]} out, "
-        f"at most {bound[0]} and {bound[1]}; second looks, where asked for, come on top"
-    )
-    likely, most = (
-        estimate_cost(settings, manifest, prompt_tokens=tokens_in, output_tokens=tokens_out, factor=factor)
-        for tokens_in, tokens_out in (expected, bound)
-    )
-    if likely is None or most is None:
-        out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {manifest.judge.model}")
-    else:
-        out(f"cost: about {likely:.4f}, at most {most:.4f}, at {factor:g} of the price table's prices")
-
-
-def _print_troubles(files: Sequence[RequestFile], states: BatchStates, index: ReplyIndex) -> None:
-    for file in files:
-        batch = states.of(file.name).batch
-        if batch is not None and (batch.status != "completed" or batch.failed):
-            note(f"{file.name}: {describe_state(states.of(file.name))}")
-    odd = {"unreadable": index.unreadable, "of no question": index.unasked, "repeated": index.repeated}
-    if any(odd.values()):
-        counts = ", ".join(f"{count} {name}" for name, count in odd.items() if count)
-        note(f"lines of replies passed over: {counts}")
-
-
 def _format_summary(summary: BatchSummary) -> str:
     tiers = ", ".join(f"{name} {count}" for name, count in summary.tiers.model_dump().items() if count) or "none"
     cost = "not known" if summary.usage.cost is None else f"{summary.usage.cost:.4f}"
     return (
         f"{summary.rows} rows: {summary.judged} judged ({summary.passed} passed), {summary.abstained} abstained, "
         f"{summary.empty_answer} empty, {summary.not_judged} not judged, {summary.errors} errors; tiers: {tiers}; "
-        f"{summary.degraded} degraded; "
         f"tokens {summary.usage.prompt_tokens} in, {summary.usage.completion_tokens} out; cost {cost}"
     )
 
 
-def out(line: str) -> None:
+def _out(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def note(line: str) -> None:
+def _note(line: str) -> None:
     sys.stderr.write(f"{line}\n")
 
 

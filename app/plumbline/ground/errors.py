@@ -83,20 +83,11 @@ class StoreUnavailable(PlumblineError):
 
 
 class BatchApiError(PlumblineError):
-    """A provider's Batch API refused a call, could not be reached, or does not say what became of one.
+    """A provider's Batch API refused a call or could not be reached; `is_unsure`: it may have carried out the call."""
 
-    Args:
-        is_unsure: the call may have been carried out nevertheless.
-        wait_seconds: of the provider's Retry-After; None without one.
-    """
-
-    def __init__(
-        self, detail: str, *, is_retryable: bool = False, is_unsure: bool = False, wait_seconds: float | None = None
-    ) -> None:
+    def __init__(self, detail: str, *, is_unsure: bool = False) -> None:
         super().__init__(detail)
-        self.is_retryable = is_retryable
         self.is_unsure = is_unsure
-        self.wait_seconds = wait_seconds
 
 
 class TooBusy(PlumblineError):

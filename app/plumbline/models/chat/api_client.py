@@ -75,6 +75,13 @@ class ApiClient:
             raise cause
         raise httpx2.ReadError(str(cause)) from cause
 
+    def sdk(self, *, max_retries: int) -> "AsyncOpenAI":
+        """Return the SDK's own client, for what it has operations of."""
+        url = join_url(self._base_url, "")
+        # The SDK would append the path of an operation to the query.
+        base_url, query = str(url.copy_with(query=None)), dict(url.params)
+        return self._api.with_options(base_url=base_url, default_query=query, max_retries=max_retries)
+
     async def drop_connections(self) -> None:
         """Use new connections from the next call on; calls under way end on theirs."""
         await self._http.drop_connections()

@@ -1,0 +1,120 @@
+"""Rows through the usual scoring path, with batch files in place of a chat model."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AsyncExitStack, aclosing
+from typing import Any, Final
+
+import msgspec
+
+from plumbline.assembly import build, make_plan
+from plumbline.extras.provider_batches.batch_file_chat import ROW, BatchFileChatModel, RowQuestions
+from plumbline.extras.provider_batches.manifest import Manifest
+from plumbline.extras.provider_batches.replies import ReplyIndex
+from plumbline.ground.concurrency import map_concurrently
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.judge_settings import DEFAULT_JUDGE, ModelPrice
+from plumbline.ground.settings import Settings
+from plumbline.judging.tiers.questions import keyed_mark
+from plumbline.models.chat.endpoints import Endpoint, resolve_judges
+from plumbline.models.chat.resilient_endpoint import Tariff
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.row_scorer import RowScorer
+from plumbline.rows.scored_row import ScoredRow
+from plumbline.schemas.evaluation import EvaluationOptions, TierName
+
+_ASKED_BY: Final = (
+    "max_contexts", "max_context_characters", "max_answer_characters", "max_question_characters",
+    "llm_max_output_tokens", "llm_controls",
+)  # fmt: skip
+# Nobody waits for a single row here, and a busy machine must not cost one its tier.
+_DEADLINE_SECONDS: Final = 600.0
+_ROWS_AT_ONCE: Final = 16
+
+
+def find_endpoint(settings: Settings, judge: str) -> Endpoint:
+    """Return the first endpoint of a judge, as batches have no failover; raise ConfigurationError if there is none."""
+    judges = resolve_judges(settings)
+    if not judges:
+        raise ConfigurationError(
+            "no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider"
+        )
+    if judge not in judges:
+        raise ConfigurationError(f"no judge is named {judge!r}; there are {', '.join(judges)}")
+    return judges[judge][0]
+
+
+def describe_asking(settings: Settings, judge: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whatever of the settings decides on the questions, as a manifest records it."""
+    endpoint, prompts = find_endpoint(settings, judge), make_plan(settings).prompts
+    libraries = (prompts.verify, prompts.check, *([prompts.metrics] if metrics else []))
+    asking = {
+        "provider": endpoint.provider.name,
+        "base_url": endpoint.base_url,
+        "model": endpoint.model,
+        "context_tokens": endpoint.context_tokens,
+        "extra_body": endpoint.extra_body,
+        **{name: getattr(settings, name) for name in _ASKED_BY},
+        "prompts": {prompt.label: prompt.digest for library in libraries for prompt in library},
+    }
+    return msgspec.json.decode(msgspec.json.encode(asking), type=dict[str, Any])
+
+
+def check_asking(settings: Settings, manifest: Manifest) -> Endpoint:
+    """Return the endpoint of the run's files; raise ConfigurationError if the settings ask otherwise by now."""
+    now = describe_asking(settings, manifest.judge, manifest.metrics)
+    changed = [name for name in {**manifest.asked, **now} if manifest.asked.get(name) != now.get(name)]
+    if changed:
+        raise ConfigurationError(
+            f"settings changed since the batch files were prepared: {', '.join(changed)}; expected the values of "
+            "`asked` in the manifest, or files that are prepared anew"
+        )
+    return find_endpoint(settings, manifest.judge)
+
+
+def tariff_of(settings: Settings, manifest: Manifest) -> Tariff:
+    """Return the price of the run's batches."""
+    price, factor = (settings.llm_prices or {}).get(manifest.asked["model"]), manifest.price_factor
+    if price is None:
+        return Tariff(None)
+    cached = None if price.cached is None else price.cached * factor
+    return Tariff(ModelPrice(input=price.input * factor, output=price.output * factor, cached=cached))
+
+
+async def ask_rows(
+    settings: Settings,
+    manifest: Manifest,
+    rows: Iterable[Record | RecordProblem],
+    replies: ReplyIndex,
+    *,
+    fallback: Iterable[TierName] = (),
+    threshold: float | None = None,
+) -> AsyncGenerator[tuple[ScoredRow, RowQuestions], None]:
+    """Score rows as the service does, with a judge that reads batch files; yield each with its questions, in order.
+
+    Raises:
+        ConfigurationError: as `check_asking`.
+    """
+    endpoint, judge = check_asking(settings, manifest), manifest.judge
+    # What a batch did cost is spent.
+    changes = {"deadline_seconds": _DEADLINE_SECONDS, "llm_max_cost": None, "warm_up": False}
+    offline = settings.model_copy(update=changes)
+    chat = BatchFileChatModel(judge, endpoint, tariff_of(settings, manifest), url=manifest.url, replies=replies)
+    options = EvaluationOptions(
+        tiers=["llm", *fallback],
+        threshold=threshold,
+        judges=None if judge == DEFAULT_JUDGE else [judge],
+        **manifest.metrics,
+    )
+    async with AsyncExitStack() as stack:
+        mark = keyed_mark(bytes.fromhex(manifest.secret))
+        service = build(make_plan(offline), stack, chats={judge: chat}, mark=mark)
+        scorer = RowScorer(service.scorer, offline, options, judge_names=(judge,))
+
+        async def ask(row: Record | RecordProblem) -> tuple[ScoredRow, RowQuestions]:
+            questions = RowQuestions(row.row)
+            ROW.set(questions)
+            return await scorer.score(row), questions
+
+        async with aclosing(map_concurrently(ask, rows, limit=_ROWS_AT_ONCE, in_order=True)) as asked:
+            async for row in asked:
+                yield row
