@@ -179,11 +179,11 @@ ray.init(num_cpus=2, include_dashboard=False, _node_ip_address="127.0.0.1", log_
 killer = threading.Thread(target=kill, daemon=True)
 killer.start()
 pool = ray.data.ActorPoolStrategy(size=2)
-rows = ray.data.read_parquet("rows.parquet", override_num_blocks=8).map_batches(
+rows = ray.data.read_parquet("rows.parquet").repartition(8).map_batches(
     Watched, fn_constructor_kwargs={"tiers": ["lexical"]}, compute=pool, num_cpus=0.5, batch_size=100
 ).take_all()
 ray.shutdown()
-killer.join()
+killer.join(10)
 assert len(os.listdir("pids")) == 3, os.listdir("pids")
 names = ("id", "result", "error")
 json.dump([[row[f"plumbline_{name}"] for row in rows] for name in names], open("scored.json", "w"))
