@@ -7,7 +7,7 @@ import bm25s
 import bm25s.scoring
 import numpy as np
 
-from plumbline.extras.lab.retrievers.keyword import K1, B
+from plumbline.extras.lab.keyword import K1, B
 
 # bm25s leaves out the factor k1 + 1, which every score shares.
 FACTOR = K1 + 1

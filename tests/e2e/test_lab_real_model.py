@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retrievers.dense import DenseSettings
+from plumbline.extras.lab.chunkings import Chunk
+from plumbline.extras.lab.vectors import DenseSettings
 
 TEXTS = {
     "bridge": "The Marlow Bridge was opened in 1931 and carries two railway tracks across the river Teal.",
@@ -14,7 +14,7 @@ TEXTS = {
 
 def test_the_text_that_means_it_comes_first(tmp_path: Path) -> None:
     retriever = DenseSettings().make()
-    facts = retriever.build([Chunk(name, name, {"text": text}, 0, len(text)) for name, text in TEXTS.items()], tmp_path)
+    facts = retriever.build([Chunk(name, name, {"text": text}) for name, text in TEXTS.items()], tmp_path)
 
     found = [retriever.search(query, 3)[0][0] for query in ("feline habits", "how do I make toast from scratch")]
 

@@ -2,17 +2,18 @@
 
 import json
 import os
-import shutil
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.extras.lab.folder import load_results
-from plumbline.extras.lab.results import ExperimentResults, System
+from plumbline.extras.lab.page import render_page
+from plumbline.extras.lab.results import ExperimentResults, System, load_results
 from plumbline.ground.files import locked
 from tests.making.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
 
@@ -40,7 +41,20 @@ def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: p
     runs = [str(finished / each.run_file) for each in results.systems]
     measures = [word for measure in results.measures for word in ("-m", measure)]
 
-    assert main(["evaluate", str(finished / results.corpora["tiny"].qrels_file), *runs, *measures, "--json"]) == 0
+    assert (
+        main(
+            [
+                "evaluate",
+                str(finished / results.corpora["tiny"].qrels_file),
+                *runs,
+                *measures,
+                "--resamples",
+                "200",
+                "--json",
+            ]
+        )
+        == 0
+    )
 
     said = {each["name"]: each["measures"] for each in json.loads(capsys.readouterr().out)["runs"]}
     for system in results.systems:
@@ -49,26 +63,6 @@ def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: p
             for name, each in system.measures.items()
         }
         assert said[f"{system.name}.run"] == mine
-
-
-def test_conventions_seed_and_resamples_of_the_command_are_those_of_evaluate(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    given = ["-m", "ndcg_gains@3", "-m", "map", "--preset", "pytrec_eval", "-l", "2", "-J", "--ties", "average"]
-    given += ["--gains", "1=1,2=5", "--id-rule", "strip_chunk", "--seed", "3", "--resamples", "200"]
-    experiment = copied(finished, tmp_path)
-
-    assert run(experiment, *given) == 0
-
-    results = load_results(tmp_path / "out")
-    runs = [str(tmp_path / "out" / each.run_file) for each in results.systems]
-    capsys.readouterr()
-    main(["evaluate", str(tmp_path / "out" / results.corpora["tiny"].qrels_file), *runs, *given, "--json"])
-    said = [each["measures"] for each in json.loads(capsys.readouterr().out)["runs"]]
-    assert results.measures == ("ndcg_gains@3", "map")
-    assert [{name: (each.mean, each.ci95) for name, each in system.measures.items()} for system in results.systems] == [
-        {name: (each["mean"], tuple(each["ci95"])) for name, each in measures.items()} for measures in said
-    ]
 
 
 def test_uncorrected_p_values_are_those_of_compare(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,36 +78,13 @@ def test_uncorrected_p_values_are_those_of_compare(finished: Path, capsys: pytes
         frozenset((f"{each.a}.run", f"{each.b}.run")): each.p for each in results.comparisons if each.measure == "map"
     }
     assert mine == {pair: p_of[pair] for pair in mine}
-    # four systems with the baseline, rrf with back, tuned with short and back
+    # four systems with the baseline, rrf with back, weighted with short and back
     assert len(mine) == 7
-
-
-def test_the_curve_is_the_interpolated_precision_of_evaluate(
-    finished: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    results = load_results(finished)
-    system = results.systems[0]
-    qrels, run = finished / results.corpora["tiny"].qrels_file, finished / system.run_file
-
-    main(["evaluate", str(qrels), str(run), "-m", "iprec(r=0.5)", "-m", "iprec(r=1)", "--json"])
-
-    (said,) = json.loads(capsys.readouterr().out)["runs"]
-    means = [each["mean"] for each in said["measures"].values()]
-    assert [system.precision_at_recall[5], system.precision_at_recall[10]] == means
-
-
-def test_a_tuned_blend_is_scored_on_queries_that_had_no_say(finished: Path) -> None:
-    tuned = systems(load_results(finished))["tuned"]
-
-    assert tuned.tuned is not None
-    assert tuned.measures["ndcg@10"].mean == pytest.approx(tuned.tuned.held_out_score, abs=1e-12)
-    assert len(tuned.tuned.fold_weights) == tuned.tuned.folds == 2
-    assert set(tuned.tuned.weights) == {"words", "short", "back"}
 
 
 def test_a_blend_takes_as_long_as_its_parts_and_the_fusion(finished: Path) -> None:
     milliseconds = {
-        each.retriever: json.loads((finished / "latency" / f"{each.name}.json").read_text())
+        each.retriever: json.loads((finished / "systems" / f"{each.name}.json").read_text())["milliseconds"]
         for each in load_results(finished).systems
     }
 
@@ -124,38 +95,33 @@ def test_a_blend_takes_as_long_as_its_parts_and_the_fusion(finished: Path) -> No
 def test_the_folder_has_the_table_the_page_and_what_they_were_made_of(
     finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["lab", "table", str(finished), "--format", "markdown"]) == 0
+    assert main(["lab", "table", str(finished), "--format", "csv"]) == 0
 
     shown = capsys.readouterr().out
-    assert shown == (finished / "table.md").read_text()
-    assert "tiny.whole.tuned" in shown
-    assert (finished / "experiment.toml").read_text() == EXPERIMENT
+    assert shown == (finished / "table.csv").read_bytes().decode()
+    assert "tiny.whole.weighted" in shown
     assert "<table" in (finished / "report.html").read_text()
-    assert "ndcg@10" in (finished / "table.csv").read_text()
     built = systems(load_results(finished))["words"].built
     assert built is not None
-    assert (built.documents, built.facts.chunks, built.facts.index_bytes) == (6, 6, 4)
+    assert (built.facts.chunks, built.facts.index_bytes) == (6, 4)
     assert list((finished / "work").iterdir()) == []
 
 
 def test_what_is_done_is_not_done_again(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = load_results(finished)
 
-    assert (
-        main(["lab", "run", str(finished / "experiment.toml"), "--data", str(finished.parent), "--out", str(finished)])
-        == 0
-    )
+    assert main(["lab", "run", str(finished.parent / "tiny.toml"), "--out", str(finished)]) == 0
 
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [each["was_there"] for each in said if each["event"] == "done"] == [True] * 5
-    assert load_results(finished) == before
+    assert [each["was_there"] for each in said if each["event"] == "done"] == [True] * 3 + [False] * 2
+    assert [each.built for each in load_results(finished).systems] == [each.built for each in before.systems]
 
 
 FAILING = """
 [retrievers.slow]
 kind = "python"
 object = "tiny_retrievers:Words"
-options = { build_nap = 0.2, search_nap = 0.02, prints = "chatter" }
+options = { build_nap = 0.05, search_nap = 0.005, prints = "chatter" }
 
 [retrievers.broken]
 kind = "python"
@@ -181,8 +147,8 @@ def test_a_nap_is_in_the_table_and_who_fails_stops_nobody(tmp_path: Path, capsys
     slow = systems(results)["slow"]
     assert slow.latency is not None
     assert slow.built is not None
-    assert slow.latency.mean >= 20
-    assert slow.built.build_seconds >= 0.2
+    assert slow.latency.mean >= 5
+    assert slow.built.build_seconds >= 0.05
     assert results.failures == {
         "tiny.whole.broken": "RuntimeError: the index is upside down (see logs/tiny.whole.broken.log)",
         "tiny.whole.absent": "object: there is no module 'no_such_module'; expected a module next to the experiment "
@@ -196,27 +162,87 @@ def test_a_nap_is_in_the_table_and_who_fails_stops_nobody(tmp_path: Path, capsys
     assert "chatter" not in said.out
 
 
-def test_results_of_other_settings_or_documents_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_settings_or_documents_are_measured_again_and_no_other_system(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     experiment = tiny_experiment(tmp_path)
-    assert run(experiment, "--only", "short") == 0
-    shown = load_results(tmp_path / "out")
-    assert [each.retriever for each in shown.systems] == ["short"]
+    assert run(experiment) == 0
+    experiment.write_text(EXPERIMENT.replace("weigh = 0.3", "weigh = 0.4").replace('"map", ', '"mrr", '))
 
-    experiment.write_text(EXPERIMENT.replace("weigh = 0.3", "weigh = 0.4"))
-    assert run(experiment, "--only", "short") == 2
-    assert (
-        "holds results of tiny.whole.short with another retrievers.short; name another folder"
-        in capsys.readouterr().err
-    )
+    assert _was_there(experiment, capsys) == {"words": True, "short": False, "back": True}
+
+    assert load_results(tmp_path / "out").measures == ("ndcg@10", "mrr", "precision@2")
+    queries = tmp_path / "data" / "queries.jsonl"
+    queries.write_text(queries.read_text().replace("wing lift", "wing drag"))
+    assert _was_there(experiment, capsys) == {"words": False, "short": False, "back": False}
+
+
+def test_a_killed_run_resumes_after_its_last_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    slow = EXPERIMENT.replace("weigh = 0.3", "weigh = 0.3, search_nap = 60")
+    experiment = tiny_experiment(tmp_path, slow)
+    command = [
+        sys.executable,
+        "-m",
+        "plumbline.cli.main",
+        "lab",
+        "run",
+        str(experiment),
+        "--out",
+        str(tmp_path / "out"),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if '"searching"' in line and "short" in line)
+        process.kill()
     experiment.write_text(EXPERIMENT)
-    (tmp_path / "data" / "queries.jsonl").write_text('{"_id": "q1", "text": "drag"}\n{"_id": "q2", "text": "slab"}\n')
-    (tmp_path / "data" / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\nq2\td3\t1\n")
-    assert run(experiment, "--only", "short") == 2
-    assert "with another corpora.tiny" in capsys.readouterr().err
-    assert load_results(tmp_path / "out") == shown
 
-    assert run(experiment, "--only", "short", "--fresh") == 0
-    assert load_results(tmp_path / "out").corpora["tiny"].queries == 2
+    assert _was_there(experiment, capsys) == {"words": True, "short": False, "back": False}
+
+    assert list((tmp_path / "out" / "work").iterdir()) == []
+
+
+def test_only_some_systems_are_run_with_the_parts_of_blends(tmp_path: Path) -> None:
+    experiment = tiny_experiment(tmp_path)
+
+    assert run(experiment, "--only", "rrf") == 0
+
+    assert [each.retriever for each in load_results(tmp_path / "out").systems] == ["words", "back", "rrf"]
+
+
+def test_chunks_are_judged_as_their_documents(tmp_path: Path) -> None:
+    cut = '[chunkings.halves]\nkind = "tokens"\nsize = 2\n\n[chunkings.whole]\nkind = "whole"\n\n[retrievers.words]'
+    experiment = tiny_experiment(tmp_path, EXPERIMENT.replace("[retrievers.words]", cut))
+
+    assert run(experiment) == 0
+
+    results = load_results(tmp_path / "out")
+    found = {each.name: each.built.facts.chunks for each in results.systems if each.built}
+    # Five documents of three words or two give nine halves
+    assert (found["tiny.halves.words"], found["tiny.whole.words"]) == (11, 6)
+    assert "#" not in (tmp_path / "out" / "runs" / "tiny.halves.words.run").read_text()
+    assert ("tiny.whole.words", "tiny.halves.words") in {(each.a, each.b) for each in results.comparisons}
+
+
+def test_the_page_loads_nothing_and_shows_names_as_text(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = replace(load_results(finished), failures={"<script>": "<b>\u202e"})
+
+    pages = {language: render_page(results, language=language) for language in ("en", "zh")}
+
+    for page in pages.values():
+        assert not re.search(r"<script|<link|src=|url\(", page)
+        assert "&lt;script&gt;: &lt;b&gt;⟦U+202E⟧" in page
+        assert page.count("<circle") == 5
+    assert "平均毫秒" in pages["zh"]
+    assert "mean ms" in pages["en"]
+    assert main(["lab", "table", str(finished), "--language", "zh"]) == 0
+    assert "索引大小" in capsys.readouterr().out
+
+
+def test_the_results_are_printed_as_json(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "table", str(finished), "--format", "json"]) == 0
+
+    system = json.loads(capsys.readouterr().out)["systems"][0]
+    assert set(system["latency"]) == {"mean", "p50", "p95", "p99", "n"}
 
 
 def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(
@@ -231,7 +257,7 @@ def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(
 
     (out / "thesis.txt").write_text("mine")
     assert run(experiment, "--fresh") == 2
-    assert "out: holds something else than a lab's results" in capsys.readouterr().err
+    assert "out: holds other files than a lab's results" in capsys.readouterr().err
     assert (out / "thesis.txt").read_text() == "mine"
 
 
@@ -251,7 +277,7 @@ def test_check_says_what_would_be_run(tmp_path: Path, capsys: pytest.CaptureFixt
 
     assert capsys.readouterr().out.splitlines()[-2:] == [
         "tiny.whole.rrf = words + back",
-        "tiny.whole.tuned = words + short + back",
+        "tiny.whole.weighted = words + short + back",
     ]
 
 
@@ -284,42 +310,10 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_run(tmp_path: Path) -> None:
     assert run(experiment, "--only", "words") == 0
 
 
-def copied(finished: Path, to: Path) -> Path:
-    """A finished experiment to do something to; its file."""
-    shutil.copytree(finished.parent, to, dirs_exist_ok=True)
-    return to / "tiny.toml"
-
-
-def done(capsys: pytest.CaptureFixture[str], experiment: Path) -> dict[str, bool]:
-    """Whether each system was there when the experiment was run again."""
+def _was_there(experiment: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, bool]:
+    """Run the experiment again; return whether each retriever was measured already."""
+    capsys.readouterr()
     assert main(["lab", "run", str(experiment), "--out", str(experiment.parent / "out")]) == 0
-    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    return {each["name"].rpartition(".")[2]: each["was_there"] for each in said if each["event"] == "done"}
-
-
-def test_a_run_that_was_edited_is_made_again_with_what_is_made_of_it(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    experiment, before = copied(finished, tmp_path), load_results(finished)
-    run_file = tmp_path / "out" / "runs" / "tiny.whole.words.run"
-    run_file.write_text(run_file.read_text().replace("d1", "d5", 1))
-
-    found = done(capsys, experiment)
-
-    assert found == {"words": False, "short": True, "back": True, "rrf": False, "tuned": False}
-    after = load_results(tmp_path / "out")
-    assert [each.measures for each in after.systems] == [each.measures for each in before.systems]
-
-
-def test_blends_measures_and_tests_may_change_and_retrievers_be_added(
-    finished: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    experiment = copied(finished, tmp_path)
-    more = '[retrievers.more]\nkind = "python"\nobject = "tiny_retrievers:Words"\noptions = { weigh = 0.1 }\n\n'
-    changed = EXPERIMENT.replace('"map", ', '"mrr", ').replace("step = 0.5", "step = 0.25")
-    experiment.write_text(changed.replace("[blends.rrf]", f"{more}[blends.rrf]"))
-
-    found = done(capsys, experiment)
-
-    assert found == {"words": True, "short": True, "back": True, "more": False, "rrf": True, "tuned": False}
-    assert load_results(tmp_path / "out").measures == ("ndcg@10", "mrr", "precision@2")
+    said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    found = {each["name"].rpartition(".")[2]: each["was_there"] for each in said if each["event"] == "done"}
+    return {name: found[name] for name in ("words", "short", "back")}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from plumbline.extras.lab.retrievers.keyword import KeywordSettings
+from plumbline.extras.lab.keyword import KeywordSettings
 from plumbline.ground.errors import InvalidInput
 from tests.making.keyword_cases import built, chunks_of, ids_of
 
@@ -148,11 +148,9 @@ def test_what_is_said_of_the_index(tmp_path: Path) -> None:
     assert facts.chunks == 3
     assert facts.index_bytes == sum(path.stat().st_size for path in tmp_path.iterdir()) > 0
     assert facts.engine.startswith("tantivy 0.")
-    assert facts.stated | {"lengths": "", "idf": ""} == {
+    assert facts.stated == {
         "k1": 1.2,
         "b": 0.75,
-        "idf": "",
-        "lengths": "",
         "query": "best_fields",
         "fields": "title^2, text^1",
         "language": "auto",
@@ -215,7 +213,7 @@ def test_a_field_that_no_document_has_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_engine_is_not_imported_before_it_is_needed() -> None:
-    lines = "import sys, plumbline.extras.lab.retrievers.keyword as k; k.KeywordSettings(); "
+    lines = "import sys, plumbline.extras.lab.keyword as k; k.KeywordSettings(); "
     lines += "sys.exit('tantivy' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", lines], check=False).returncode == 0

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retrievers.keyword import KeywordRetriever, KeywordSettings, ParametrisedRetriever
+from plumbline.extras.lab.chunkings import Chunk
+from plumbline.extras.lab.keyword import KeywordRetriever, KeywordSettings, ParametrisedRetriever
 
 Fields = Mapping[str, str]
 
@@ -12,7 +12,7 @@ Fields = Mapping[str, str]
 def chunks_of(documents: Mapping[str, Fields | str]) -> list[Chunk]:
     """A chunk for each document; a string is its `text`."""
     fields = {id_: {"text": of} if isinstance(of, str) else of for id_, of in documents.items()}
-    return [Chunk(id=id_, document_id=id_, fields=of, start=0, end=0) for id_, of in fields.items()]
+    return [Chunk(id=id_, document_id=id_, fields=of) for id_, of in fields.items()]
 
 
 def built(

@@ -57,6 +57,7 @@ EXPERIMENT = """
 name = "tiny"
 measures = ["ndcg@10", "map", "precision@2"]
 depth = 10
+resamples = 200
 
 [corpora.tiny]
 kind = "beir"
@@ -78,12 +79,10 @@ object = "tiny_retrievers:Backwards"
 [blends.rrf]
 parts = ["words", "back"]
 
-[blends.tuned]
+[blends.weighted]
 parts = ["words", "short", "back"]
 method = "wsum"
-tune = "ndcg@10"
-folds = 2
-step = 0.5
+weights = { words = 0.3, short = 0.4, back = 0.3 }
 """
 
 

@@ -42,6 +42,23 @@ def save_small_model(folder: Path, kind: str, *, name: str = "model", words: Seq
     return folder / name
 
 
+def save_sparse_model(folder: Path) -> Path:
+    """A SparseEncoder that weighs the tokens of a text by a table."""
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sparse_encoder.modules import SparseStaticEmbedding
+
+    weights = torch_weights(len(TOKENS))
+    module = SparseStaticEmbedding(_fast_tokenizer(()), weight=weights, frozen=True)
+    SparseEncoder(modules=[module], device="cpu").save(str(folder))
+    return folder
+
+
+def torch_weights(count: int) -> Any:
+    import torch
+
+    return torch.linspace(0.1, 2.0, count)
+
+
 def _save_network(folder: Path, kind: str, words: Sequence[str]) -> Path:
     import torch
     from transformers import AutoConfig, AutoModel

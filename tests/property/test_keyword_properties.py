@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.extras.lab.retrievers.keyword import build_tokenizer
+from plumbline.extras.lab.keyword import build_tokenizer
 from tests.making.keyword_cases import built
 
 KINDS = ["best_fields", "cross_fields", "phrase_prefix", "plain"]

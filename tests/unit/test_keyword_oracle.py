@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.extras.lab.retrievers.keyword import build_tokenizer
+from plumbline.extras.lab.keyword import build_tokenizer
 from tests.doubles.keyword_oracle import bm25s_scores, one_byte
 from tests.making.keyword_cases import built
 

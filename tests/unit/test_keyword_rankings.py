@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import pytest
 from pydantic import ValidationError
 
+from plumbline.extras.lab.keyword import KeywordSettings
 from plumbline.extras.lab.retriever import Hits
-from plumbline.extras.lab.retrievers.keyword import KeywordSettings
 from tests.making.keyword_cases import Fields, built
 
 # idf of a term in n of N chunks, as one_of_2: n = 1, N = 2.

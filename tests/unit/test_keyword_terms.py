@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from plumbline.extras.lab.retrievers.keyword import LONGEST_WORD, Language, build_tokenizer
+from plumbline.extras.lab.keyword import LONGEST_WORD, Language, build_tokenizer
 from plumbline.ground.errors import InvalidInput
 
 

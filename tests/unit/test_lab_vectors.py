@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.chunkings import Chunk
 from plumbline.extras.lab.retriever import Retriever
-from plumbline.extras.lab.retrievers.dense import DenseSettings, DistinctTexts, unread_language
+from plumbline.extras.lab.vectors import DenseSettings, SparseSettings, unread_language
 from plumbline.ground.errors import InvalidInput
-from tests.making.small_models import WORDS, save_small_model
+from tests.making.small_models import WORDS, save_small_model, save_sparse_model
 
 MODELS: dict[str, Path] = {}
 
@@ -25,7 +25,7 @@ def dense() -> Retriever:
 
 
 def chunk(name: str, text: str, **fields: str) -> Chunk:
-    return Chunk(name, name, {**fields, "text": text}, 0, len(text))
+    return Chunk(name, name, {**fields, "text": text})
 
 
 def chunks(count: int) -> list[Chunk]:
@@ -73,7 +73,7 @@ def test_chunks_of_one_text_have_one_score_and_come_by_id(tmp_path: Path) -> Non
     same = [hit for hit in found if hit[0] in "zbm"]
     assert [name for name, _ in same] == ["b", "m", "z"]
     assert len({score for _, score in same}) == 1
-    assert (facts.chunks, facts.stated["repeated_texts"]) == (33, 2)
+    assert facts.chunks == 33
 
 
 def test_blank_chunks_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_more_are_asked_for_than_there_are(tmp_path: Path) -> None:
 
 
 def test_chunks_that_cannot_be_indexed_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no chunk to index"):
+    with pytest.raises(InvalidInput, match="none of 0 chunks"):
         dense().build([], tmp_path)
     with pytest.raises(InvalidInput, match="none of 1 chunks has a text"):
         dense().build([chunk("a", "")], tmp_path)
@@ -136,12 +136,6 @@ def test_only_the_fields_that_are_named_are_read(tmp_path: Path) -> None:
         DenseSettings(model=str(MODELS["dense"]), fields=("body",)).make().build(some, tmp_path)
 
 
-def test_ties_at_the_end_of_the_ranking_are_broken_by_id() -> None:
-    texts = DistinctTexts(["p", "q", "r", "s"], [["d"], ["c"], ["a"], ["b"]], {})
-
-    assert texts.best(np.array([1, 2, 1, 1], dtype=np.float32), 2) == [("c", 2.0), ("a", 1.0)]
-
-
 def test_a_model_that_is_not_there_is_refused_with_the_way_to_get_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,16 +161,41 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
         DenseSettings.model_validate(wrong)
 
 
-def test_a_build_tells_how_many_characters_are_encoded(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    retriever = dense()
-    retriever.watch(lambda *said: told.append(said))  # type: ignore[attr-defined]
+def test_sparse_scores_are_dot_products_of_the_librarys_weights(tmp_path: Path) -> None:
+    from sentence_transformers import SparseEncoder
 
-    retriever.build(chunks(30), tmp_path)
+    folder = save_sparse_model(tmp_path / "model")
+    library, some, query = SparseEncoder(str(folder), device="cpu"), chunks(20), "two people cross the river"
+    texts = [each.text for each in some]
+    products = library.encode_document(texts).to_dense() @ library.encode_query(query).to_dense()
+    retriever = SparseSettings(model=str(folder)).make()
+    facts = retriever.build(some, _made(tmp_path / "index"))
 
-    total = sum(len(each.text) for each in chunks(30))
-    assert told[-1] == (total, total)
-    assert [done for done, _ in told] == sorted({done for done, _ in told})
+    found = dict(retriever.search(query, 20))
+
+    expected = {f"d{place}": score for place, score in enumerate(products.tolist()) if score}
+    assert found == pytest.approx(expected, rel=1e-4)
+    assert facts.index_bytes == (tmp_path / "index" / "vectors.npz").stat().st_size
+
+
+def test_a_function_of_the_users_weighs_the_terms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """
+def weigh(texts, role):
+    return [dict.fromkeys(text.split(), 2.0 if role == "document" else 0.5) for text in texts]
+"""
+    (tmp_path / "my_weights.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    retriever = SparseSettings(object="my_weights:weigh").make()
+    retriever.build([chunk("b", "肺癌 river"), chunk("a", "river"), chunk("c", "warm")], _made(tmp_path / "index"))
+
+    # 2 * 0.5 for each shared term; the word that no chunk has counts nothing
+    assert retriever.search("river 肺癌 unheard", 5) == [("b", 2.0), ("a", 1.0)]
+    assert retriever.search("unheard", 5) == []
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,6 @@ import pytest
 
 import plumbline
 from plumbline.cli.main import main
-from plumbline.extras.lab.experiment import Blend
-from plumbline.extras.lab.running import Judged, blend_runs
-from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.run import Run
 
 # What was counted or left out is warned of.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -141,14 +137,9 @@ def test_seed_1_raw_scores_are_weighted_as_in_its_blend_and_warned_of() -> None:
 
 
 def test_seed_1_a_part_that_finds_nothing_leaves_its_blend_alone() -> None:
-    runs = [Run("bm25", {"q": {"a": 2.0, "b": 1.0}}), Run("phrase_prefix", {})]
-    blend = Blend(parts=("bm25", "phrase_prefix"))
+    blended = plumbline.fuse([{"q": {"a": 2.0, "b": 1.0}}, {}], "rrf")
 
-    found = blend_runs(
-        blend, runs, name="mix", depth=10, judged=Judged({"q": {"a": 1}}, build_conventions("seed-1"), 0)
-    )
-
-    assert list(found.run.results["q"]) == ["a", "b"]
+    assert list(blended["q"]) == ["a", "b"]
 
 
 def test_seed_2_grades_0_1_2_weigh_as_its_code_has_them() -> None:

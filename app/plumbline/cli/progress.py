@@ -1,8 +1,6 @@
 """Progress of `plumbline score` and `plumbline lab`: a bar on a terminal, JSON lines in a pipe, nothing if quiet."""
 
 import json
-import time
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
@@ -99,51 +97,33 @@ class ScoreProgress(_ProgressOutput):
 
 
 class LabProgress(_ProgressOutput):
-    """Progress of an experiment: systems done of all, and the stage of the current one.
+    """Progress of an experiment: systems done of all, and the stage of the current one."""
 
-    In a pipe, a line when a stage starts and every few seconds while it lasts.
-    """
-
-    def __init__(
-        self, stream: TextIO, *, is_quiet: bool, words: Mapping[str, str], say: Callable[[str], str] = str
-    ) -> None:
-        bar_format = f"{{n_fmt}}/{{total_fmt}} {words['bar_systems']} |{{bar:20}}| {{elapsed}} {{postfix}}"
+    def __init__(self, stream: TextIO, *, is_quiet: bool) -> None:
+        bar_format = "{n_fmt}/{total_fmt} systems |{bar:20}| {elapsed} {postfix}"
         super().__init__(stream, is_quiet=is_quiet, bar_format=bar_format)
-        self._words, self._say = words, say
-        self._stage = ("", "")
-        self._started = self._reported = 0.0
 
-    def steps(self, total: int) -> None:
-        self.write_event("begun", systems=total)
+    def begin(self, systems: int) -> None:
+        self.write_event("begun", systems=systems)
         if self.bar is not None:
-            self.bar.total = total
+            self.bar.total = systems
             self.bar.refresh()
 
-    def stage(self, name: str, stage: str, done: int = 0, total: int = 0) -> None:
-        """Report a stage of a system or corpus; `total` is 0 if unknown."""
-        now = time.monotonic()
-        is_new = self._stage != (name, stage)
-        if is_new:
-            self._stage, self._started = (name, stage), now
-        left = (now - self._started) * (total - done) / done if done and total else None
+    def stage(self, name: str, stage: str) -> None:
+        """Report a stage of a system or corpus."""
+        self.write_event("progress", name=name, stage=stage)
         if self.bar is not None:
-            share = f" {done / total:.0%}" if total else ""
-            time_left = self._words["bar_left"].format(time=_duration(left)) if left else ""
-            self.bar.set_postfix_str(f"{name}: {self._say(stage)}{share}{time_left}", refresh=True)
-        elif is_new or now - self._reported >= _LINE_SECONDS:
-            self._reported = now
-            eta = None if left is None else round(left, 1)
-            self.write_event("progress", name=name, stage=stage, done=done, total=total, eta_seconds=eta)
+            self.bar.set_postfix_str(f"{name}: {stage}", refresh=True)
 
     def done(self, name: str, *, was_there: bool) -> None:
         """Report a system that is done, now or in an earlier run."""
         self.write_event("done", name=name, was_there=was_there)
-        self._step(f"{name}: {self._words['bar_was_there' if was_there else 'bar_done']}")
+        self._step(f"{name}: {'was there' if was_there else 'done'}")
 
     def failed(self, name: str, detail: str) -> None:
         """Report a system that failed, and why."""
         self.write_event("failed", name=name, detail=detail)
-        self._step(f"{name}: {self._words['bar_failed']}: {self._say(detail)}")
+        self._step(f"{name}: failed: {detail}")
 
     def _step(self, line: str) -> None:
         if self.bar is not None:

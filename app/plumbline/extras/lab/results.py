@@ -2,75 +2,47 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
 
 from plumbline.extras.lab.retriever import IndexFacts
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import read_file, replace_file
 from plumbline.retrieval.compare import LatencySummary, RunComparison, Summary
 
-# Names in `System.answers` that are counts; the others are means in [0, 1].
-ANSWER_COUNTS: Final = ("questions", "answered", "judged", "abstained", "empty_answer", "not_judged", "degraded")
-
-
-# Standard recall levels of TREC, for the precision-recall curve.
-RECALLS: Final = tuple(tenth / 10 for tenth in range(11))
+T = TypeVar("T")
+RESULTS: Final = "results.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """Facts and costs of one index.
-
-    `build_seconds`: wall time of `build`, models loaded before. `documents_per_second`: documents over build_seconds.
-    `load_seconds`: wall time before `build` (imports, weights).
-    """
+    """Facts of one index, with the wall time of its making (imports, weights) and of `build`."""
 
     facts: IndexFacts
-    documents: int
-    build_seconds: float
-    documents_per_second: float
     load_seconds: float
+    build_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusFacts:
-    """Facts of a corpus. `queries` are all searched; `unjudged` of them are in no measure.
-
-    `judged_elsewhere`: judged documents that are not in it. `qrels_file`: relative to the results' folder, TREC format.
-    `digest`: of documents, queries and judgments, whatever files they came in.
-    """
+    """Counts of a corpus; `qrels_file` is relative to the results folder."""
 
     documents: int
     queries: int
     unjudged: int
     judged_elsewhere: int
     qrels_file: str
-    digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class Tuned:
-    """Cross-validated weights of a blend; the run on disk is made of the held-out folds.
-
-    As `plumbline.retrieval.fuse.Tuning`: `in_sample_score` flatters, `held_out_score` is what the table shows.
-    """
-
-    measure: str
-    folds: int
-    weights: Mapping[str, float]
-    fold_weights: tuple[Mapping[str, float], ...]
-    in_sample_score: float
-    held_out_score: float
-    equal_score: float
 
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """One row of the table: a corpus, a chunking, and a retriever or a blend.
+    """One row of the table.
 
-    `name`: `corpus.chunking.retriever`, and the run's file name without its ending. `run_file`: relative to the
-    results' folder, TREC format, documents (the best chunk speaks for its document). `latency`: milliseconds for each
-    query; for a blend its parts' added up, and the fusion. `built` is None for a blend, `parts` is empty for a
-    retriever. `answers`: means of the service's scores by tier, and counts (`score_answers`), if [answers] asks.
-    `precision_at_recall`: mean interpolated precision at the recalls `RECALLS`; empty in results of earlier versions.
+    `name`: `corpus.chunking.retriever`. `run_file`: relative to the results folder, TREC format, documents (the best
+    chunk speaks for its document). `latency`: milliseconds for each query; for a blend its parts' added up, and the
+    fusion. `built` is None for a blend, `parts` is empty for a retriever.
     """
 
     name: str
@@ -82,21 +54,16 @@ class System:
     measures: Mapping[str, Summary]
     latency: LatencySummary | None
     built: Built | None
-    tuned: Tuned | None
-    answers: Mapping[str, float | None] | None
     warnings: tuple[str, ...]
-    precision_at_recall: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResults:
     """All of it.
 
-    `comparisons`: every system against its corpus's baseline and the same retriever on the first chunking, and every
-    blend against each of its parts, by every measure; p-values corrected within a corpus and a measure.
-    `settings`: the experiment file as it was read,
-    defaults filled in. `machine`: what it ran on (processor, cores, Python ...). `failures`: systems that have no row,
-    with one line that says why.
+    `comparisons`: every system with its corpus's baseline and with the same retriever on the first chunking, and every
+    blend with each of its parts, by every measure; p-values corrected within a corpus and a measure. `settings`: the
+    experiment file, defaults filled in. `failures`: systems that have no row, with one line that says why.
     """
 
     name: str
@@ -108,3 +75,27 @@ class ExperimentResults:
     machine: Mapping[str, str]
     corpora: Mapping[str, CorpusFacts] = field(default_factory=dict)
     failures: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_results(folder: Path) -> ExperimentResults:
+    """Load the results of an experiment; InvalidInput where there are none, or they are of another version."""
+    path = folder / RESULTS
+    if not path.exists():
+        detail = f"has no {RESULTS}; `plumbline lab run EXPERIMENT.toml` writes it when all is measured"
+        raise InvalidInput(detail, place=folder.name or str(folder))
+    if (results := read_json(path, ExperimentResults)) is None:
+        raise InvalidInput("is not what this version of the lab writes; `lab run` makes it again", place=RESULTS)
+    return results
+
+
+def read_json(path: Path, form: type[T]) -> T | None:
+    """Read a file of `write_json`; None where it holds something else."""
+    try:
+        return msgspec.json.decode(read_file(path), type=form)
+    except msgspec.MsgspecError:
+        return None
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file atomically; InvalidInput where it cannot be written."""
+    replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n", mode=0o666)

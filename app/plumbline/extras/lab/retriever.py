@@ -4,25 +4,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Final, Literal, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.chunkings import Chunk
 from plumbline.ground.errors import InvalidInput
 
 # Chunk ids with their scores, best first; higher is better, finite.
 Hits = Sequence[tuple[str, float]]
+OBJECT_PATTERN: Final = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
+_METHODS: Final = ("build", "search", "close")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """Facts that an engine reports of its index. Seconds are measured from outside by the lab.
+    """Facts that an engine reports of its index; the lab measures seconds from outside.
 
-    `chunks` held. `index_bytes`: what the index takes where it is kept, and `bytes_are` says where and how that was
-    taken ("files of the index folder"). `engine`: name and version.
-    `stated`: parameters that decide the ranking and that the engine fixes or chose, for the report. `warnings`: about
-    the fit of engine and texts.
+    `index_bytes`: bytes of the index where it is kept, and `bytes_are` says where that is. `engine`: name and version.
+    `stated`: parameters that decide the ranking, for the report. `warnings`: about the fit of engine and texts.
     """
 
     chunks: int
@@ -46,17 +46,13 @@ def folder_bytes(folder: Path) -> int:
 
 
 class Retriever(Protocol):
-    """Protocol of a retriever. The lab calls `build` once, then `search` for each query, and times both.
-
-    A retriever may have `watch(tell)` beside these: called before `build`, which then calls `tell(done, total)`.
-    """
+    """Protocol of a retriever. The lab calls `build` once, then `search` for each query, and times both."""
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Index the chunks; files of the index go to `folder`, which exists and is empty.
 
         Raises:
-            InvalidInput: the settings do not fit the chunks (a field that none has), or a model or server is missing;
-                the message says how to get it.
+            InvalidInput: the settings do not fit the chunks, or a model or server is missing.
         """
         ...
 
@@ -69,36 +65,37 @@ class Retriever(Protocol):
         ...
 
 
-_METHODS = ("build", "search", "close")
+def load_object(name: str) -> Any:
+    """Import `module:name`, from a module next to the experiment file or an installed one.
+
+    Raises:
+        InvalidInput: there is no such module or name.
+    """
+    module_name, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        wanted = "expected a module next to the experiment file, or an installed one"
+        raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
+    except AttributeError as error:
+        raise InvalidInput(f"module {module_name!r} has no {attribute!r}", place="object") from error
 
 
 class OwnRetriever(BaseModel):
-    """`kind = "python"`: a class of the user's with `build`, `search` and `close` as `Retriever` has them.
-
-    The module is run: an experiment file with this kind is to be trusted as any program is.
-    """
+    """`kind = "python"`: a class of the user's with the methods of `Retriever`; its module is run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["python"] = "python"
-    object: str = Field(
-        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", description="`module:Class`, called with the options"
-    )
+    kind: Literal["python"]
+    object: str = Field(pattern=OBJECT_PATTERN, description="`module:Class`, called with the options")
     options: dict[str, Any] = Field({}, description="Keyword arguments of the class")
 
     def make(self) -> Retriever:
         """Create the user's object; InvalidInput where module or class is missing, or lacks a method."""
-        module_name, _, attribute = self.object.partition(":")
         try:
-            made = getattr(import_module(module_name), attribute)(**self.options)
-        except ModuleNotFoundError as error:
-            wanted = "expected a module next to the experiment file, or an installed one"
-            raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
-        except AttributeError as error:
-            raise InvalidInput(f"module {module_name!r} has no {attribute!r}", place="object") from error
+            made = load_object(self.object)(**self.options)
         except TypeError as error:
-            raise InvalidInput(f"{attribute} does not take these options: {error}", place="options") from error
-        lacking = [method for method in _METHODS if not callable(getattr(made, method, None))]
-        if lacking:
-            raise InvalidInput(f"{attribute} has no {' and no '.join(lacking)}", place="object")
+            raise InvalidInput(f"{self.object} does not take these options: {error}", place="options") from error
+        if lacking := [method for method in _METHODS if not callable(getattr(made, method, None))]:
+            raise InvalidInput(f"{self.object} has no {' and no '.join(lacking)}", place="object")
         return cast("Retriever", made)

@@ -1,332 +1,397 @@
-"""Run an experiment, or resume it: corpora, retrievers, blends, answers, results.
+"""Run an experiment, or resume it: a system with the same settings and documents as before is not measured again."""
 
-Steps are idempotent: a finished step has its outcome on the disk and is skipped, an interrupted one starts over.
-Digests of a step's inputs are stored with it: results of other settings are refused, never mixed.
-"""
-
+import gc
 import hashlib
+import math
+import os
+import platform
 import shutil
 import sys
 import time
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, Protocol
 
 import msgspec
 
-from plumbline.extras.lab.answers import answer_figures
-from plumbline.extras.lab.corpus import Corpus
-from plumbline.extras.lab.evaluating import evaluate_experiment
-from plumbline.extras.lab.experiment import Blend, Experiment, Planned, ProgressReporter
-from plumbline.extras.lab.folder import (
-    RESULTS,
-    Outcome,
-    ResultsFolder,
-    json_digest,
-    load_run,
-    write_json,
-    write_qrels,
-    write_run,
-)
-from plumbline.extras.lab.measuring import measure, this_machine
-from plumbline.extras.lab.results import CorpusFacts, ExperimentResults, Tuned
+from plumbline.extras.lab.chunkings import Chunk
+from plumbline.extras.lab.corpus import Corpus, Query
+from plumbline.extras.lab.experiment import Blend, Experiment, Planned
+from plumbline.extras.lab.results import RESULTS, Built, CorpusFacts, ExperimentResults, System, read_json, write_json
+from plumbline.extras.lab.retriever import Hits, Retriever
 from plumbline.ground.errors import InvalidInput, PlumblineError
-from plumbline.ground.files import replace_file, sha256_of
-from plumbline.retrieval.compare import tune_by_measure
-from plumbline.retrieval.conventions import Conventions
+from plumbline.ground.files import locked, replace_file
+from plumbline.retrieval.compare import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.fuse import fuse
-from plumbline.retrieval.inputs import read_qrels
+from plumbline.retrieval.inputs import read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.trec import format_run
+
+# The defaults of `plumbline evaluate` and `plumbline compare`.
+_RESAMPLES: Final = 1_000
+_PERMUTATIONS: Final = 10_000
+_ALPHA: Final = 0.05
+_FOLDERS: Final = ("runs", "qrels", "systems", "logs", "work")
+_PROCESSORS: Final = Path("/proc/cpuinfo")
+
+
+class ProgressReporter(Protocol):
+    """Receiver of an experiment's progress. `name`: a system or a corpus."""
+
+    def begin(self, systems: int) -> None: ...
+
+    def stage(self, name: str, stage: str) -> None: ...
+
+    def done(self, name: str, *, was_there: bool) -> None: ...
+
+    def failed(self, name: str, detail: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
-    """Selection of systems to run. `only`: systems, or parts of their names; all when empty. `fresh`: measure again."""
+class Measured:
+    """Record of a measured system, beside its run file. `digest`: of its settings and documents."""
 
-    only: tuple[str, ...] = ()
-    fresh: bool = False
+    digest: str
+    milliseconds: Mapping[str, float]
+    built: Built | None
+    warnings: tuple[str, ...]
+    machine: Mapping[str, str]
 
 
 def run_experiment(
-    experiment: Experiment, *, source: bytes, out: Path, choice: Choice, progress: ProgressReporter
+    experiment: Experiment,
+    *,
+    name: str,
+    base: Path,
+    out: Path,
+    progress: ProgressReporter,
+    only: Collection[str] = (),
+    fresh: bool = False,
 ) -> ExperimentResults:
-    """Run all systems that are not done yet, and return the results of all that are.
+    """Measure all systems that are not measured yet, and return the results of all that are.
 
     Args:
-        source: the experiment file, copied to the results.
-        out: the results' folder; one process at a time.
+        name: of the experiment in the results.
+        base: folder that the paths of the file are relative to.
+        out: the results folder; one process at a time.
+        only: systems, or parts of their names, with the parts of their blends; all when empty.
+        fresh: measure again.
 
     Raises:
-        InvalidInput: a corpus cannot be read, the folder holds results of other settings, the disk is full. A system
-            that fails raises nothing: `failures` of the results names it.
+        InvalidInput: a corpus cannot be read or a file not written. A system that fails raises nothing: `failures` of
+            the results names it.
     """
-    # A user's own retriever lies next to the experiment file
-    if (base := str(experiment.base)) not in sys.path:
-        sys.path.append(base)
     systems = list(experiment.systems())
-    for name in choice.only:
-        if not any(each.goes_by(name) for each in systems):
+    for word in only:
+        if not any(each.goes_by(word) for each in systems):
             known = ", ".join((*experiment.retrievers, *experiment.blends))
-            raise InvalidInput(f"there is no system {name[:80]!r}; known are {known}", place="--only")
-    meant = [each for each in systems if not choice.only or any(map(each.goes_by, choice.only))]
+            raise InvalidInput(f"there is no system {word[:80]!r}; known are {known}", place="--only")
+    meant = [each for each in systems if not only or any(map(each.goes_by, only))]
     parts = {part for each in meant for part in each.part_names}
     chosen = [each for each in systems if each in meant or each.name in parts]
-    folder = ResultsFolder(out)
-    with folder.held(fresh=choice.fresh and not choice.only):
-        if choice.fresh:
-            for planned in chosen:
-                folder.forget(planned.name)
-        return _Run(experiment, folder, progress).results(source, chosen)
+    place = out.name or str(out)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out / "lock", place=place, busy="another process works on this experiment"):
+            if not (out / "systems").exists() and any(each.name != "lock" for each in out.iterdir()):
+                raise InvalidInput("holds other files than a lab's results; name another folder", place=place)
+            for folder in _FOLDERS:
+                (out / folder).mkdir(exist_ok=True)
+            return _Run(experiment, base, out, progress).results(
+                systems, {each.name for each in chosen}, name=name, fresh=fresh
+            )
+    except OSError as error:
+        raise InvalidInput(f"cannot be written ({error.strerror})", place=place) from error
 
 
 class _Run:
-    def __init__(self, experiment: Experiment, folder: ResultsFolder, progress: ProgressReporter) -> None:
-        self._experiment = experiment
-        self._folder = folder
-        self._progress = progress
+    def __init__(self, experiment: Experiment, base: Path, out: Path, progress: ProgressReporter) -> None:
+        self._experiment, self._base, self._out, self._progress = experiment, base, out, progress
         self._machine = this_machine()
-        self._facts: dict[str, CorpusFacts] = {}
-        self._done: dict[Planned, Outcome] = {}
+        self._measured: dict[str, Measured] = {}
+        self._runs: dict[str, Run] = {}
         self._failures: dict[str, str] = {}
-        self._settings = experiment.settings()
-        # Systems come by corpus, and corpora may be large: one is held at a time
-        self._read = lru_cache(maxsize=1)(self._read_corpus)
 
-    def results(self, source: bytes, chosen: Collection[Planned]) -> ExperimentResults:
-        replace_file(self._folder.experiment, source, mode=0o666)
-        for corpus in self._experiment.corpora:
-            self._facts[corpus] = self._corpus_facts(corpus)
-        self._find_done()
-        self._progress.steps(len(chosen))
-        for planned in chosen:
-            was_there = planned in self._done
-            detail = None
-            if not was_there:
-                detail = self._blended(planned) if planned.parts else self._measured(planned)
-            if detail is None:
-                self._progress.done(planned.name, was_there=was_there)
-            else:
-                self._failures[planned.name] = detail
-                self._progress.failed(planned.name, detail)
-        answers, unanswered = answer_figures(
-            self._experiment, self._folder, list(self._done), read=self._read, progress=self._progress
-        )
-        self._progress.stage("all", "evaluating")
-        results = evaluate_experiment(
-            self._experiment,
-            self._folder,
-            done={each: self._done[each] for each in self._experiment.systems() if each in self._done},
-            corpora=self._facts,
-            answers=answers,
-            failures={**self._failures, **unanswered},
+    def results(
+        self, systems: Sequence[Planned], chosen: Collection[str], *, name: str, fresh: bool
+    ) -> ExperimentResults:
+        # A retriever of the user's own lies next to the experiment file
+        if str(self._base) not in sys.path:
+            sys.path.append(str(self._base))
+        self._progress.begin(len(chosen))
+        facts: dict[str, CorpusFacts] = {}
+        rows: list[System] = []
+        comparisons: list[RunComparison] = []
+        for corpus_name, settings in self._experiment.corpora.items():
+            self._progress.stage(corpus_name, "reading")
+            try:
+                corpus = settings.read(self._base)
+            except InvalidInput as error:
+                raise InvalidInput(str(error), place=f"corpora.{corpus_name}") from error
+            qrels_file = f"qrels/{corpus_name}.qrels"
+            _write_qrels(self._out / qrels_file, corpus.qrels)
+            facts[corpus_name] = CorpusFacts(
+                len(corpus.documents), len(corpus.queries), corpus.unjudged, corpus.judged_elsewhere, qrels_file
+            )
+            digest = _digest(corpus.documents, corpus.queries, corpus.qrels)
+            of_corpus = [each for each in systems if each.corpus == corpus_name]
+            for planned in of_corpus:
+                self._take(planned, corpus, digest, is_chosen=planned.name in chosen, fresh=fresh)
+            self._progress.stage(corpus_name, "evaluating")
+            done = [each for each in of_corpus if each.name in self._runs]
+            more_rows, more_comparisons = self._evaluate(done, corpus.qrels)
+            rows += more_rows
+            comparisons += more_comparisons
+        results = ExperimentResults(
+            name=name,
+            measures=tuple(map(str, parse_measures(self._experiment.experiment.measures))),
+            baseline=self._experiment.baseline,
+            systems=tuple(rows),
+            comparisons=tuple(comparisons),
+            settings=self._experiment.model_dump(mode="json"),
             machine=self._machine,
+            corpora=facts,
+            failures=self._failures,
         )
-        write_json(self._folder.root / RESULTS, results)
+        write_json(self._out / RESULTS, results)
         return results
 
-    def _read_corpus(self, name: str) -> Corpus:
-        self._progress.stage(name, "reading")
-        return self._experiment.corpora[name].read(name, self._experiment.base)
-
-    def _corpus_facts(self, name: str) -> CorpusFacts:
-        corpus = self._read(name)
-        if corpus.unjudged == len(corpus.queries):
-            raise InvalidInput("no query has a judgment", place=f"corpora.{name}")
-        digest, encode = hashlib.sha256(), msgspec.json.Encoder().encode
-        for document in corpus.documents:
-            digest.update(encode([document.id, list(document.fields.items())]))
-        for query in corpus.queries:
-            digest.update(encode([query.id, query.text]))
-        digest.update(encode(corpus.qrels))
-        # The judgments stay in the work folder until `_find_done` accepts them
-        write_qrels(self._folder.work / f"{name}.qrels", corpus.qrels)
-        return CorpusFacts(
-            documents=len(corpus.documents),
-            queries=len(corpus.queries),
-            unjudged=corpus.unjudged,
-            judged_elsewhere=corpus.judged_elsewhere,
-            qrels_file=self._folder.qrels(name).relative_to(self._folder.root).as_posix(),
-            digest=digest.hexdigest(),
-        )
-
-    def _find_done(self) -> None:
-        """Collect the outcomes of earlier runs; InvalidInput where settings or documents were others."""
-        names: set[str] = set()
-        for planned in self._experiment.systems():
-            outcome = self._folder.outcome(planned.name)
-            if outcome is None or any(part not in names for part in planned.part_names):
-                continue
-            made_of = self._made_of(planned)
-            if planned.parts and outcome.made_of != made_of:
-                # Made of runs in seconds, so it is made again
-                continue
-            changed = [key for key, digest in made_of.items() if outcome.made_of.get(key) != digest]
-            if changed:
-                place = self._folder.root.name
-                detail = f"holds results of {planned.name} with another {' and another '.join(changed)}"
-                raise InvalidInput(f"{detail}; name another folder, or --fresh measures again", place=place)
-            self._done[planned] = outcome
-            names.add(planned.name)
-        for corpus in self._experiment.corpora:
-            qrels = self._folder.qrels(corpus)
-            (self._folder.work / qrels.name).replace(qrels)
-
-    def _made_of(self, planned: Planned) -> dict[str, str]:
-        table, settings = self._experiment.table, self._settings
-        corpus = {f"corpora.{planned.corpus}": self._facts[planned.corpus].digest}
-        depth = {"experiment.depth": str(table.depth)}
+    def _take(self, planned: Planned, corpus: Corpus, corpus_digest: str, *, is_chosen: bool, fresh: bool) -> None:
+        """Load the system, or measure it if it is chosen; note its failure."""
+        name, table = planned.name, self._experiment.experiment
+        chunking, settings = self._experiment.chunkings[planned.chunking], None
         if not planned.parts:
-            named = {"chunkings": planned.chunking, "retrievers": planned.retriever}
-            digests = {f"{title}.{name}": json_digest(settings[title][name]) for title, name in named.items()}
-            return {**corpus, **digests, **depth}
-        blend = {f"blends.{planned.retriever}": json_digest(settings["blends"][planned.retriever])}
-        parts = {part: sha256_of(self._folder.run(part)) for part in planned.part_names}
-        judged = {"conventions": json_digest(settings["conventions"]), "seed": str(table.seed)}
-        return {**corpus, **blend, **parts, **depth, **judged}
-
-    def _measured(self, planned: Planned) -> str | None:
-        """Return the reason of a failure; None if the system is done."""
-        name, tell = planned.name, partial(self._progress.stage, planned.name)
-        self._folder.forget(name)
-        tell("cutting")
-        corpus = self._read(planned.corpus)
-        index = self._folder.work / name
-        index.mkdir()
+            settings = self._experiment.retrievers[planned.retriever]
+            digest = _digest(corpus_digest, chunking.model_dump(), settings.model_dump(), table.depth)
+            record, run_file = self._out / "systems" / f"{name}.json", self._out / "runs" / f"{name}.run"
+            found = read_json(record, Measured) if record.exists() and run_file.exists() else None
+            if found is not None and found.digest == digest and not (fresh and is_chosen):
+                self._measured[name], self._runs[name] = found, _load_run(run_file, name)
+                if is_chosen:
+                    self._progress.done(name, was_there=True)
+                return
+        if not is_chosen:
+            return
         try:
-            cut = self._experiment.chunkings[planned.chunking].prepare()
-            chunks = [chunk for document in corpus.documents for chunk in cut(document)]
-            # What libraries print is no part of the table
-            with redirect_stdout(sys.stderr):
-                found = measure(
-                    self._experiment.retrievers[planned.retriever].make,
-                    chunks=chunks,
-                    queries=corpus.queries,
-                    depth=self._experiment.table.depth,
-                    name=name,
-                    index=index,
-                    tell=tell,
-                )
-        except PlumblineError as error:
-            return str(error)
+            if settings is None:
+                blend = self._experiment.blends[planned.retriever]
+                run, measured = self._blend(planned, blend, table.depth)
+            else:
+                self._progress.stage(name, "cutting")
+                chunks = [chunk for document in corpus.documents for chunk in chunking.cut(document)]
+                record.unlink(missing_ok=True)
+                # What libraries print is no part of the table
+                with redirect_stdout(sys.stderr):
+                    run, measured = self._measure(planned, settings, chunks, corpus.queries, digest)
         except Exception as error:
-            # A retriever may be the user's own, with whatever errors it has
-            self._folder.log(name).write_text(traceback.format_exc(), encoding="utf-8")
-            return f"{type(error).__name__}: {' '.join(str(error).split())[:300]} (see logs/{name}.log)"
-        finally:
-            shutil.rmtree(index, ignore_errors=True)
-        write_run(self._folder.run(name), found.run)
-        if found.chunk_run is not None:
-            write_run(self._folder.chunk_run(name), found.chunk_run)
-        write_json(self._folder.latency(name), found.milliseconds)
-        self._keep(planned, Outcome(self._made_of(planned), "", built=found.built, warnings=found.warnings))
-        return None
+            # A retriever may be the user's own, with any error
+            detail = str(error)
+            if not isinstance(error, PlumblineError):
+                (self._out / "logs" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
+                detail = f"{type(error).__name__}: {' '.join(detail.split())[:300]} (see logs/{name}.log)"
+            self._failures[name] = detail
+            self._progress.failed(name, detail)
+            return
+        self._measured[name], self._runs[name] = measured, run
+        replace_file(self._out / "runs" / f"{name}.run", "".join(format_run(run)).encode(), mode=0o666)
+        write_json(self._out / "systems" / f"{name}.json", measured)
+        self._progress.done(name, was_there=False)
 
-    def _blended(self, planned: Planned) -> str | None:
-        """Return the reason of a failure; None if the blend is done."""
-        lacking = [part for part in planned.part_names if part not in {each.name for each in self._done}]
-        if lacking:
-            return f"there is no {' and no '.join(lacking)} to blend"
-        self._folder.forget(planned.name)
-        self._progress.stage(planned.name, "blending")
-        table = self._experiment.table
-        qrels = read_qrels(self._folder.qrels(planned.corpus))
+    def _measure(
+        self, planned: Planned, settings: "_Settings", chunks: Sequence[Chunk], queries: Sequence[Query], digest: str
+    ) -> tuple[Run, Measured]:
+        """Build and search a retriever under the clock, one query at a time; a warm-up query goes first."""
+        index = self._out / "work" / planned.name
+        # A killed process leaves its index behind
+        shutil.rmtree(index, ignore_errors=True)
+        index.mkdir()
+        self._progress.stage(planned.name, "building")
+        started = time.perf_counter()
+        retriever = settings.make()
+        loaded = time.perf_counter()
+        # Objects that exist already stay out of the garbage collections that are measured
+        gc.collect()
+        gc.freeze()
         try:
-            found = blend_runs(
-                self._experiment.blends[planned.retriever],
-                [load_run(self._folder.run(part), name=part) for part in planned.part_names],
-                name=planned.name,
-                depth=table.depth,
-                judged=Judged(qrels, self._experiment.conventions, table.seed),
+            begun = time.perf_counter()
+            facts = retriever.build(chunks, index)
+            built = Built(facts, loaded - started, time.perf_counter() - begun)
+            self._progress.stage(planned.name, "searching")
+            depth = self._experiment.experiment.depth
+            run, milliseconds, short = _search(retriever, chunks, queries, planned.name, depth)
+        finally:
+            retriever.close()
+            gc.unfreeze()
+            shutil.rmtree(index, ignore_errors=True)
+        warnings = list(facts.warnings)
+        if short:
+            warnings.append(
+                f"{short} of {len(queries)} queries have fewer documents than asked for: others' chunks came first"
+            )
+        if not any(run.results.values()):
+            warnings.append("nothing was found for any query; it scores 0 wherever it counts")
+        return run, Measured(digest, milliseconds, built, tuple(warnings), self._machine)
+
+    def _blend(self, planned: Planned, blend: Blend, depth: int) -> tuple[Run, Measured]:
+        """Fuse each query by itself under the clock; the parts are asked one after the other."""
+        if lacking := [part for part in planned.part_names if part not in self._runs]:
+            raise InvalidInput(f"there is no {' and no '.join(lacking)} to blend")
+        self._progress.stage(planned.name, "blending")
+        runs = [self._runs[part] for part in planned.part_names]
+        fusion = fuse(runs, depth=depth, name=planned.name, **blend.recipe())
+        parts = [self._measured[part] for part in planned.part_names]
+        queries = list(parts[0].milliseconds)
+        milliseconds = {}
+        for query in (*queries[:1], *queries):
+            alone = [Run(run.name, {query: run.results.get(query, {})}) for run in runs]
+            started = time.perf_counter()
+            fuse(alone, depth=depth, **blend.recipe())
+            taken = 1_000 * (time.perf_counter() - started)
+            milliseconds[query] = taken + sum(part.milliseconds[query] for part in parts)
+        return fusion.run, Measured("", milliseconds, None, tuple(fusion.warnings), self._machine)
+
+    def _evaluate(self, done: Sequence[Planned], qrels: Qrels) -> tuple[list[System], Sequence[RunComparison]]:
+        table, conventions = self._experiment.experiment, self._experiment.conventions
+        reports = report_runs(
+            qrels,
+            [self._runs[each.name] for each in done],
+            measures=parse_measures(table.measures),
+            conventions=build_conventions(table.preset, **conventions),
+            resamples=_RESAMPLES if table.resamples is None else table.resamples,
+            seed=table.seed,
+        )
+        comparisons, trouble = self._compare(done, reports)
+        rows = []
+        for planned, report in zip(done, reports, strict=True):
+            measured = self._measured[planned.name]
+            warnings = (*measured.warnings, *report.evaluation.warnings, *trouble)
+            if measured.machine != self._machine:
+                warnings = ("timed on another machine than the results name; use --fresh to measure again", *warnings)
+            rows.append(
+                System(
+                    name=planned.name,
+                    corpus=planned.corpus,
+                    chunking=planned.chunking,
+                    retriever=planned.retriever,
+                    parts=planned.parts,
+                    run_file=f"runs/{planned.name}.run",
+                    measures=report.summary_by_measure,
+                    latency=summarise_latency(measured.milliseconds.values()),
+                    built=measured.built,
+                    warnings=warnings,
+                )
+            )
+        return rows, comparisons
+
+    def _compare(
+        self, done: Sequence[Planned], reports: Sequence[RunReport]
+    ) -> tuple[Sequence[RunComparison], tuple[str, ...]]:
+        """Return the comparisons of a corpus, and a warning if there are none though there could be."""
+        table = self._experiment.experiment
+        if not done:
+            return (), ()
+        baseline = f"{done[0].corpus}.{next(iter(self._experiment.chunkings))}.{self._experiment.baseline}"
+        lacking = () if baseline in self._runs else (f"the baseline {baseline} has no run",)
+        if not (pairs := list(list_pairs(done, baseline))):
+            return (), lacking
+        try:
+            compared = compare_reports(
+                reports,
+                pairs=pairs,
+                test=table.test,
+                correction=table.correction,
+                alpha=_ALPHA,
+                resamples=_PERMUTATIONS if table.resamples is None else table.resamples,
+                seed=table.seed,
             )
         except InvalidInput as error:
-            return str(error)
-        write_run(self._folder.run(planned.name), found.run)
-        # The parts are asked one after the other
-        parts = [self._folder.milliseconds(part) for part in planned.part_names]
-        milliseconds = {q: sum(part[q] for part in parts) + found.milliseconds.get(q, 0.0) for q in parts[0]}
-        write_json(self._folder.latency(planned.name), milliseconds)
-        empty = () if any(found.run.results.values()) else ("nothing was found for any query",)
-        self._keep(planned, Outcome(self._made_of(planned), "", tuned=found.tuned, warnings=(*found.warnings, *empty)))
-        return None
-
-    def _keep(self, planned: Planned, outcome: Outcome) -> None:
-        kept = replace(outcome, run_digest=sha256_of(self._folder.run(planned.name)), machine=self._machine)
-        write_json(self._folder.step(planned.name), kept)
-        self._done[planned] = kept
+            return (), (f"not compared: {error}",)
+        return compared, lacking
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """Judgments and settings by which weights are tuned."""
-
-    qrels: Qrels
-    conventions: Conventions
-    seed: int
+class _Settings(Protocol):
+    def make(self) -> Retriever: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Blended:
-    """Run of a blend; `milliseconds` by query are the fusion's alone."""
+def _search(
+    retriever: Retriever, chunks: Sequence[Chunk], queries: Sequence[Query], name: str, depth: int
+) -> tuple[Run, dict[str, float], int]:
+    """Return the run of documents, milliseconds by query, and the number of queries cut off below `depth`.
 
-    run: Run
-    milliseconds: Mapping[str, float]
-    tuned: Tuned | None
-    warnings: tuple[str, ...]
-
-
-def blend_runs(blend: Blend, runs: Sequence[Run], *, name: str, depth: int, judged: Judged) -> Blended:
-    """Fuse the parts' runs, in the order of `blend.parts`.
-
-    With `tune`, each query is fused with the weights that were chosen without its fold: the run's score is the
-    held-out one. Queries without judgments take the weights chosen on all.
-
-    Raises:
-        InvalidInput: what `fuse` and `tune_weights` refuse.
+    Each query asks for as many chunks as `depth` documents have on average.
     """
-    if blend.tune is None:
-        fusion = fuse(runs, depth=depth, name=name, **blend.recipe())
-        run, milliseconds = _by_query(blend, runs, name=name, depth=depth, weights={})
-        return Blended(run, milliseconds, None, fusion.warnings)
-    measure = str(parse_measures([blend.tune])[0])
-    # A query that the parts find nothing for counts, whatever it does in the table
-    conventions = replace(judged.conventions, missing_queries="zero", no_relevant="zero")
-    grid = {"folds": blend.folds, "step": blend.step, "seed": judged.seed}
-    tuning = tune_by_measure(
-        runs, judged.qrels, measure, conventions=conventions, depth=depth, **grid, **blend.recipe()
-    )
-    held_out = {
-        query: tuning.fold_weights[place % len(tuning.fold_weights)] for place, query in enumerate(tuning.query_ids)
-    }
-    warnings = fuse(runs, depth=depth, **{**blend.recipe(), "weights": tuning.weights}).warnings
-    weights = {query: held_out.get(query, tuning.weights) for run in runs for query in run.results}
-    run, milliseconds = _by_query(blend, runs, name=name, depth=depth, weights=weights)
-    tuned = Tuned(
-        measure=measure,
-        folds=len(tuning.fold_weights),
-        weights=dict(zip(blend.parts, tuning.weights, strict=True)),
-        fold_weights=tuple(dict(zip(blend.parts, each, strict=True)) for each in tuning.fold_weights),
-        in_sample_score=tuning.in_sample_score,
-        held_out_score=tuning.held_out_score,
-        equal_score=tuning.equal_score,
-    )
-    return Blended(run, milliseconds, tuned, warnings)
-
-
-def _by_query(
-    blend: Blend, runs: Sequence[Run], *, name: str, depth: int, weights: Mapping[str, Sequence[float]]
-) -> tuple[Run, dict[str, float]]:
-    """Fuse each query by itself under the clock, as a service would; a warm-up query goes first."""
-    results, milliseconds = {}, {}
-    queries = list(dict.fromkeys(query for run in runs for query in run.results))
-    for query in (*queries[:1], *queries):
-        alone = [Run(run.name, {query: run.results[query]} if query in run.results else {}) for run in runs]
-        recipe = blend.recipe() if query not in weights else {**blend.recipe(), "weights": weights[query]}
+    document_of = {chunk.id: chunk.document_id for chunk in chunks}
+    documents = len(set(document_of.values()))
+    k = min(len(chunks), math.ceil(depth * len(chunks) / documents))
+    retriever.search(queries[0].text, k)
+    results, milliseconds, short = {}, {}, 0
+    for query in queries:
         started = time.perf_counter()
-        fused = fuse(alone, depth=depth, **recipe).run.results
-        milliseconds[query] = 1_000 * (time.perf_counter() - started)
-        results[query] = fused[query]
-    return Run(name, results), milliseconds
+        hits = retriever.search(query.text, k)
+        milliseconds[query.id] = 1_000 * (time.perf_counter() - started)
+        best = _best_scores(hits, document_of)
+        short += len(hits) >= k and len(best) < min(depth, documents)
+        # Of equal scores the later id comes first, as in trec_eval
+        ranked = sorted(best.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
+        results[query.id] = dict(ranked[:depth])
+    return Run(name, results), milliseconds, short
+
+
+def _best_scores(hits: Hits, document_of: Mapping[str, str]) -> dict[str, float]:
+    best: dict[str, float] = {}
+    for chunk_id, score in hits:
+        document, value = document_of.get(chunk_id), float(score)
+        if document is None or not math.isfinite(value):
+            wrong = "a chunk that was not indexed" if document is None else f"the score {value}"
+            raise InvalidInput(f"the retriever gave {wrong}, {chunk_id[:40]!r}")
+        best[document] = max(value, best.get(document, -math.inf))
+    return best
+
+
+def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str, str]]:
+    """Yield the pairs to compare, none twice.
+
+    Each system with the baseline and with the same retriever on the first chunking, each blend with its parts.
+    """
+    names = {each.name for each in planned}
+    first_by_retriever: dict[str, str] = {}
+    for each in planned:
+        first = first_by_retriever.setdefault(each.retriever, each.name)
+        # The baseline's parts are compared with it already
+        others = dict.fromkeys((baseline, first, *each.part_names)) if each.name != baseline else ()
+        yield from ((each.name, other) for other in others if other in names and other != each.name)
+
+
+def this_machine() -> dict[str, str]:
+    """Return processor, usable cores, system and Python."""
+    try:
+        lines = _PROCESSORS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {
+        "processor": named or platform.processor() or "unknown",
+        "cores": str(cores),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+    }
+
+
+def _digest(*values: object) -> str:
+    return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()
+
+
+def _load_run(path: Path, name: str) -> Run:
+    # A query without documents leaves no line, and an empty file is a run that found nothing
+    return Run(name, read_run(path, name=path.name).run.results if path.stat().st_size else {})
+
+
+def _write_qrels(path: Path, qrels: Qrels) -> None:
+    lines = (f"{query} 0 {document} {grade}\n" for query, judged in qrels.items() for document, grade in judged.items())
+    replace_file(path, "".join(lines).encode(), mode=0o666)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, Literal
 
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
 from plumbline.ground.files import sha256_of
@@ -105,15 +105,18 @@ def is_path(requested: str) -> bool:
     return requested.startswith((".", "~", "/")) or "\\" in requested or requested.count("/") > 1
 
 
-def require_dense(files: ModelFiles) -> None:
-    """Refuse a model of another class than `SentenceTransformer`, which would be loaded with random weights.
+ModelKind = Literal["SentenceTransformer", "SparseEncoder"]
+
+
+def require_kind(files: ModelFiles, kind: ModelKind) -> None:
+    """Refuse a model of another class of sentence-transformers, which would be loaded with random weights.
 
     Raises:
         TierFailure: `not_installed`.
     """
     described = _json(files, "config_sentence_transformers.json")
-    if (found := described.get("model_type", "SentenceTransformer")) != "SentenceTransformer":
-        raise not_loaded(files.folder, f"it is a {found}, and no SentenceTransformer")
+    if (found := described.get("model_type", "SentenceTransformer")) != kind:
+        raise not_loaded(files.folder, f"it is a {found}, and no {kind}")
 
 
 class NotLoaded(TierFailure):

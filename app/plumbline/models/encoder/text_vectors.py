@@ -1,4 +1,4 @@
-"""One vector for each text, by sentence-transformers with all of a model's own modules."""
+"""One vector for each text, dense or sparse, by sentence-transformers with all of a model's own modules."""
 
 import threading
 from collections import deque
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
 from plumbline.models.encoder.fair_queue import available_cores, single_threaded_algebra
-from plumbline.models.encoder.model_files import find_model, model_name, require_dense
+from plumbline.models.encoder.model_files import ModelKind, find_model, model_name, require_kind
 from plumbline.models.encoder.torch_model import compute_in_callers_threads, load_sentence_transformer
 
 if TYPE_CHECKING:
@@ -36,23 +36,30 @@ class TextPrompts:
 
 
 class TextVectors:
-    """A dense model that makes one vector of each text, with `prompts` in place of its own.
+    """A model that makes one vector of each text, with `prompts` in place of its own.
 
     Equal to the library's `encode_query` and `encode_document` to 1e-5 of a number. A core each has a thread.
 
     Args:
         requested: path or hub id; None for the built-in one.
         prompts: in place of the model's.
+        kind: class of the library; a `SparseEncoder` gives a weight for each token of its vocabulary.
 
     Raises:
         TierFailure: `not_installed`.
     """
 
-    def __init__(self, requested: str | None, *, prompts: TextPrompts | None = None) -> None:
+    def __init__(
+        self,
+        requested: str | None,
+        *,
+        prompts: TextPrompts | None = None,
+        kind: ModelKind = "SentenceTransformer",
+    ) -> None:
         files = find_model(requested)
         self.name, self.digest = model_name(requested), files.digest
-        require_dense(files)
-        self._model = load_sentence_transformer(files)
+        require_kind(files, kind)
+        self._model = load_sentence_transformer(files, kind)
         is_cpu = self._model.device.type == "cpu"
         if is_cpu:
             compute_in_callers_threads()
@@ -102,6 +109,8 @@ class TextVectors:
         encode = self._model.encode_query if role == "query" else self._model.encode_document
         prompt = self._prompts[role]
         found = encode(texts, batch_size=len(texts), prompt=prompt, show_progress_bar=False, convert_to_tensor=True)
+        if found.is_sparse:
+            found = found.to_dense()
         vectors: NDArray[np.float32] = found.float().cpu().numpy()
         return vectors
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.model_files import ModelFiles, not_loaded
+from plumbline.models.encoder.model_files import ModelFiles, ModelKind, not_loaded
 from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, is_same_side_by_side
 from plumbline.models.encoder.text_reader import TextReader
 
@@ -82,24 +82,26 @@ class TorchModel:
         return self._torch.from_numpy(values).to(self.device)
 
 
-def load_sentence_transformer(files: ModelFiles) -> "SentenceTransformer":
-    """Load a dense model by its library.
+def load_sentence_transformer(files: ModelFiles, kind: ModelKind = "SentenceTransformer") -> "SentenceTransformer":
+    """Load a model by its library; a `SparseEncoder` has the same methods.
 
     Raises:
         TierFailure: `not_installed`.
     """
     try:
         # Seconds of import, paid on first use.
-        from sentence_transformers import SentenceTransformer  # noqa: PLC0415
+        import sentence_transformers  # noqa: PLC0415
         from transformers.utils import logging as transformers_logging  # noqa: PLC0415
     except ImportError as error:
         raise not_loaded(files.folder, f"sentence-transformers cannot be imported: {error}") from error
     transformers_logging.disable_progress_bar()
     weights = {"use_safetensors": True}
     try:
-        return SentenceTransformer(str(files.folder), trust_remote_code=False, model_kwargs=weights).eval()
+        build = getattr(sentence_transformers, kind)
+        loaded: SentenceTransformer = build(str(files.folder), trust_remote_code=False, model_kwargs=weights).eval()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise not_loaded(files.folder, error) from error
+    return loaded
 
 
 def compute_in_callers_threads() -> None:

@@ -1,1 +1,0 @@
-"""Reports of an experiment: tables and a page with plots."""
