@@ -31,7 +31,6 @@ from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
 from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_documents import job_schemas
-from plumbline.service.api.job_events import EventStreams
 from plumbline.service.api.job_upload import JobUploads
 from plumbline.service.api.language import InCallersLanguage, document_language
 from plumbline.service.api.openapi import add_schemas, message_schemas
@@ -42,7 +41,7 @@ from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
 from plumbline.service.web.run_pages import run_routes
-from plumbline.service.worker_share import STOPPING, build_listeners
+from plumbline.service.worker_share import build_listeners
 
 # FastAPI's own telemetry, on by default when the process has an OpenTelemetry provider, records paths, queries and
 # exception messages, which hold callers' texts. `plumbline.service.tracing` replaces it. Older releases have none, and
@@ -83,7 +82,7 @@ def create_app(
     metrics, traces = listeners
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, asyncio.Event]]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with AsyncExitStack() as stack:
             if traces is not None:
                 stack.push_async_callback(asyncio.to_thread, traces.close)
@@ -97,14 +96,12 @@ def create_app(
             )
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
-            stopping = asyncio.Event()
-            app.state.event_streams = EventStreams(stopping)
             app.state.job_reports = JobReports()
             later = asyncio.get_running_loop().call_later
             stack.callback(later(_PAGES_AFTER_SECONDS, Thread(target=prepare_pages, daemon=True).start).cancel)
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
-            yield {STOPPING: stopping}
+            yield
 
     app = FastAPIOffline(
         title="Plumbline",

@@ -15,7 +15,6 @@ ROUTES = [
     ("GET", ""),
     ("GET", "/results"),
     ("GET", "/results?limit=1"),
-    ("GET", "/events"),
     ("GET", "/report"),
     ("POST", "/pause"),
     ("POST", "/resume"),
@@ -46,7 +45,6 @@ async def test_a_job_is_taken_and_can_be_looked_at(store: JobStore) -> None:
     assert job["links"] == {
         "self": path,
         "results": f"{path}/results",
-        "events": f"{path}/events",
         "report": f"{path}/report",
     }
 
@@ -244,9 +242,17 @@ async def test_answers_are_not_kept_by_caches(store: JobStore) -> None:
     async with jobs_running(store) as client:
         path = f"{JOBS_URL}/{await submitted(client, 'a')}"
         await work(store)
-        answers = [await client.get(each) for each in (path, f"{path}/results", f"{path}/events")]
+        answers = [await client.get(each) for each in (path, f"{path}/results")]
 
-    assert [each.headers["cache-control"] for each in answers] == ["no-store"] * 3
+    assert [each.headers["cache-control"] for each in answers] == ["no-store"] * 2
+
+
+async def test_the_removed_stream_of_events_is_an_unknown_path(store: JobStore) -> None:
+    async with jobs_running(store) as client:
+        path = f"{JOBS_URL}/{await submitted(client, 'a')}"
+        removed, unknown = [await client.get(f"{path}/{name}") for name in ("events", "nothing")]
+
+    assert read_problem(removed, 404).type == read_problem(unknown, 404).type
 
 
 def _sample(name: str | None = None) -> dict[str, Any]:

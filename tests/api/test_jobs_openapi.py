@@ -40,7 +40,6 @@ def test_every_route_is_there_with_keys_and_problems(document: dict[str, Any]) -
         JOBS_URL: {"get", "post"},
         ONE: {"get", "delete"},
         f"{ONE}/results": {"get"},
-        f"{ONE}/events": {"get"},
         f"{ONE}/report": {"get"},
         f"{ONE}/pause": {"post"},
         f"{ONE}/resume": {"post"},
@@ -74,16 +73,12 @@ def test_the_three_bodies_of_a_new_job_are_documented(document: dict[str, Any]) 
 def test_what_is_answered_is_documented(document: dict[str, Any]) -> None:
     taken = document["paths"][JOBS_URL]["post"]["responses"]["202"]
     results = document["paths"][f"{ONE}/results"]["get"]
-    events = document["paths"][f"{ONE}/events"]["get"]
 
     assert model_of(taken["content"]) == "JobInfo"
     assert set(taken["headers"]) == {"Location", "Idempotency-Replayed"}
     assert set(results["responses"]["200"]["headers"]) == {"Link"}
     assert set(results["responses"]["200"]["content"]) == {"application/x-ndjson", "text/csv"}
     assert set(parameters(results)) == {"job_id", "after", "limit", "format", "lang"}
-    assert set(events["responses"]["200"]["content"]) == {"text/event-stream"}
-    assert "204" in events["responses"]
-    assert parameters(events)["Last-Event-ID"]["in"] == "header"
     assert set(parameters(document["paths"][JOBS_URL]["get"])) == {"limit", "before", "lang"}
 
 
@@ -93,16 +88,6 @@ def test_a_new_job_links_to_all_that_can_be_asked_of_it(document: dict[str, Any]
     on_a_job = [each for path, item in document["paths"].items() if "{job_id}" in path for each in item.values()]
     assert {link["operationId"] for link in links.values()} == {each["operationId"] for each in on_a_job}
     assert all(link["parameters"] == {"job_id": "$response.body#/id"} for link in links.values())
-
-
-def test_an_event_is_documented_as_one_object(document: dict[str, Any]) -> None:
-    events = document["paths"][f"{ONE}/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]
-
-    schema = events["schema"]["contentSchema"]
-    fields = schema["properties"]
-    assert events["schema"]["type"] == "string"
-    assert set(schema["required"]) == {"event", "id", "data"}
-    assert fields["data"]["contentSchema"] == {"$ref": "#/components/schemas/JobInfo"}
 
 
 def test_schemas_are_those_of_the_code(document: dict[str, Any]) -> None:

@@ -101,7 +101,6 @@ def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None
         "retry_job",
         "submit_job",
         "version",
-        "watch_job",
     ]
 
 
@@ -222,7 +221,6 @@ def test_no_parameter_of_a_header_may_be_null(document: dict[str, Any]) -> None:
 
     headers = {each["name"]: each["schema"] for each in parameters if each["in"] == "header"}
     assert headers["Idempotency-Key"]["pattern"] == "^[!-~]{1,200}$"
-    assert headers["Last-Event-ID"]["pattern"] == r"^([0-9]{1,15})\.([0-9]{1,15})$"
     assert {schema["type"] for schema in headers.values()} == {"string"}
 
 

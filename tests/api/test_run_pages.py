@@ -11,7 +11,7 @@ from plumbline.rows.jobs.store import JobStore
 from tests.api.test_pages import OWN, cookie_of, scripts, text_of
 from tests.making.job_runs import make_run
 from tests.reading.report_html import HOSTILE, Page
-from tests.running.job_service import jobs_running, submitted
+from tests.running.job_service import jobs_running, submitted, work
 from tests.running.keyed_service import keyed_settings, made_key
 
 
@@ -121,7 +121,7 @@ async def test_a_key_sees_its_own_runs_alone(kept: JobStore, tmp_path: Path) -> 
                 f"/runs/{job_id}",
                 f"/runs/{job_id}/rows/0",
                 f"/runs/{job_id}/report",
-                f"/runs/{job_id}/events",
+                f"/runs/{job_id}/state",
                 f"/runs/compare?before={job_id}&now={job_id}",
             )
         ]
@@ -131,6 +131,22 @@ async def test_a_key_sees_its_own_runs_alone(kept: JobStore, tmp_path: Path) -> 
     assert f"/runs/{job_id}" in links(own)
     assert [page.status_code for page in (*pages, acted)] == [404] * 6
     assert job_id not in listed.text
+
+
+async def test_the_page_of_a_run_that_goes_on_asks_for_its_state_as_the_api_tells_it(kept: JobStore) -> None:
+    async with jobs_running(kept) as client:
+        job_id = await submitted(client, "a")
+        page = await client.get(f"/runs/{job_id}", headers=OWN)
+        state = await client.get(f"/runs/{job_id}/state", headers=OWN)
+        told = await client.get(f"/v1/jobs/{job_id}")
+        await work(kept)
+        ended = await client.get(f"/runs/{job_id}", headers=OWN)
+
+    assert f'data-status="queued" data-state="/runs/{job_id}/state"' in page.text
+    assert state.json() == told.json()
+    assert state.headers["cache-control"] == "no-store"
+    assert "connect-src 'self'" in page.headers["content-security-policy"]
+    assert "data-state=" not in ended.text
 
 
 async def test_a_job_is_paused_resumed_and_cancelled_by_forms_of_its_own_page(kept: JobStore) -> None:

@@ -28,7 +28,6 @@ OPERATIONS = {
     "delete_job": ("DELETE", JOB_URL),
     "get_job_results": ("GET", f"{JOB_URL}/results"),
     "get_job_report": ("GET", f"{JOB_URL}/report"),
-    "watch_job": ("GET", f"{JOB_URL}/events"),
     "pause_job": ("POST", f"{JOB_URL}/pause"),
     "resume_job": ("POST", f"{JOB_URL}/resume"),
     "cancel_job": ("POST", f"{JOB_URL}/cancel"),

@@ -55,10 +55,8 @@ def output_of(code: str, url: str) -> str:
 
 
 def a_job(asked: Asked) -> Answer:
-    if asked.path.endswith("/events"):
-        states = (job_info("running"), job_info("completed", done=4))
-        told = [f"event: job\nid: {number}\ndata: {json.dumps(state)}\n\n" for number, state in enumerate(states)]
-        return Answer([each.encode() for each in told], media_type="text/event-stream")
+    if asked.path == "/v1/jobs/job-1":
+        return json_answer(job_info("completed", done=4))
     if asked.path.endswith("/results"):
         rows = [{"custom_id": f"q{row}", "row": row, "result": result_of(f"q{row}")} for row in range(4)]
         return Answer([json.dumps(row).encode() + b"\n" for row in rows], media_type=NDJSON)

@@ -24,8 +24,10 @@ from plumbline.client import (
     Retries,
     ServiceFailed,
 )
+from plumbline.client.connection import AsyncConnection
 from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.batch import BatchSample
+from plumbline.schemas.jobs import JobInfo
 from tests.doubles.scripted_service import (
     NDJSON,
     Answer,
@@ -43,6 +45,8 @@ from tests.doubles.scripted_service import (
 AT_ONCE = Retries(attempts=3, backoff_seconds=0.0)
 ROW = {"contexts": ["It is so."], "answer": "It is so."}
 JOB = json_answer(job_info("queued"), 202)
+# The answer begins and does not end.
+HELD = Answer([b"{"], is_held=True)
 
 
 @pytest.fixture
@@ -308,100 +312,20 @@ async def test_a_job_is_forgotten_also_when_the_answer_was_lost(service: Scripte
     assert len(service.asked) == 2
 
 
-def event(number: str, status: str, **fields: Any) -> bytes:
-    return f"id: {number}\nevent: job\ndata: {json.dumps(job_info(status, **fields))}\n\n".encode()
-
-
-def told(*events: bytes, **how: Any) -> Answer:
-    return Answer(events, media_type="text/event-stream; charset=utf-8", **how)
-
-
-async def test_events_are_told_until_the_end(service: ScriptedService, job: AsyncJob) -> None:
-    service.script = in_turn(told(event("1.0", "running"), event("1.3", "running", done=3), event("2.4", "completed")))
-
-    events = [each async for each in job.events()]
-
-    assert [(each.id, each.info.status) for each in events] == [
-        ("1.0", "running"),
-        ("1.3", "running"),
-        ("2.4", "completed"),
-    ]
-    assert job.status == "completed"
-    assert service.asked[0].headers["accept"] == "text/event-stream"
-    assert "last-event-id" not in service.asked[0].headers
-
-
-async def test_events_go_on_behind_the_last_one_after_a_cut(service: ScriptedService, job: AsyncJob) -> None:
-    half = event("9.9", "completed")[:-9]
-    service.script = in_turn(
-        told(event("1.0", "running"), half, is_cut=True),
-        problem(503, headers={"retry-after": "0"}),
-        # ended in good order, as a proxy does
-        told(event("1.2", "running")),
-        json_answer(job_info("running")),
-        told(event("2.4", "completed")),
-    )
-
-    assert [each.id async for each in job.events(last_event_id="0.0")] == ["1.0", "1.2", "2.4"]
-    assert [asked.headers.get("last-event-id") for asked in service.asked] == ["0.0", "1.0", "1.0", None, "1.2"]
-
-
-@pytest.mark.parametrize("nothing", [told(), Answer(status=204)])
-async def test_the_end_is_told_also_to_who_was_told_of_it_before(
-    service: ScriptedService, job: AsyncJob, nothing: Answer
-) -> None:
-    service.script = in_turn(nothing, json_answer(job_info("completed")))
-
-    assert [(each.id, each.info.status) async for each in job.events(last_event_id="2.4")] == [("2.4", "completed")]
-
-
-async def test_events_of_a_job_that_is_forgotten_end_with_that(service: ScriptedService, job: AsyncJob) -> None:
-    service.script = in_turn(told(event("1.0", "running")), problem(404, "job-unknown"))
-
-    with pytest.raises(NotThere):
-        [each async for each in job.events()]
-
-
-async def test_a_stream_of_events_may_look_in_many_ways(service: ScriptedService, job: AsyncJob) -> None:
-    first = event("1.0", "running").replace(b"\n", b"\r\n")
-    second = event("1.1", "running").replace(b"\n", b"\r")
-    data = json.dumps(job_info("completed", name="Zürich"), indent=1, ensure_ascii=False).replace("\n", "\ndata:")
-    last = f"retry: 10\n: a remark\nevent: other\ndata: x\n\nevent:job\nid: 3\0\ndata:{data}\n\n".encode()
-    whole = first + b": still there\r\n\r\n" + second + last
-    service.script = in_turn(told(*(whole[at : at + 1] for at in range(len(whole)))))
-
-    events = [each async for each in job.events()]
-
-    assert [(each.id, each.info.status) for each in events] == [
-        ("1.0", "running"),
-        ("1.1", "running"),
-        ("1.1", "completed"),
-    ]
-    assert events[-1].info.name == "Zürich"
-
-
-@pytest.mark.parametrize(
-    "answer", [Answer([b"<html>"], media_type="text/html"), told(b"event: job\ndata: {}\n\n"), told(b"event: job\n\n")]
-)
-async def test_events_that_are_none_are_told(service: ScriptedService, job: AsyncJob, answer: Answer) -> None:
-    service.script = in_turn(answer)
-
-    with pytest.raises(AnswerUnreadable):
-        [each async for each in job.events()]
-
-
 async def test_waiting_ends_with_the_job(service: ScriptedService, job: AsyncJob) -> None:
-    service.script = in_turn(told(event("1", "paused"), event("2", "running"), event("3", "failed", problem="no")))
+    states = [job_info("paused"), job_info("running"), job_info("failed", problem="no")]
+    service.script = in_turn(*map(json_answer, states))
 
     info = await job.wait()
 
     assert (info.status, info.problem) == ("failed", "no")
     assert await job.wait() is info
-    assert len(service.asked) == 1
+    assert {asked.path for asked in service.asked} == {"/v1/jobs/job-1"}
+    assert len(service.asked) == 3
 
 
 async def test_waiting_ends_when_the_service_pauses_the_job(service: ScriptedService, job: AsyncJob) -> None:
-    service.script = in_turn(told(event("1", "paused", problem="max_cost is spent"), is_held=True))
+    service.script = in_turn(json_answer(job_info("paused", problem="max_cost is spent")))
 
     assert (await job.wait()).problem == "max_cost is spent"
 
@@ -415,13 +339,35 @@ async def test_waiting_by_asking(service: ScriptedService, job: AsyncJob) -> Non
 
 
 async def test_waiting_is_bounded_and_the_job_goes_on(service: ScriptedService, job: AsyncJob) -> None:
-    service.script = in_turn(told(event("1", "running", done=2), is_held=True))
+    service.script = in_turn(json_answer(job_info("running", done=2)), HELD)
 
     with pytest.raises(JobNotEnded, match=r"job job-1 is running after 0\.2 seconds") as caught:
         await job.wait(timeout=0.2)
 
     assert caught.value.info.id == "job-1"
-    assert [asked.method for asked in service.asked] == ["GET"]
+    assert [asked.method for asked in service.asked] == ["GET", "GET"]
+
+
+class TimelessConnection(AsyncConnection):
+    """Notes the pauses and makes none."""
+
+    pauses: list[float]
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+
+
+async def test_waiting_asks_ever_more_seldom_but_every_few_seconds(service: ScriptedService) -> None:
+    service.script = in_turn(*[json_answer(job_info("running"))] * 12, json_answer(job_info("completed")))
+    connection = TimelessConnection(service.url, api_key=None, timeout=5.0, retries=AT_ONCE)
+    connection.pauses = []
+
+    await AsyncJob(connection, JobInfo.model_validate(job_info())).wait()
+    await connection.close()
+
+    assert len(connection.pauses) == 12
+    assert connection.pauses == sorted(connection.pauses)
+    assert (connection.pauses[0], connection.pauses[-1]) == (0.1, 3.0)
 
 
 def rows_from(first: int, last: int) -> list[bytes]:
@@ -505,8 +451,7 @@ def whole_job() -> Script:
     answers = {
         ("POST", "/v1/jobs"): JOB,
         ("GET", "/v1/jobs"): json_answer({"jobs": [job_info()], "next": None}),
-        ("GET", "/v1/jobs/job-1"): json_answer(job_info()),
-        ("GET", "/v1/jobs/job-1/events"): told(event("1", "running"), event("2", "completed")),
+        ("GET", "/v1/jobs/job-1"): json_answer(job_info("completed")),
         ("GET", "/v1/jobs/job-1/results"): page(0, 3, is_last=True),
         ("GET", "/v1/jobs/job-1/report"): Answer([b"{}"]),
         ("DELETE", "/v1/jobs/job-1"): problem(500),
@@ -516,13 +461,13 @@ def whole_job() -> Script:
 
 
 def test_without_asyncio_waiting_is_bounded_too() -> None:
-    answers = in_turn(json_answer(job_info()), told(event("1", "running", done=2), is_held=True))
+    answers = in_turn(json_answer(job_info()), json_answer(job_info("running", done=2)), HELD)
     with scripted(answers) as service, Plumbline(service.url) as client:
         job = client.jobs.get("job-1")
         with pytest.raises(JobNotEnded, match=r"job job-1 is running after 0\.2 seconds"):
             job.wait(timeout=0.2)
 
-    assert [asked.path for asked in service.asked] == ["/v1/jobs/job-1", "/v1/jobs/job-1/events"]
+    assert [asked.path for asked in service.asked] == ["/v1/jobs/job-1"] * 3
 
 
 def test_without_asyncio_it_is_the_same(tmp_path: Path) -> None:
@@ -535,12 +480,11 @@ def test_without_asyncio_it_is_the_same(tmp_path: Path) -> None:
     with scripted(whole_job()) as service, Plumbline(service.url) as client:
         client.jobs.submit(come())
         job = client.jobs.submit(path, name="Friday")
-        assert [each.info.status for each in job.events()] == ["running", "completed"]
         assert job.wait(timeout=10).status == "completed"
         assert (job.id, job.status, job.is_ended, job.info.name) == ("job-1", "completed", True, None)
         assert [row.index for row in job.results()] == [0, 1, 2, 3]
         assert [each.id for each in client.jobs.list()] == [client.jobs.get("job-1").id]
-        assert job.refresh().status == "running"
+        assert job.refresh().status == "completed"
         assert [job.pause(), job.resume(), job.cancel(), job.retry("failed")] == [job.info] * 4
         assert job.report(format="json") == b"{}"
         with pytest.raises(ServiceFailed):

@@ -246,7 +246,7 @@ def job_info(status: str = "running", *, done: int = 0, total: int = 4, **fields
         "eta_seconds": None,
         "problem": None,
         "options": {},
-        "links": dict.fromkeys(("self", "results", "events", "report"), "/v1/jobs/job-1"),
+        "links": dict.fromkeys(("self", "results", "report"), "/v1/jobs/job-1"),
         **fields,
     }
     JobInfo.model_validate(value)

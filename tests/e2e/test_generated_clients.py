@@ -40,7 +40,6 @@ SAID = {
     "list_jobs": True,
     "get_job_results": "a",
     "get_job_report": True,
-    "watch_job": True,
     "pause_job": CONFLICT,
     "resume_job": CONFLICT,
     "cancel_job": CONFLICT,

@@ -90,7 +90,6 @@ def opened(browser: Any, url: str, **options: Any) -> Iterator[Any]:
         # A page that is refused by its status is no error of a page's.
         assert [text for text in said if "the server responded with a status of" not in text] == []
     finally:
-        # A stream of events that stays open would keep the service from its end.
         context.close()
 
 

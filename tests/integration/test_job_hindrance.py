@@ -56,7 +56,6 @@ async def test_a_job_pauses_where_the_budget_ends_and_goes_on_when_resumed(store
         paused = await ended(store, job.id, state="paused")
         await until(lambda: not worker._runs)
         settled = await store.get(TENANT, job.id)
-        changes = await store.changes(TENANT, job.id, after=0)
         # what was under way was paid for and is kept; what was not begun has no error
         assert 60 <= settled.counts.done <= 60 + CONCURRENCY
         assert settled.counts.done == len(handler.calls)
@@ -73,7 +72,6 @@ async def test_a_job_pauses_where_the_budget_ends_and_goes_on_when_resumed(store
         done = await ended(store, job.id)
 
     assert paused.problem == again.problem == WHY
-    assert [change.state for change in changes].count(JobState.PAUSED) == 1
     assert (done.state, done.problem, done.counts.done) == (JobState.COMPLETED, None, ROWS)
     assert sorted(handler.calls) == list(range(ROWS))
 
@@ -94,7 +92,6 @@ async def test_pausing_twice_is_one_pause_and_an_ended_job_stays_ended(stores: S
     job = await submitted(store, rows_of(3))
     lease = await store.lease(store.owner())
     assert lease is not None
-    before = await store.get(TENANT, job.id)
 
     held = [await store.pause(lease, WHY), await store.pause(lease, "for another reason")]
     paused = await store.get(TENANT, job.id)
@@ -102,7 +99,7 @@ async def test_pausing_twice_is_one_pause_and_an_ended_job_stays_ended(stores: S
     late = await store.pause(lease, WHY)
 
     assert held == [Held.PAUSED, Held.PAUSED]
-    assert (paused.state, paused.problem, paused.seq) == (JobState.PAUSED, WHY, before.seq + 1)
+    assert (paused.state, paused.problem) == (JobState.PAUSED, WHY)
     assert late is Held.LOST
     assert (await store.get(TENANT, job.id)).state is JobState.CANCELLED
     await store.close()

@@ -19,8 +19,6 @@ from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from plumbline.service.worker_share import STOPPING
-
 BACKLOG: Final = 2_048
 # Connections that one worker of several accepts at a time, so that a burst is spread over them.
 ACCEPTED_AT_ONCE: Final = 4
@@ -181,9 +179,6 @@ class DrainingServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await asyncio.sleep(_ACCEPT_SECONDS)
-        if STOPPING in self.lifespan.state:
-            # Event streams last as long as their readers, and uvicorn tells the app only afterwards.
-            self.lifespan.state[STOPPING].set()
         self.server_state.default_headers = [*self.server_state.default_headers, CLOSE_HEADER]
         await super().shutdown(sockets)
 

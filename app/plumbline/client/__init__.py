@@ -18,7 +18,7 @@ from plumbline.client.failures import (
     ServiceFailed,
     TimedOut,
 )
-from plumbline.client.job import AsyncJob, JobEvent
+from plumbline.client.job import AsyncJob
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.row import Row
 from plumbline.client.sync_client import Job, Jobs, Plumbline
@@ -37,7 +37,6 @@ __all__ = [
     "ClientClosed",
     "ClientError",
     "Job",
-    "JobEvent",
     "JobNotEnded",
     "Jobs",
     "NotNow",

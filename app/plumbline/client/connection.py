@@ -14,7 +14,6 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
     AsyncIterator,
     Coroutine,
     Generator,
@@ -80,12 +79,11 @@ class RequestSpec:
 
 
 class Reply(NamedTuple):
-    """A response whose head has arrived; its body is read once, in parts or as server-sent events."""
+    """A response whose head has arrived; its body is read once, in parts."""
 
     status: int
     headers: Mapping[str, str]
     parts: AsyncGenerator[bytes, None]
-    events: "AsyncGenerator[httpx2.ServerSentEvent, None]"
 
 
 class Connection(ABC):
@@ -233,10 +231,9 @@ class AsyncConnection(Connection):
             client = httpx2.AsyncClient(**self._options)
             self._clients[loop] = client, (kept := self._keep(loop, client))
             await anext(kept)
-        async with self._clients[loop][0].stream(**spec.arguments()) as response:
-            events = _await_each(httpx2.EventSource(response))
-            async with aclosing(response.aiter_bytes()) as parts, aclosing(events):
-                yield Reply(response.status_code, response.headers, parts, events)
+        exchange = self._clients[loop][0].stream(**spec.arguments())
+        async with exchange as response, aclosing(response.aiter_bytes()) as parts:
+            yield Reply(response.status_code, response.headers, parts)
 
     async def _keep(self, loop: asyncio.AbstractEventLoop, client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
         """Close the client when the loop ends, which closes every async generator that is left in it."""
@@ -272,7 +269,7 @@ class BlockingConnection(Connection):
 
     @asynccontextmanager
     async def limit(self, seconds: float | None) -> AsyncIterator[None]:
-        """Bound each wait for bytes by what is left; a service that says something every second is told apart."""
+        """Bound each wait, for bytes or for the next attempt, by what is left."""
         self._deadline.until = math.inf if seconds is None else time.monotonic() + seconds
         try:
             yield
@@ -300,17 +297,16 @@ class BlockingConnection(Connection):
         left = self._left()
         extensions: dict[str, Any] = {"trace": self._note}
         if left < self._timeout:
-            extensions["timeout"] = {**self._client.timeout.as_dict(), "read": left}
+            extensions["timeout"] = {"connect": min(left, CONNECT_SECONDS), "read": left, "write": left}
         try:
             with self._client.stream(**spec.arguments(), extensions=extensions) as response:
-                parts, events = self._each(response.iter_bytes()), self._each(httpx2.EventSource(response))
-                async with aclosing(parts), aclosing(events):
-                    yield Reply(response.status_code, response.headers, parts, events)
+                async with aclosing(self._each(response.iter_bytes())) as parts:
+                    yield Reply(response.status_code, response.headers, parts)
         except httpx2.TimeoutException:
             self._left()
             raise
 
-    async def _each(self, items: Iterable[T]) -> AsyncGenerator[T, None]:
+    async def _each(self, items: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
         for item in items:
             yield item
             self._left()
@@ -355,11 +351,6 @@ def iterate_now(items: AsyncGenerator[T, None]) -> Generator[T, None, None]:
             yield item
     finally:
         run_now(items.aclose())
-
-
-async def _await_each(items: AsyncIterable[T]) -> AsyncGenerator[T, None]:
-    async for item in items:
-        yield item
 
 
 async def lines_of(reply: Reply) -> AsyncGenerator[bytes, None]:

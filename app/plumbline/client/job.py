@@ -1,15 +1,13 @@
-"""One job of the service, from asyncio: its state, events and results."""
+"""One job of the service, from asyncio: its state and results."""
 
 import re
-import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 from urllib.parse import parse_qs, urlsplit
 
 from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec, lines_of
 from plumbline.client.failures import (
-    AnswerCut,
     AnswerUnreadable,
     ClientError,
     JobNotEnded,
@@ -25,18 +23,11 @@ Action = Literal["pause", "resume", "cancel"]
 
 DEFAULT_POLL_SECONDS: Final = 1.0
 _ENDED: Final = frozenset({"completed", "completed_with_errors", "cancelled", "failed"})
-# A stream of events that lasted so long was no failed attempt.
-_STOOD_SECONDS: Final = 10.0
-_STREAM: Final = "text/event-stream"
-_NO_CONTENT: Final = 204
+# Pauses of `wait`: a short job is told of soon, a long one asks seldom.
+_FIRST_PAUSE_SECONDS: Final = 0.1
+_LONGEST_PAUSE_SECONDS: Final = 3.0
+_PAUSE_GROWTH: Final = 1.5
 _NEXT_LINK: Final = re.compile(r'<([^<>]*+)>\s*;[^,<]*\brel="?next"?')
-
-
-class JobEvent(NamedTuple):
-    """A state of the job; `id` is what `events(last_event_id=...)` takes."""
-
-    id: str
-    info: JobInfo
 
 
 class AsyncJob:
@@ -75,59 +66,23 @@ class AsyncJob:
 
         Args:
             timeout: seconds; None: as long as it takes.
-            poll_seconds: poll at this interval instead of listening to events.
+            poll_seconds: ask at this interval; None: soon at first, then ever more seldom, at least every 3 seconds.
 
         Raises:
             JobNotEnded: not in that time; the job continues.
         """
         try:
             async with self._connection.limit(timeout):
-                if poll_seconds is None:
-                    async with aclosing(self.events()) as events:
-                        while not self._is_settled:
-                            await anext(events)
-                else:
+                pause = _FIRST_PAUSE_SECONDS
+                while not self._is_settled:
                     await self.refresh()
-                    while not self._is_settled:
-                        await self._connection.sleep(poll_seconds)
-                        await self.refresh()
+                    if not self._is_settled:
+                        await self._connection.sleep(pause if poll_seconds is None else poll_seconds)
+                        pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE_SECONDS)
                 return self.info
         except TimeoutError:
             message = f"job {self.id} is {self.status} after {timeout:g} seconds; it continues: wait again"
             raise JobNotEnded(message, self.info) from None
-
-    async def events(self, *, last_event_id: str | None = None) -> AsyncGenerator[JobEvent, None]:
-        """Yield every change of state, and the progress about once a second, until the job has ended.
-
-        A connection that is cut is opened again, and the events missed are replayed.
-
-        Args:
-            last_event_id: start after this event; None: with the current state.
-        """
-        retries, last = RetryState(self._connection.retries), last_event_id
-        while True:
-            since = time.monotonic()
-            try:
-                async with aclosing(self._events_of_connection(last)) as events:
-                    async for event in events:
-                        last = event.id or last
-                        retries.renew()
-                        self._update(event.info)
-                        yield event
-                        if self.is_ended:
-                            return
-                # A stream without an error ends when the end was sent before, the job is deleted, the service stops,
-                # or a proxy bounds its time.
-                await self.refresh()
-                if self.is_ended:
-                    yield JobEvent(last or "", self.info)
-                    return
-                raise AnswerCut(f"the events of job {self.id} ended before the job did")
-            except ClientError as failure:
-                if time.monotonic() - since > _STOOD_SECONDS:
-                    # A paused job sends nothing, and proxies end a quiet connection.
-                    retries.renew()
-                await self._connection.sleep(retries.wait_after(failure))
 
     def results(
         self,
@@ -197,21 +152,6 @@ class AsyncJob:
     @property
     def _is_settled(self) -> bool:
         return self.is_ended or (self.info.status == "paused" and self.info.problem is not None)
-
-    async def _events_of_connection(self, last: str | None) -> AsyncGenerator[JobEvent, None]:
-        headers = {"accept": _STREAM, "accept-encoding": "identity", "cache-control": "no-store"}
-        if last is not None:
-            headers["last-event-id"] = last
-        spec = RequestSpec("GET", f"{job_path(self.id)}/events", headers=headers)
-        async with self._connection.stream(spec) as reply:
-            # The answer to a reader who has seen the end.
-            if reply.status == _NO_CONTENT:
-                return
-            if not reply.headers.get("content-type", "").startswith(_STREAM):
-                raise AnswerUnreadable("the answer is no stream of events; is base_url that of the service?")
-            async for event in reply.events:
-                if event.event == "job":
-                    yield JobEvent(event.id, parse_model(JobInfo, event.data))
 
     async def _rows(self, last: int, page_size: int, poll_seconds: float | None) -> AsyncGenerator[Row[None], None]:
         """Yield the rows after `last`, page by page; with None do not wait for more."""

@@ -14,7 +14,7 @@ from plumbline.client.batches import (
 )
 from plumbline.client.connection import BlockingConnection, Connection, iterate_now, run_now
 from plumbline.client.failures import Retries
-from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob, JobEvent
+from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob
 from plumbline.client.jobs import AnyRow, AsyncJobs
 from plumbline.client.row import Row
 from plumbline.client.samples import AnyOptions, AnySample
@@ -141,9 +141,6 @@ class Job(_Blocking[AsyncJob]):
 
     refresh = _run(AsyncJob.refresh)
     wait = _run(AsyncJob.wait)
-
-    def events(self, *, last_event_id: str | None = None) -> Generator[JobEvent, None, None]:
-        return iterate_now(self._async.events(last_event_id=last_event_id))
 
     def results(
         self,

@@ -74,7 +74,6 @@ class JobLinks(WireModel):
 
     self: str
     results: str
-    events: str
     report: str
 
 

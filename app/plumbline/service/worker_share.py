@@ -13,8 +13,6 @@ from plumbline.rows.scored_row import RowStatus
 from plumbline.service.metrics.observer import Metrics
 from plumbline.service.tracing import Tracing, otlp_tracing
 
-# Name, in the app's lifespan state, of the event that the server sets when it begins to end.
-STOPPING: Final = "stopping"
 # Bounds that hold for all workers of a service together. A worker knows of no other, so each has its part.
 _DIVIDED: Final = (
     "batch_concurrency",

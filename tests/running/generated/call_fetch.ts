@@ -57,7 +57,6 @@ async function sayAll(): Promise<Record<string, unknown>> {
     list_jobs: (await jobs.listJobs()).jobs.some((each) => each.id === jobId),
     get_job_results: JSON.parse(await jobs.getJobResults({ jobId })).custom_id,
     get_job_report: (await jobs.getJobReport({ jobId })).includes('<html'),
-    watch_job: (await jobs.watchJob({ jobId }))?.includes('event: job'),
     pause_job: await statusOf(jobs.pauseJob({ jobId })),
     resume_job: await statusOf(jobs.resumeJob({ jobId })),
     cancel_job: await statusOf(jobs.cancelJob({ jobId })),

@@ -90,7 +90,6 @@ def say_all(call: Call, requests: dict[str, Any]) -> dict[str, object]:
         "list_jobs": job in [each["id"] for each in call("list_jobs")["jobs"]],
         "get_job_results": json.loads(call("get_job_results", job))["custom_id"],
         "get_job_report": "<html" in call("get_job_report", job),
-        "watch_job": "event: job" in call("watch_job", job),
         **{f"{action}_job": call(f"{action}_job", job)["status"] for action in ("pause", "resume", "cancel")},
         "retry_job": post("retry_job", "RetryRequest", "retry", job)["status"],
         "delete_job": call("delete_job", job),

@@ -99,8 +99,7 @@ class NewJob(NamedTuple):
 class Job:
     """Job. Times are in seconds since 1970.
 
-    `total` is None if no row could be read; `problem`: why it failed or paused; `seq` increases with every change of
-    state.
+    `total` is None if no row could be read; `problem`: why it failed or paused.
     """
 
     id: str
@@ -109,7 +108,6 @@ class Job:
     options: bytes
     max_cost: float | None
     state: JobState
-    seq: int
     total: int | None
     created: float
     started: float | None
@@ -117,15 +115,6 @@ class Job:
     problem: str | None
     counts: JobCounts
     versions: str | None = None
-
-
-class StateChange(NamedTuple):
-    """One change of a job's state."""
-
-    seq: int
-    state: JobState
-    at: float
-    problem: str | None
 
 
 class ResultLine(NamedTuple):

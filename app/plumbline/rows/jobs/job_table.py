@@ -50,7 +50,6 @@ from plumbline.rows.jobs.job import (
     JobStats,
     NewJob,
     RetryChoice,
-    StateChange,
 )
 from plumbline.rows.jobs.labels import Label
 from plumbline.rows.scored_row import RowStatus
@@ -90,7 +89,7 @@ _OPEN_COUNTS: Final = (
     .where(CHUNK.c.job == bindparam("number"), text("chunk.counted = 0 AND chunk.fence > 0"))
 )
 _JOB: Final = select(
-    *(JOB.c[name] for name in ("id", "tenant", "name", "options", "max_cost", "state", "seq", "total")),
+    *(JOB.c[name] for name in ("id", "tenant", "name", "options", "max_cost", "state", "total")),
     *(JOB.c[name] for name in ("created", "started", "ended", "versions")),
     func.coalesce(JOB.c.problem, JOB.c.damage).label("problem"),
     JOB.c.number,
@@ -144,7 +143,6 @@ def insert_job(sql: Transaction, number: int, job_id: str, new: NewJob, *, total
             versions=new.versions,
         )
     )
-    sql.execute(insert(CHANGE).values(job=number, seq=0, state=state.value, at=sql.now, problem=problem))
 
 
 def number_of(sql: Transaction, tenant: str, job_id: str, *, is_locked: bool = False) -> int:
@@ -197,14 +195,9 @@ def act_on(sql: Transaction, number: int, action: Action) -> Job:
 
 def enter_state(sql: Transaction, number: int, state: JobState, problem: str | None = None) -> None:
     started = func.coalesce(JOB.c.started, sql.now) if state is JobState.RUNNING else JOB.c.started
-    change = {"state": state.value, "problem": problem}
-    seq = sql.execute(
-        update(JOB)
-        .where(JOB.c.number == number)
-        .values(**change, seq=JOB.c.seq + 1, started=started, ended=sql.now if state.is_ended else None)
-        .returning(JOB.c.seq)
-    ).scalar_one()
-    sql.execute(insert(CHANGE).values(**change, job=number, seq=seq, at=sql.now))
+    ended = sql.now if state.is_ended else None
+    changed = {"state": state.value, "problem": problem, "started": started, "ended": ended}
+    sql.execute(update(JOB).where(JOB.c.number == number).values(**changed))
 
 
 def retry_rows(sql: Transaction, number: int, choice: RetryChoice) -> Job:
@@ -237,16 +230,6 @@ def delete_job(sql: Transaction, number: int) -> None:
     for table in (CHANGE, CHUNK, LABEL):
         sql.execute(delete(table).where(table.c.job == number))
     sql.execute(insert(GARBAGE).values(job=number))
-
-
-def changes_of(sql: Transaction, number: int, after: int) -> list[StateChange]:
-    is_known = CHANGE.c.state.in_([state.value for state in JobState])
-    query = (
-        select(CHANGE.c.seq, CHANGE.c.state, CHANGE.c.at, CHANGE.c.problem)
-        .where(CHANGE.c.job == number, CHANGE.c.seq > after, is_known)
-        .order_by(CHANGE.c.seq)
-    )
-    return [StateChange(seq, JobState(state), at, problem) for seq, state, at, problem in sql.execute(query)]
 
 
 def counts_of(sql: Transaction, number: int) -> JobCounts:

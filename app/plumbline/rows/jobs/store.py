@@ -34,7 +34,6 @@ from plumbline.rows.jobs.job import (
     ResultLine,
     RetryChoice,
     RowFilter,
-    StateChange,
 )
 from plumbline.rows.jobs.labels import Label
 from plumbline.rows.jobs.owners import GRACE_SECONDS, FileOwners, Owners, SessionOwners, Uploads
@@ -242,10 +241,6 @@ class JobStore:
     async def labels(self, tenant: str, job_id: str, *, person: str | None = None) -> list[Label]:
         """Return the labels of a job in the order in which they were given; of one person, if named."""
         return await self._read_job(tenant, job_id, lambda sql, number: job_table.labels_of(sql, number, person))
-
-    async def changes(self, tenant: str, job_id: str, *, after: int) -> list[StateChange]:
-        """Return the changes of state behind the one with this `seq`."""
-        return await self._read_job(tenant, job_id, lambda sql, number: job_table.changes_of(sql, number, after))
 
     async def job_stats(self) -> JobStats:
         """Return the counts of all tenants' jobs and chunks now."""

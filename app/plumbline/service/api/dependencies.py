@@ -13,7 +13,6 @@ from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.operations import VersionReport
 from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.job_answers import JobReports
-from plumbline.service.api.job_events import EventStreams
 from plumbline.service.metrics.observer import Metrics
 
 
@@ -36,7 +35,6 @@ RetrievalThreadsDep = Annotated[Executor, _state("service.retrieval_threads")]
 BatchSlotsDep = Annotated[asyncio.Semaphore, _state("service.batch_slots")]
 CascadeDep = Annotated[JudgeCascade, _state("service.cascade")]
 JobStoreDep = Annotated[JobStore, _state("jobs")]
-EventStreamsDep = Annotated[EventStreams, _state("event_streams")]
 JobReportsDep = Annotated[JobReports, _state("job_reports")]
 MetricsDep = Annotated[Metrics, _state("metrics")]
 VersionDep = Annotated[VersionReport, _state("version")]

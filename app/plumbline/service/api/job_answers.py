@@ -104,7 +104,7 @@ def job_info(job: Job, *, now: float | None = None) -> JobInfo:
         eta_seconds=eta_seconds,
         problem=job.problem,
         options=EvaluationOptions.model_validate_json(job.options),
-        links=JobLinks(self=path, results=f"{path}/results", events=f"{path}/events", report=f"{path}/report"),
+        links=JobLinks(self=path, results=f"{path}/results", report=f"{path}/report"),
     )
 
 

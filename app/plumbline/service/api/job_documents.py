@@ -7,7 +7,6 @@ from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import FORMS
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
-from plumbline.service.api.job_events import EVENT_ID_PATTERN, EVENT_STREAM
 from plumbline.service.api.job_upload import FORM, LINES
 from plumbline.service.api.openapi import JOB_EXAMPLES, SCHEMA_REFERENCE, header, lines_of, reference
 from plumbline.service.api.responses import CSV, JSON, NDJSON
@@ -59,7 +58,7 @@ SUBMIT_BODY: Final[dict[str, Any]] = {
 
 
 _OPERATIONS_ON_A_JOB: Final = (
-    "get_job", "get_job_results", "get_job_report", "watch_job", "pause_job", "resume_job", "cancel_job", "retry_job",
+    "get_job", "get_job_results", "get_job_report", "pause_job", "resume_job", "cancel_job", "retry_job",
     "delete_job",
 )  # fmt: skip
 SUBMITTED: Final[dict[str, Any]] = {
@@ -85,31 +84,6 @@ RESULTS: Final[dict[str, Any]] = {
             }
         },
     },
-}
-EVENTS: Final[dict[int | str, Any]] = {
-    200: {
-        "description": "Events `job` with a `JobInfo` each, at every change of state and at most once a second while "
-        "rows are done. The stream ends after an ended state.",
-        "content": {
-            EVENT_STREAM: {
-                "schema": {
-                    "type": "string",
-                    "description": "Each event is one of these; a comment keeps the connection alive.",
-                    "contentSchema": {
-                        "type": "object",
-                        "properties": {
-                            "event": {"const": "job"},
-                            "id": {"type": "string", "pattern": EVENT_ID_PATTERN},
-                            "data": {"type": "string", "contentMediaType": JSON, "contentSchema": reference("JobInfo")},
-                        },
-                        "required": ["event", "id", "data"],
-                    },
-                },
-                "example": 'retry: 3000\n\nevent: job\nid: 3.120\ndata: {"id": "...", "status": "running", ...}\n\n',
-            }
-        },
-    },
-    204: {"description": "The last event was received already: do not reconnect."},
 }
 
 

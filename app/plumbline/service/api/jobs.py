@@ -9,13 +9,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
-from plumbline.ground.errors import BadRequest, InvalidInput, JobUnknown
+from plumbline.ground.errors import BadRequest, JobUnknown
 from plumbline.rows.jobs.job import Action, Job, NewJob
 from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.jobs import JOBS_PATH, JobInfo, JobList, ResultsFormat, RetryRequest, job_path
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
-from plumbline.service.api.dependencies import EventStreamsDep, JobReportsDep, JobStoreDep, TenantDep
+from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import (
     MAX_PAGE_ROWS,
     REPORT,
@@ -25,8 +25,7 @@ from plumbline.service.api.job_answers import (
     job_info,
     results_format,
 )
-from plumbline.service.api.job_documents import EVENTS, RESULTS, SUBMIT_BODY, SUBMITTED
-from plumbline.service.api.job_events import EVENT_ID_PATTERN, EventStream, JobEvents, event_id
+from plumbline.service.api.job_documents import RESULTS, SUBMIT_BODY, SUBMITTED
 from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.language import LANGUAGE, choose_language
@@ -70,14 +69,6 @@ _IdempotencyKey = Annotated[
         alias="Idempotency-Key",
         description="1 to 200 visible ASCII characters of your choice. Repeating a request with the same key returns "
         "the same job; the same key with another request is refused.",
-    ),
-]
-_LastEventId = Annotated[
-    str | SkipJsonSchema[None],
-    Header(
-        alias="Last-Event-ID",
-        json_schema_extra={"pattern": EVENT_ID_PATTERN},
-        description="`id` of the last event received, which browsers send on reconnect. Missed events are replayed.",
     ),
 ]
 
@@ -165,7 +156,7 @@ async def list_jobs(store: JobStoreDep, tenant: TenantDep, query: Annotated[_Lis
 
 @router.get("/jobs/{job_id}", operation_id="get_job", responses=problem_responses(404))
 async def get_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId, _: Annotated[_Nothing, Query()]) -> JobInfo:
-    """Return the state and progress of a job."""
+    """Return the state and progress of a job. To follow it, ask again every few seconds."""
     return job_info(await _get_job(store, tenant, job_id))
 
 
@@ -212,30 +203,6 @@ async def get_job_report(
     job = await _get_job(store, tenant, job_id)
     baseline = None if query.baseline is None else await _get_job(store, tenant, query.baseline)
     return await reports.answer(store, job, baseline, query, choose_language(request))
-
-
-@router.get(
-    "/jobs/{job_id}/events",
-    operation_id="watch_job",
-    response_class=Response,
-    responses={**problem_responses(404), **EVENTS},
-)
-async def watch_job(
-    store: JobStoreDep,
-    tenant: TenantDep,
-    streams: EventStreamsDep,
-    job_id: _JobId,
-    _: Annotated[_Nothing, Query()],
-    last_event_id: _LastEventId = None,
-) -> Response:
-    """Stream server-sent events of a job: its current state, then every change, until it has ended."""
-    seen = None if last_event_id is None else event_id(last_event_id)
-    job = await _get_job(store, tenant, job_id)
-    if seen is not None and seen.seq > job.seq:
-        raise InvalidInput("names an event that this job has not had", place="Last-Event-ID")
-    if seen is not None and seen.seq == job.seq and job.state.is_ended:
-        return Response(status_code=204)
-    return EventStream(JobEvents(store, job, seen, pause=streams.pause), streams.slots)
 
 
 _CONFLICTS: Final = problem_responses(404, 409)

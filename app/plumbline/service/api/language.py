@@ -11,13 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from plumbline.schemas.language import translate_json
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.edge import is_under_v1
-from plumbline.service.api.job_events import EVENT_STREAM
 from plumbline.service.api.problems import PROBLEM_MEDIA_TYPE
 from plumbline.service.api.responses import JSON, NDJSON, preferred
 
 _LANGUAGES: Final = frozenset({"en", "zh"})
 _REGION: Final = re.compile("-[^,;]*")
-_TRANSLATED: Final = (JSON, NDJSON, EVENT_STREAM)
+_TRANSLATED: Final = (JSON, NDJSON)
 
 LANGUAGE: Final = (
     "Language of our texts in the answer (reasons, warnings, problems); default: by `Accept-Language`, else English."
@@ -41,7 +40,7 @@ def choose_language(request: HTTPConnection) -> ReportLanguage:
 
 
 class InCallersLanguage:
-    """ASGI middleware: renders our texts in JSON, lines and events in the caller's language; English is left alone.
+    """ASGI middleware: renders our texts in JSON and lines in the caller's language; English is left alone.
 
     Each piece of a body holds whole strings, as all our answers do.
     """

@@ -92,7 +92,7 @@ def path_of(scope: Scope) -> str:
 
 
 PARTS: Final = Path(__file__).parent / "page_parts"
-# Forms go to this service and events come from it; the icon stands in the page.
+# Forms go to this service, and scripts ask it alone; the icon stands in the page.
 _OWN_ORIGIN: Final = "connect-src 'self'; img-src data:; frame-ancestors 'none'"
 
 

@@ -22,11 +22,11 @@ from plumbline.schemas.batch import RowResult
 from plumbline.schemas.evaluation import SampleTexts
 from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.report import ShareEstimate
-from plumbline.service.api.dependencies import EventStreamsDep, JobReportsDep, JobStoreDep, TenantDep
+from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample, result_lines
-from plumbline.service.api.job_events import EventStream, JobEvents
 from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.language import choose_language
+from plumbline.service.api.responses import JSON
 from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer
 from plumbline.service.web.pages import link, refuse_other_origins, render_page
 from plumbline.service.web.run_comparison import compare_runs, read_head
@@ -140,7 +140,7 @@ def run_routes() -> APIRouter:
     router.add_api_route("/{job_id}", show_run, methods=["GET"])
     router.add_api_route("/{job_id}/rows/{row}", show_row, methods=["GET"])
     router.add_api_route("/{job_id}/report", show_report, methods=["GET"])
-    router.add_api_route("/{job_id}/events", watch_run, methods=["GET"])
+    router.add_api_route("/{job_id}/state", show_state, methods=["GET"])
     for action in get_args(Action):
         router.add_api_route(
             f"/{{job_id}}/{action}",
@@ -278,10 +278,10 @@ async def show_report(
     return await reports.answer(store, job, None, ReportQuery(), choose_language(request))
 
 
-async def watch_run(store: JobStoreDep, tenant: TenantDep, streams: EventStreamsDep, job_id: _JobId) -> Response:
-    """Stream the events of a job, as GET /v1/jobs/{job_id}/events does."""
-    job = await store.get(tenant, checked_id(job_id))
-    return EventStream(JobEvents(store, job, None, pause=streams.pause), streams.slots)
+async def show_state(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
+    """Return the state of a job, as GET /v1/jobs/{job_id} does, to the script of its page."""
+    info = job_info(await store.get(tenant, checked_id(job_id)))
+    return Response(info.model_dump_json(), media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
 def _act(action: Action) -> Any:

@@ -12,21 +12,14 @@
   for (const anchor of document.querySelectorAll('a[href^="#context-"]')) {
     anchor.addEventListener("click", () => { document.querySelector(anchor.hash).open = true; });
   }
-  const live = document.querySelector("[data-events]");
+  const live = document.querySelector("[data-state]");
   if (live) {
-    const events = new EventSource(live.dataset.events);
     const put = (name, text) => {
       const element = live.querySelector(`[data-live="${name}"]`);
       if (element) element.textContent = text;
     };
-    events.addEventListener("job", (event) => {
-      const job = JSON.parse(event.data);
-      const words = JSON.parse(live.querySelector("[data-words]").dataset.words);
-      // The page of a job in another state has other buttons and figures.
-      if (!(job.status in words) || (live.dataset.status && live.dataset.status !== job.status)) { events.close(); location.reload(); return; }
-      live.dataset.status = job.status;
+    const show = (job) => {
       const done = job.request_counts.completed + job.request_counts.failed;
-      put("status", words[job.status]);
       put("done", done.toLocaleString("en"));
       for (const tier of ["llm", "embedding", "lexical"]) put(tier, job.outcomes.tiers[tier].toLocaleString("en"));
       if (job.usage.cost !== null) put("cost", job.usage.cost.toFixed(4));
@@ -34,8 +27,19 @@
       put("left", job.eta_seconds === null ? "–" : `${Math.ceil(job.eta_seconds)} s`);
       const bar = live.querySelector("progress");
       if (bar && job.request_counts.total) { bar.max = job.request_counts.total; bar.value = done; }
-    });
-    addEventListener("pagehide", () => events.close());
+    };
+    let pause = 500;
+    const look = async () => {
+      // Nobody looks at a hidden page, and an answer that fails is asked for again.
+      const response = document.hidden ? null : await fetch(live.dataset.state).catch(() => null);
+      const job = response?.ok ? await response.json().catch(() => null) : null;
+      // The page of a job in another state has other buttons and figures; that of one that is gone says so.
+      if (job ? job.status !== live.dataset.status : [401, 404].includes(response?.status)) { location.reload(); return; }
+      if (job) show(job);
+      pause = Math.min(pause * 1.5, 5000);
+      setTimeout(look, pause);
+    };
+    setTimeout(look, pause);
   }
   const marking = document.querySelector("[data-label]");
   if (marking) {
