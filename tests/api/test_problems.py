@@ -34,6 +34,7 @@ STATUS_BY_NAME = {
     "MalformedBody": 400,
     "UnsupportedBody": 415,
     "BodyTooLarge": 413,
+    "FileTooLarge": 413,
     "BodyTooSlow": 408,
     "JobRefused": 409,
     "JobUnknown": 404,

@@ -1,4 +1,4 @@
-"""What the store needs of a database, and in which SQLite and PostgreSQL differ."""
+"""Operations in which SQLite and PostgreSQL differ, as the store needs them."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol

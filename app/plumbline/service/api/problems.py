@@ -50,6 +50,7 @@ KIND_BY_ERROR: Mapping[type[errors.PlumblineError], ProblemKind] = MappingProxyT
         errors.NotAcceptable: ProblemKind(406, "not-acceptable", "No acceptable response format"),
         errors.UnsupportedBody: ProblemKind(415, "unsupported-body", "Unsupported body type"),
         errors.BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
+        errors.FileTooLarge: ProblemKind(413, "file-too-large", "A file is too large"),
         errors.BodyTooSlow: ProblemKind(408, "body-too-slow", "The body did not arrive in time"),
         errors.JobRefused: ProblemKind(409, "job-refused", "The job does not allow this"),
         errors.JobUnknown: ProblemKind(404, "job-unknown", "Job not found"),
