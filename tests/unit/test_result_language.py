@@ -27,8 +27,8 @@ WHOLE = {
     "connected to ⟨1⟩⟨2⟩, but no whole response came (⟨4⟩)": "connected to api.example through the proxy "
     "proxy.example:3128, but no whole response came (ReadError)",
     "no judge is named ⟨1⟩; ⟨3⟩": "no judge is named 'x'; no judge is configured",
-    "⟨0⟩: ⟨2⟩ in one request; ⟨4⟩": "the files up to this one hold 9 bytes, decompressed; at most 8 are read in one request; "
-    f"{LARGE_BODY_ADVICE}",
+    "⟨0⟩: ⟨2⟩ in one request; ⟨4⟩": "the files up to this one hold 9 bytes, decompressed; at most 8 are read in one "
+    f"request; {LARGE_BODY_ADVICE}",
     "⟨0⟩; ⟨2⟩": f"the body has more than 8 bytes, the most that is read here; {LARGE_BODY_ADVICE}",
     "left out": "3 of 9 judged queries are missing from the run; left out",
     "counted as 0": "3 queries have no relevant document; counted as 0",
