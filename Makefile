@@ -62,7 +62,7 @@ lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 	$(BIN)/mypy
 	$(BIN)/hadolint Dockerfile
 
-# The CUDA packages that PyTorch's default build names stay out.
+# The CUDA packages that PyTorch's default build names stay out. Ray's extra is in: it moves no other version.
 lock: $(VENV)/test.stamp  ## lock what pyproject.toml asks for, pinned versions kept; UPGRADE=1 takes the newest ones
 	$(BIN)/python -m pip --disable-pip-version-check --quiet install uv
 	cp requirements.lock requirements.lock.new
