@@ -13,7 +13,7 @@ PROGRESS := { grep --line-buffered -E '^ *(Downloading|Building|Using cached|Pro
 
 # They start and kill processes, which would hold up the rest.
 ALONE := tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
-	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py tests/e2e/test_lab_killed.py
+	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py
 
 PYTEST := $(BIN)/python -m pytest -m 'not nightly'
 # What failed beside two other processes is asked once more by itself. A test that then passes is told, and is to be mended.
