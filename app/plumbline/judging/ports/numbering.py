@@ -39,10 +39,12 @@ class Numbering:
         return cls(base, frozenset(int(each.partition(".")[0]) for each in ids))
 
     def shown_id(self, number: int | str) -> int | str:
-        """Return the id that stands for our number, or for our id of a claim."""
+        """Return the id that stands for our number, or for our id of a claim; an id without a number is its own."""
         if isinstance(number, int):
             return self.base + number
         index, dot, place = number.partition(".")
+        if not index.isdecimal():
+            return number
         return f"{self.base + int(index)}{dot}{place}"
 
     def show(self, item: Mapping[str, Any]) -> dict[str, Any]:
