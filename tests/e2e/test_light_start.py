@@ -70,7 +70,7 @@ def test_a_judge_that_is_configured_brings_its_sdk_and_no_models(tmp_path: Path)
 @pytest.mark.parametrize(
     ("arguments", "unused"),
     [
-        (["--help"], {"fastapi"}),
+        (["--help"], {"fastapi", "sqlalchemy"}),
         (["--version"], {"fastapi", "numpy", "pydantic", "uvicorn"}),
         (["evaluate", "--help"], {"fastapi", "pydantic", "uvicorn"}),
         (["score", "--help"], {"fastapi", "numpy", "pydantic", "uvicorn"}),

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -15,7 +15,9 @@ from plumbline.ground.errors import FailureReason, StoreUnavailable
 from plumbline.judging.ports.observation import ANSWERED, INTERRUPTED
 from plumbline.judging.ports.token_vectors import EncoderCounts
 from plumbline.rows.jobs.job import NO_JOBS, JobStats
-from plumbline.rows.jobs.store import JobStore
+
+if TYPE_CHECKING:
+    from plumbline.rows.jobs.store import JobStore
 
 # From a health check, or tier lexical, to the longest stream, or a row of a job; the defaults end at 10 s.
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
@@ -165,7 +167,7 @@ class StoreMetrics(Collector):
         self._looked = float("-inf")
         self._looking = asyncio.Lock()
 
-    async def look(self, store: JobStore | None) -> None:
+    async def look(self, store: "JobStore | None") -> None:
         """Refresh the statistics if they are a few seconds old; keep them if the store fails."""
         async with self._looking:
             if self._clock() - self._looked < _FRESH_SECONDS or store is None:

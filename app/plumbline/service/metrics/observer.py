@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector
 from prometheus_client.exposition import choose_encoder, start_wsgi_server
@@ -23,8 +23,11 @@ from plumbline.judging.ports.observation import (
     RequestRecord,
     TierRecord,
 )
-from plumbline.rows.jobs.store import JobStore
 from plumbline.service.metrics.measured import EncoderMetrics, Measured, StoreMetrics, WorkerProcesses
+
+if TYPE_CHECKING:
+    # Imports SQLAlchemy, which commands without jobs can do without.
+    from plumbline.rows.jobs.store import JobStore
 
 _LOOK_SECONDS: Final = 0.25
 
@@ -81,7 +84,7 @@ class Metrics(Observer):
         else:
             self._encoder.watch(counts)
 
-    async def page(self, accept: str, store: JobStore | None) -> Page:
+    async def page(self, accept: str, store: "JobStore | None") -> Page:
         """Return all metrics, as OpenMetrics if the header `accept` asks for that, else in Prometheus' own text."""
         self._update_encoder()
         await self._store.look(store)
