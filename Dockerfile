@@ -14,7 +14,7 @@ ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ONLY_BINARY=:all: PYT
 WORKDIR /src
 RUN python -m venv /opt/build && python -m venv /opt/plumbline
 # Dependencies first: these layers are kept until a lock changes. `wheels*` matches nothing when there is no such folder.
-COPY requirements-build.lock requirements-image.lock requirements-torch.lock wheels* ./wheels/
+COPY deploy/requirements-build.lock deploy/requirements-image.lock deploy/requirements-torch.lock wheels* ./wheels/
 RUN /opt/build/bin/pip install --require-hashes --requirement wheels/requirements-build.lock \
     && PIP_FIND_LINKS=/src/wheels PIP_EXTRA_INDEX_URL="$PIP_EXTRA_INDEX_URL" /opt/plumbline/bin/pip install \
     --require-hashes --requirement wheels/requirements-image.lock --requirement wheels/requirements-torch.lock

