@@ -2,10 +2,9 @@
 
 import argparse
 import inspect
-import json
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import plumbline.client
 from plumbline.cli.main import build_parser
 from plumbline.client.samples import OptionFields
 from plumbline.ground.settings import Settings
+from plumbline.judging.tiers.tier import TierName
 from plumbline.main import create_app
 from plumbline.schemas.language import explain_flags
 from plumbline.schemas.problem import VALIDATION
@@ -21,6 +21,9 @@ from plumbline.service.api.problems import KIND_BY_ERROR, PROBLEM_MEDIA_TYPE
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 _MADE = "Made by `make pages` from the code."
+_COMMON_PROBLEMS = ("400", "401", "403", "408", "413", "415", "422", "429", "500", "503")
+_MOST_VALUES = 12  # of an enumeration; longer ones have a guide
+_COMMON_PARAMETERS = {"lang", "job_id"}
 _TAGS = {"evaluation": "Evaluations", "jobs": "Jobs", "retrieval": "Retrieval", "operations": "Operations"}
 # In docs of its own, with examples
 _NEXT = {
@@ -37,10 +40,12 @@ def http_page() -> str:
     schemas: Mapping[str, Any] = document["components"]["schemas"]
     lines = [
         "# HTTP API",
-        f"{_MADE} The service shows the same, with samples that can be sent, at `/docs`, and as OpenAPI at\n"
-        "`/openapi.json`. With keys configured, send `Authorization: Bearer KEY` or `X-API-Key: KEY`. Every failure\n"
-        "is `application/problem+json` ([Problem](#problem)); the kinds are listed [below](#kinds-of-problems). "
-        + _NEXT["http"],
+        f"{_MADE} `/docs` of the service shows the same with samples to send, `/openapi.json` as OpenAPI.",
+        _NEXT["http"],
+        "With keys configured, send `Authorization: Bearer KEY` or `X-API-Key: KEY`. Operations under `/v1` take the\n"
+        "query parameter `lang` (`en`, `zh`; default: `Accept-Language`, else English). `?` marks an optional field.",
+        "Every failure is `application/problem+json` ([Problem](#problem)): under `/v1`\n"
+        f"{', '.join(_COMMON_PROBLEMS)}, and those that an operation names.",
     ]
     for tag, title in _TAGS.items():
         lines.append(f"## {title}")
@@ -51,25 +56,23 @@ def http_page() -> str:
     lines.append("## Kinds of problems")
     lines.append("`type` is `urn:plumbline:problem:` and the name.")
     kinds = sorted((kind.status, kind.slug, kind.title) for kind in {*KIND_BY_ERROR.values(), VALIDATION})
-    lines.append(_table("name | status | title |", (f"`{name}` | {status} | {title}" for status, name, title in kinds)))
+    lines.append(_list(f"{status} `{name}`: {title}" for status, name, title in kinds))
     lines.append("## Schemas")
+    described: dict[str, str] = {}
     for name in sorted(schemas):
-        lines.extend(_schema(name, schemas[name]))
+        lines.extend(_schema(name, schemas[name], described))
     return _page(lines)
 
 
 def _operation(path: str, method: str, operation: Mapping[str, Any]) -> Iterator[str]:
     yield f"### {method.upper()} {path}"
     yield operation["description"]
-    if parameters := operation.get("parameters"):
-        yield _table(
-            "parameter | in | |",
-            (
-                f"`{each['name']}`{' (required)' if each.get('required') else ''} | {each['in']} | "
-                f"{_cell(each.get('description', ''))} {_kind(_of(each))}"
-                for each in parameters
-            ),
-        )
+    yield _list(
+        f"`{each['name']}`{'' if each.get('required') else '?'} ({each['in']}): "
+        f"{_sentence(each.get('description', ''))}{_kind(_of(each))}"
+        for each in operation.get("parameters", ())
+        if each["name"] not in _COMMON_PARAMETERS
+    )
     if body := operation.get("requestBody"):
         kinds = (f"`{media}`: {_kind(content['schema'])}" for media, content in body["content"].items())
         yield f"Body: {'; '.join(kinds)}."
@@ -79,13 +82,15 @@ def _operation(path: str, method: str, operation: Mapping[str, Any]) -> Iterator
             failures.append(status)
             continue
         bodies = " or ".join(
-            f"{_kind(content['schema'])} (`{media}`)" if content.get("schema") else f"`{media}`"
+            _kind(content["schema"]) if media == "application/json" else f"`{media}`"
             for media, content in answer.get("content", {}).items()
         )
-        answers.append(f"{status} | {_cell(answer['description'])} | {bodies}")
-    yield _table("status | | body |", answers)
-    if failures:
-        yield f"Problems: {', '.join(sorted(failures))}."
+        said = answer["description"].removesuffix(".")
+        said = "" if said == "Successful Response" else f" ({said})"
+        answers.append(f"{status}: {bodies or 'no body'}{said}")
+    others = sorted({*failures} - {*_COMMON_PROBLEMS}) if path.startswith("/v1") else sorted(failures)
+    problems = f" Problems: {', '.join(others)}." if others else ""
+    yield f"Answers {'; '.join(answers)}.{problems}"
 
 
 def _of(parameter: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -93,19 +98,30 @@ def _of(parameter: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema
 
 
-def _schema(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
+def _schema(name: str, schema: Mapping[str, Any], described: dict[str, str]) -> Iterator[str]:
+    """Yield a schema; a field that an earlier one describes in the same words refers to that."""
     yield f"### {name}"
     if schema.get("description"):
         yield str(schema["description"])
     required = set(schema.get("required", ()))
-    yield _table(
-        "field | type | |",
-        (
-            f"`{field}`{' (required)' if field in required else ''} | {_kind(each)} | "
-            f"{_cell(each.get('description', ''))}"
-            for field, each in schema.get("properties", {}).items()
-        ),
-    )
+    short: dict[str, list[str]] = {}
+    long: list[str] = []
+    for field, each in schema.get("properties", {}).items():
+        shown = f"`{field}`{'' if field in required else '?'}"
+        kind, text = _kind(each), _cell(each.get("description", ""))
+        first = described.setdefault(f"{field} {text}", name)
+        if not text or first != name:
+            short.setdefault(f"as in [{first}](#{first.lower()})" if text else kind, []).append(shown)
+        else:
+            long.append(f"{shown}: {text}" if _names_values(each, text) else f"{shown} ({kind}): {text}")
+    yield "; ".join(f"{', '.join(fields)}: {kind}" for kind, fields in short.items()) + ("." if short else "")
+    yield _list(long)
+
+
+def _names_values(schema: Mapping[str, Any], text: str) -> bool:
+    """Return whether a description already names every value that is allowed."""
+    values = [value for each in (schema, *schema.get("anyOf", ())) for value in each.get("enum", ())]
+    return bool(values) and all(f"`{value}`" in text for value in values)
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -116,8 +132,9 @@ def _kind(schema: Mapping[str, Any]) -> str:
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
             return " or ".join(dict.fromkeys(_kind(each) for each in schema[several]))
-    if "enum" in schema or "const" in schema:
-        return ", ".join(f"`{json.dumps(each)}`" for each in schema.get("enum", [schema.get("const")]))
+    if values := schema.get("enum", [schema["const"]] if "const" in schema else []):
+        shown = "string" if len(values) > _MOST_VALUES else ", ".join(f"`{each}`" for each in values)
+        return "tier" if {*TierName} <= {*values} else shown
     kind = schema.get("type")
     if kind == "array":
         return f"list of {_kind(schema.get('items', {}))}"
@@ -140,14 +157,14 @@ def cli_page() -> str:
         for group in parser._action_groups:
             options = [each for each in group._group_actions if not isinstance(each, argparse._HelpAction)]
             rows = [
-                f"{_option(each)} | {_cell(_help(each, parser))}"
+                f"{_option(each)}: {_cell(_help(each, parser))}"
                 for each in options
                 if each.help != argparse.SUPPRESS and not isinstance(each, argparse._SubParsersAction)
             ]
             if rows:
                 if group.title not in {"options", "positional arguments"}:
                     lines.append(f"**{group.title}**{f': {group.description}' if group.description else ''}")
-                lines.append(_table("option | |", rows))
+                lines.append(_list(rows))
     return _page(lines)
 
 
@@ -291,6 +308,14 @@ def _upper(text: str) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
+
+
+def _sentence(text: str) -> str:
+    return f"{_cell(text)} " if text else ""
+
+
+def _list(rows: Iterable[str]) -> str:
+    return "\n".join(f"- {row}" for row in rows)
 
 
 def _table(head: str, rows: "Iterator[str] | list[str]") -> str:
