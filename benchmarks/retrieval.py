@@ -29,7 +29,7 @@ from benchmarks.service_process import cpu_seconds_of
 from plumbline.ground.settings import Settings
 from plumbline.main import create_app
 from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.evaluation import evaluate
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Run
 from plumbline.retrieval.text_file import ReadLimits

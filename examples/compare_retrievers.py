@@ -50,8 +50,8 @@ def main() -> None:
     qrels = {name: relevant for name, (_, relevant) in QUESTIONS.items()}
     runs = {"words": search(words), "pieces": search(pieces)}
     for name, run in runs.items():
-        print(f"{name:8} mrr {plumbline.evaluate(qrels, run, 'mrr'):.3f}")
-    (compared,) = plumbline.compare(qrels, runs, "mrr", baseline="words")
+        print(f"{name:8} mrr {plumbline.retrieval.evaluate(qrels, run, 'mrr'):.3f}")
+    (compared,) = plumbline.retrieval.compare(qrels, runs, "mrr", baseline="words")
     low, high = compared.ci95 or (0.0, 0.0)
     print(f"difference {compared.diff:+.3f} [{low:+.3f}, {high:+.3f}], p {compared.p:.3f}, {compared.n} questions")
 

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.ground.settings import Settings
 from plumbline.retrieval.combination import NORMS
-from plumbline.retrieval.fuse import METHODS
+from plumbline.retrieval.fusion import METHODS
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.service.api.openapi import EVALUATION_EXAMPLES
 from plumbline.service.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS

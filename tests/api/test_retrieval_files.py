@@ -108,8 +108,8 @@ async def test_a_form_over_the_limit_of_bytes_is_refused() -> None:
         response = await client.post(URL, files=form(run=GOOD_RUN * 1_000))
 
     assert read_problem(response, 413).detail == (
-        "the body has more than 10000 bytes, the most that is read here; `plumbline evaluate`, `compare` and `fuse` "
-        "read files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
+        "the body has more than 10000 bytes, the most that is read here; `plumbline retrieval` reads "
+        "files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
     )
 
 

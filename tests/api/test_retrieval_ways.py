@@ -38,7 +38,7 @@ async def test_three_ways_give_one_number(tmp_path: Path, capsys: pytest.Capture
             qrels, run, conventions = _case(seed)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                here = plumbline.evaluate(qrels, run, MEASURES, **conventions)
+                here = plumbline.retrieval.evaluate(qrels, run, MEASURES, **conventions)
 
             body = {"qrels": qrels, "runs": [{"name": "run", "results": run}], "measures": MEASURES}
             response = await client.post("/v1/retrieval/evaluations", json={**body, "conventions": conventions})
@@ -59,7 +59,7 @@ async def test_three_ways_give_one_number(tmp_path: Path, capsys: pytest.Capture
             ]
             arguments = [str(tmp_path / "qrels"), str(tmp_path / "run"), *options]
             capsys.readouterr()
-            assert main(["evaluate", *arguments, "--json", *(f"-m{each}" for each in MEASURES)]) == 0
+            assert main(["retrieval", "evaluate", *arguments, "--json", *(f"-m{each}" for each in MEASURES)]) == 0
             said = json.loads(capsys.readouterr().out)["runs"][0]["measures"]
 
             assert served == here, seed

@@ -1,4 +1,4 @@
-"""`plumbline judge check`: what it shows of an address, what it advises, and its exit code."""
+"""`plumbline doctor judge`: what it shows of an address, what it advises, and its exit code."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_a_judge_that_is_right_is_usable(
 ) -> None:
     judge.reply_with(honest)
 
-    code = main(["judge", "check", "--language", language])
+    code = main(["doctor", "judge", "--language", language])
 
     out = capsys.readouterr().out
     assert code == 0
@@ -81,7 +81,7 @@ def test_a_judge_that_supports_everything_is_told_from_a_right_one(
 ) -> None:
     judge.reply_with(won_over)
 
-    assert main(["judge", "check"]) == 1
+    assert main(["doctor", "judge"]) == 1
 
     assert "(wrong)" in capsys.readouterr().out
 
@@ -91,7 +91,7 @@ def test_the_providers_own_words_are_shown_without_our_secrets(
 ) -> None:
     judge.reply_with(openai_error(401, "invalid_api_key", f"Incorrect key {KEY} from {HEADER}\x1b[2J"))
 
-    assert main(["judge", "check"]) == 1
+    assert main(["doctor", "judge"]) == 1
 
     out = capsys.readouterr().out
     assert "HTTP 401" in out
@@ -111,7 +111,7 @@ def test_a_form_that_is_refused_is_shown_with_the_one_that_works(
         openai_error(400, None, "response_format json_schema is not supported here"),
     )
 
-    assert main(["judge", "check", "--full"]) == 0
+    assert main(["doctor", "judge", "--full"]) == 0
 
     out = capsys.readouterr().out
     assert "response_format json_schema is not supported here" in out
@@ -126,7 +126,7 @@ def test_every_address_of_every_judge_is_asked(
     dead = {"provider": "generic", "base_url": f"http://127.0.0.1:{closed_port}/v1", "model": "gone"}
     monkeypatch.setenv("PLUMBLINE_LLM_FALLBACKS", json.dumps([dead]))
 
-    assert main(["judge", "check", "default"]) == 1
+    assert main(["doctor", "judge", "default"]) == 1
 
     out = capsys.readouterr().out
     assert "usable" in out
@@ -142,7 +142,7 @@ def test_a_judge_that_is_not_configured_is_an_error_of_the_user(
     if arguments:
         monkeypatch.setenv("DASHSCOPE_API_KEY", KEY)
 
-    assert main(["judge", "check", *arguments]) == 2
+    assert main(["doctor", "judge", *arguments]) == 2
 
     assert capsys.readouterr().err.count("\n") == 1
 

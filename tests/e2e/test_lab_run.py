@@ -44,6 +44,7 @@ def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: p
     assert (
         main(
             [
+                "retrieval",
                 "evaluate",
                 str(finished / results.corpora["tiny"].qrels_file),
                 *runs,
@@ -70,7 +71,7 @@ def test_uncorrected_p_values_are_those_of_compare(finished: Path, capsys: pytes
     runs = [str(finished / each.run_file) for each in results.systems]
     qrels = str(finished / results.corpora["tiny"].qrels_file)
 
-    main(["compare", qrels, *runs, "-m", "map", "--format", "csv", "--correction", "none"])
+    main(["retrieval", "compare", qrels, *runs, "-m", "map", "--format", "csv", "--correction", "none"])
 
     pairs = [line.split(",") for line in capsys.readouterr().out.splitlines() if line.startswith("map,")]
     p_of = {frozenset((each[1], each[2])): float(each[6]) for each in pairs}

@@ -72,7 +72,7 @@ def test_a_judge_that_is_configured_brings_its_sdk_and_no_models(tmp_path: Path)
     [
         (["--help"], {"fastapi", "sqlalchemy"}),
         (["--version"], {"fastapi", "numpy", "pydantic", "uvicorn"}),
-        (["evaluate", "--help"], {"fastapi", "pydantic", "uvicorn"}),
+        (["retrieval", "--help"], {"fastapi", "pydantic", "uvicorn"}),
         (["score", "--help"], {"fastapi", "numpy", "pydantic", "uvicorn"}),
     ],
 )

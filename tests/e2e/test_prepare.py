@@ -1,4 +1,4 @@
-"""`plumbline prepare`: says what runs the model, or in one line why nothing does."""
+"""`plumbline doctor prepare`: says what runs the model, or in one line why nothing does."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ def test_a_model_is_made_ready(
     monkeypatch.setenv("PLUMBLINE_EMBEDDING_MODEL", str(save_small_model(tmp_path, "bert")))
     capsys.readouterr()
 
-    assert main(["prepare"]) == 0
+    assert main(["doctor", "prepare"]) == 0
 
     said = capsys.readouterr().out.strip().splitlines()[-1]
     assert said.startswith("model, ")
@@ -27,6 +27,6 @@ def test_a_model_that_is_not_there_is_one_line(
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_EMBEDDING_MODEL", str(tmp_path))
 
-    assert main(["prepare"]) == 2
+    assert main(["doctor", "prepare"]) == 2
 
     assert "cannot be loaded" in capsys.readouterr().err.splitlines()[-1]

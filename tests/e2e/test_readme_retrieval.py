@@ -17,7 +17,9 @@ README, RETRIEVAL, LAB = (
 )
 QUICK_START = RETRIEVAL.partition("## Quick start")[2].partition("\nNotation")[0]
 COMMANDS = list(
-    dict.fromkeys(re.findall(r"^plumbline ((?:evaluate|compare|fuse) [^\n]+)$", README + QUICK_START, re.MULTILINE))
+    dict.fromkeys(
+        re.findall(r"^plumbline (retrieval (?:evaluate|compare|fuse) [^\n]+)$", README + QUICK_START, re.MULTILINE)
+    )
 )
 
 
@@ -49,7 +51,7 @@ def test_a_command_of_the_readme_runs(
 
 
 def test_every_command_is_shown() -> None:
-    assert {command.split()[0] for command in COMMANDS} == {"evaluate", "compare", "fuse"}
+    assert {command.split()[1] for command in COMMANDS} == {"evaluate", "compare", "fuse"}
 
 
 def test_the_experiment_of_ones_own_passages_runs(

@@ -162,7 +162,7 @@ def test_judge_check_reads_a_judge_behind_litellm(
     for name, value in {"PROVIDER": "generic", **address}.items():
         monkeypatch.setenv(f"PLUMBLINE_LLM_{name}", value)
 
-    assert main(["judge", "check"]) == 1
+    assert main(["doctor", "judge"]) == 1
 
     assert "the words of the provider" in capsys.readouterr().out
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.run import Run
 
 _Qrels = dict[str, dict[str, int]]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.retrieval.combination import NORMS, TIE_ORDERS, WEIGHTED, normalise
-from plumbline.retrieval.fuse import METHODS, MISSING, fuse, simplex_grid
+from plumbline.retrieval.fusion import METHODS, MISSING, fuse, simplex_grid
 from plumbline.retrieval.run import Results, Run
 
 _DOC_IDS = st.sampled_from([f"d{place}" for place in range(9)])

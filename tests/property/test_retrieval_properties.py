@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, Measure, parse_measure
 from plumbline.retrieval.run import Qrels, Results, Run
 from tests.making.columns import score_column

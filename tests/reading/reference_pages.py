@@ -26,6 +26,7 @@ _MOST_VALUES = 12  # of an enumeration; longer ones have a guide
 _COMMON_PARAMETERS = {"lang", "job_id"}
 _TAGS = {"evaluation": "Evaluations", "jobs": "Jobs", "retrieval": "Retrieval", "operations": "Operations"}
 # In docs of its own, with examples
+_OF_RETRIEVAL = ("evaluate", "compare", "fuse")
 _NEXT = {
     "http": "Guides: [batches](../how-to/batch.md), [jobs](../how-to/jobs.md), [read a result](../how-to/results.md).",
     "cli": "Guides: [files](../how-to/scoring-files.md), [gate a pull request](../how-to/gate-a-pull-request.md).",
@@ -197,9 +198,10 @@ def python_page() -> str:
         "# Python",
         f"{_MADE} {_NEXT['python']} `AsyncPlumbline`, `AsyncJobs` and `AsyncJob` have the same methods with `await`.",
     ]
-    for name in ("evaluate", "compare", "fuse"):
-        function = getattr(plumbline, name)
-        lines.extend(_function(f"plumbline.{name}", function, "##", doc=_doc(function)))
+    functions = {"plumbline.evaluate": plumbline.evaluate}
+    functions |= {f"plumbline.retrieval.{name}": getattr(plumbline.retrieval, name) for name in _OF_RETRIEVAL}
+    for name, function in functions.items():
+        lines.extend(_function(name, function, "##", doc=_doc(function)))
     for name in ("Plumbline", "Jobs", "Job", "Row", "Retries"):
         lines.extend(_class(name))
     client = plumbline.client

@@ -11,27 +11,8 @@ from plumbline import __version__
 from plumbline.cli.main import main
 from plumbline.cli.serve import listen
 
-_COMMANDS = [
-    "serve",
-    "score",
-    "worker",
-    "keys",
-    "judge",
-    "doctor",
-    "prepare",
-    "calibrate",
-    "detectors",
-    "rate",
-    "choose-threshold",
-    "drift",
-    "evaluate",
-    "compare",
-    "fuse",
-    "batch-file",
-    "report",
-    "lab",
-    "mcp",
-]
+_COMMANDS = ["serve", "worker", "score", "report", "rate", "calibrate", "detectors", "retrieval", "lab"]
+_COMMANDS += ["batch-file", "keys", "doctor", "mcp"]
 
 
 @pytest.fixture(autouse=True)
@@ -99,6 +80,26 @@ def test_a_command_that_is_named_is_there(capsys: pytest.CaptureFixture[str], co
     assert capsys.readouterr().out.startswith(f"usage: plumbline {command} ")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("judge check", "doctor judge"),
+        ("prepare", "doctor prepare"),
+        ("choose-threshold a.jsonl", "rate threshold"),
+        ("drift a.jsonl b.jsonl", "rate drift"),
+        ("evaluate --help", "retrieval evaluate"),
+        ("compare", "retrieval compare"),
+        ("fuse", "retrieval fuse"),
+    ],
+)
+def test_an_old_command_answers_with_its_new_name(capsys: pytest.CaptureFixture[str], old: str, new: str) -> None:
+    assert main(old.split()) == 2
+    assert capsys.readouterr().err == f"plumbline: {old.partition(' ')[0]!r} is now 'plumbline {new}'\n"
+    with pytest.raises(SystemExit, match="0"):
+        main([*new.split(), "--help"])
+    assert capsys.readouterr().out.startswith(f"usage: plumbline {new} ")
+
+
 def test_a_command_that_is_not_there_is_told_with_those_that_are(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_info:
         main(["serv"])
@@ -113,9 +114,9 @@ def test_a_command_that_is_not_there_is_told_with_those_that_are(capsys: pytest.
     [
         ("score a.csv out.jsonl", "plumbline score: unexpected argument 'out.jsonl'; see plumbline score --help\n"),
         (
-            "evaluate qrels run --measures map",
-            "plumbline evaluate: unexpected argument '--measures', did you mean --measure?"
-            " See plumbline evaluate --help\n",
+            "retrieval evaluate qrels run --measures map",
+            "plumbline retrieval evaluate: unexpected argument '--measures', did you mean --measure?"
+            " See plumbline retrieval evaluate --help\n",
         ),
         ("keys create a b", "plumbline keys create: unexpected argument 'b'; see plumbline keys create --help\n"),
         ("score", "plumbline score: the following arguments are required: DATA; see plumbline score --help\n"),
@@ -141,7 +142,7 @@ def test_an_env_file_is_read_where_it_is_named_and_the_environment_goes_first(
     )
     monkeypatch.setattr("os.environ", {**os.environ, "PLUMBLINE_THRESHOLD": "0.5"})
 
-    code = main(["prepare", "--env-file", str(file)])
+    code = main(["doctor", "prepare", "--env-file", str(file)])
 
     error = capsys.readouterr().err
     assert code == 2

@@ -1,4 +1,4 @@
-"""`plumbline evaluate` on TREC files."""
+"""`plumbline retrieval evaluate` on TREC files."""
 
 import gzip
 import json
@@ -20,7 +20,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
 
 
 def test_a_run_is_measured_as_trec_eval_would(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["evaluate", *files, "-m", "mrr", "-m", "recall@1"])
+    code = main(["retrieval", "evaluate", *files, "-m", "mrr", "-m", "recall@1"])
 
     assert code == 0
     # mrr: 1 and 1/2; recall@1: 1 of 2, and 0.
@@ -28,13 +28,13 @@ def test_a_run_is_measured_as_trec_eval_would(files: tuple[str, str], capsys: py
 
 
 def test_values_by_query_are_printed_on_request(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    main(["evaluate", *files, "-m", "mrr", "--by-query"])
+    main(["retrieval", "evaluate", *files, "-m", "mrr", "--by-query"])
 
     assert capsys.readouterr().out.splitlines()[:2] == ["run.txt.gz\tmrr\tq1\t1.0000", "run.txt.gz\tmrr\tq2\t0.5000"]
 
 
 def test_json_carries_the_conventions(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    main(["evaluate", *files, "-m", "mrr", "--json", "--preset", "pytrec_eval"])
+    main(["retrieval", "evaluate", *files, "-m", "mrr", "--json", "--preset", "pytrec_eval"])
 
     said = json.loads(capsys.readouterr().out)
     assert said["conventions"]["score_precision"] == "float32"
@@ -54,7 +54,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 ) -> None:
     Path(files[0]).write_text(qrels, encoding="utf-8")
 
-    code = main(["evaluate", *files, *arguments])
+    code = main(["retrieval", "evaluate", *files, *arguments])
 
     error = capsys.readouterr().err
     assert code == 2
@@ -63,7 +63,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
 
 
 def test_a_missing_file_is_named(files: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    code = main(["evaluate", files[0], "nowhere.txt"])
+    code = main(["retrieval", "evaluate", files[0], "nowhere.txt"])
 
     assert code == 2
     assert "nowhere.txt: cannot be read" in capsys.readouterr().err
@@ -74,7 +74,7 @@ def test_identical_runs_are_compared_without_a_difference(
 ) -> None:
     (tmp_path / "twin.txt").write_text(RUN, encoding="utf-8")
 
-    code = main(["compare", *files, str(tmp_path / "twin.txt"), "-m", "mrr", "--format", "csv"])
+    code = main(["retrieval", "compare", *files, str(tmp_path / "twin.txt"), "-m", "mrr", "--format", "csv"])
 
     lines = capsys.readouterr().out.splitlines()
     pair = dict(zip(lines[-2].split(","), lines[-1].split(","), strict=True))
@@ -85,11 +85,11 @@ def test_identical_runs_are_compared_without_a_difference(
 def test_fused_runs_are_written_as_a_run_that_can_be_read_again(
     files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["fuse", files[1], files[1], "--method", "rrf"])
+    main(["retrieval", "fuse", files[1], files[1], "--method", "rrf"])
     fused = tmp_path / "fused.txt"
     fused.write_text(capsys.readouterr().out, encoding="utf-8")
 
-    code = main(["evaluate", files[0], str(fused), "-m", "mrr"])
+    code = main(["retrieval", "evaluate", files[0], str(fused), "-m", "mrr"])
 
     assert code == 0
     assert capsys.readouterr().out == "fused.txt\tmrr\tall\t0.7500\n"

@@ -31,7 +31,7 @@ def test_a_bad_file_is_refused_with_its_line(fault: str, tmp_path: Path, capsys:
     part, content, number, said = BAD_FILES[fault]
     files = written(tmp_path, **{"qrels": GOOD_QRELS, "run": GOOD_RUN, part: content})
 
-    line = refused(["evaluate", *files], capsys)
+    line = refused(["retrieval", "evaluate", *files], capsys)
 
     assert line.startswith(f"plumbline: {part}.txt{number}: ")
     assert said in line
@@ -54,7 +54,7 @@ def test_bad_json_is_refused_with_file_query_and_document(
 ) -> None:
     files = written(tmp_path, **{"qrels": b'{"q1": {"d1": 1}}', "run": b'{"q1": {"d1": 1.5}}', part: content.encode()})
 
-    line = refused(["evaluate", *files], capsys)
+    line = refused(["retrieval", "evaluate", *files], capsys)
 
     assert line.startswith(f"plumbline: {said}")
     assert f"{part}.txt" in line
@@ -65,7 +65,9 @@ def test_a_score_that_is_no_number_is_refused_when_runs_are_fused(
 ) -> None:
     good, bad = written(tmp_path, qrels=b'{"q1": {"d1": 1.5}}', run=b'{"q1": {"d1": null}}')
 
-    assert refused(["fuse", good, bad], capsys).startswith("plumbline: run.txt: q1/d1: found the score 'None'")
+    assert refused(["retrieval", "fuse", good, bad], capsys).startswith(
+        "plumbline: run.txt: q1/d1: found the score 'None'"
+    )
 
 
 @pytest.mark.parametrize("fault", BAD_TABLES)
@@ -76,7 +78,7 @@ def test_a_bad_table_is_refused_with_its_line(
     part, content, number, said = BAD_TABLES[fault]
     files = written(tmp_path, **{"qrels": GOOD_GOLD, "run": GOOD_RETRIEVED, part: content})
 
-    line = refused([command, "--tables", *files], capsys)
+    line = refused(["retrieval", command, "--tables", *files], capsys)
 
     assert line.startswith(f"plumbline: {part}.txt{number}: ")
     assert said in line
@@ -102,13 +104,13 @@ def test_a_file_over_a_limit_is_refused(
 ) -> None:
     monkeypatch.setattr(inputs, "_LIMITS", limits)
 
-    assert said in refused(["evaluate", *written(tmp_path, qrels=GOOD_QRELS, run=content)], capsys)
+    assert said in refused(["retrieval", "evaluate", *written(tmp_path, qrels=GOOD_QRELS, run=content)], capsys)
 
 
 def test_tables_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = written(tmp_path, qrels=GOOD_GOLD, run=GOOD_RETRIEVED)
 
-    code = main(["evaluate", "--tables", *files, "-m", "context_recall", "--preset", "seed-3"])
+    code = main(["retrieval", "evaluate", "--tables", *files, "-m", "context_recall", "--preset", "seed-3"])
 
     assert code == 0
     # q1: 1 of 2; q2: 1 of 1.
@@ -119,7 +121,9 @@ def test_tables_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     files = written(tmp_path, qrels=GOOD_GOLD, run=GOOD_RETRIEVED)
     (tmp_path / "worse.txt").write_bytes(b"qid\tdoc_ids\nq1\t['d3']\nq2\t['d9']\n")
 
-    code = main(["compare", "--tables", *files, str(tmp_path / "worse.txt"), "-m", "mrr", "--format", "csv"])
+    code = main(
+        ["retrieval", "compare", "--tables", *files, str(tmp_path / "worse.txt"), "-m", "mrr", "--format", "csv"]
+    )
 
     pair = capsys.readouterr().out.splitlines()[-1].split(",")
     assert code == 0

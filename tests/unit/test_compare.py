@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import RunComparison, compare
+from plumbline.retrieval.comparison import RunComparison, compare
 
 SIGNIFICANCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())["significance"]
 SCORES = {name: np.array(values) for name, values in SIGNIFICANCE["scores"].items()}

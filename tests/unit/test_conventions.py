@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import PRESETS, Conventions, as_dict, build_conventions
-from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.run import Qrels, Results, Run
 
 

@@ -140,24 +140,23 @@ def test_a_command_of_the_service_says_what_to_install(command: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
-@pytest.mark.parametrize("command", ["evaluate", "compare", "fuse"])
-def test_a_retrieval_command_says_what_to_install(command: str) -> None:
-    done = run_command(command, "--help")
+def test_the_retrieval_command_says_what_to_install() -> None:
+    done = run_command("retrieval", "--help")
 
-    said = f"plumbline {command} needs numpy and scipy: pip install 'plumbline-rag[retrieval]'\n"
+    said = "plumbline retrieval needs numpy and scipy: pip install 'plumbline-rag[retrieval]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 
 def test_the_retrieval_functions_say_what_to_install() -> None:
-    done = run_light("import plumbline; plumbline.evaluate")
+    done = run_light("import plumbline; plumbline.retrieval.evaluate")
 
     assert done.stderr.splitlines()[-1] == (
-        "ModuleNotFoundError: plumbline.evaluate needs numpy: pip install 'plumbline-rag[retrieval]'"
+        "ModuleNotFoundError: plumbline.retrieval.evaluate needs numpy: pip install 'plumbline-rag[retrieval]'"
     )
 
 
 def test_retrieval_runs_with_numpy_and_scipy_alone() -> None:
-    asked = "import plumbline; print(plumbline.evaluate({'q': ['d']}, {'q': ['x', 'd']}, 'mrr'))"
+    asked = "import plumbline; print(plumbline.retrieval.evaluate({'q': ['d']}, {'q': ['x', 'd']}, 'mrr'))"
 
     done = subprocess.run(
         [sys.executable, "-c", f"import numpy, scipy, scipy.special\n{LIGHT}\n{asked}"],

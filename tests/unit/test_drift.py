@@ -1,4 +1,4 @@
-"""`plumbline drift`: a judge that became more lenient is found, one that did not is not."""
+"""`plumbline rate drift`: a judge that became more lenient is found, one that did not is not."""
 
 import json
 from pathlib import Path
@@ -70,15 +70,15 @@ def test_the_command_ends_with_one_where_the_judge_changed(tmp_path: Path, capsy
     same = _file(tmp_path / "same.jsonl", [0.5] * 20, model="one")
     now = _file(tmp_path / "now.jsonl", [0.9] * 8 + [0.5] * 12, model="two")
 
-    assert main(["drift", before, same]) == 0
+    assert main(["rate", "drift", before, same]) == 0
     assert "tier llm: no drift: 20 pairs, shift +0.000" in capsys.readouterr().out
-    assert main(["drift", before, now]) == 1
+    assert main(["rate", "drift", before, now]) == 1
     told = capsys.readouterr().out
     # Eight of .4 in twenty; all eight moves have one sign: 2 / 2^8.
     assert "tier llm: DRIFT: 20 pairs, shift +0.160" in told
     assert "p 0.00781; 8 pass now, 0 fail now, p 0.00781" in told
     assert "judge's model changed: one -> two" in told
-    assert main(["drift", before, now, "--json"]) == 1
+    assert main(["rate", "drift", before, now, "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["changed"] == {"model": [["one"], ["two"]]}
 
 
@@ -87,9 +87,9 @@ def test_files_that_cannot_be_compared_are_refused(tmp_path: Path, capsys: pytes
     other = tmp_path / "other.jsonl"
     other.write_text("{}", encoding="utf-8")
 
-    assert main(["drift", before, str(other)]) == 2
+    assert main(["rate", "drift", before, str(other)]) == 2
     assert "no line of results" in capsys.readouterr().err
     other.write_text("", encoding="utf-8")
-    assert main(["drift", before, str(other)]) == 2
+    assert main(["rate", "drift", before, str(other)]) == 2
     assert "no row was judged in both" in capsys.readouterr().err
-    assert main(["drift", before, before, "--alpha", "1"]) == 2
+    assert main(["rate", "drift", before, before, "--alpha", "1"]) == 2

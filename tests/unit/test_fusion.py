@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.combination import Norm, normalise, ranked
-from plumbline.retrieval.fuse import METHODS, fuse, simplex_grid, tune_weights
+from plumbline.retrieval.fusion import METHODS, fuse, simplex_grid, tune_weights
 from plumbline.retrieval.run import FloatArray, Results, Run
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())

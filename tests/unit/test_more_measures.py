@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.evaluate import Evaluation, evaluate
+from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.run import Results, Run
 
 JUDGED = {"q1": {"a": 2, "b": 1, "c": 1, "z": 0}}

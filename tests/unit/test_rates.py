@@ -291,7 +291,7 @@ def test_intervals_of_rows_drawn_by_low_scores_hold_the_truth_and_are_narrower()
 def test_both_thresholds_leave_the_rest_to_a_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, labels = _files(tmp_path)
 
-    assert main(["choose-threshold", results, "--labels", labels, "--risk", "0.15", "--json"]) == 0
+    assert main(["rate", "threshold", results, "--labels", labels, "--risk", "0.15", "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     scores = [
         json.loads(line)["result"]["faithfulness"] for line in Path(results).read_text(encoding="utf-8").splitlines()
@@ -301,7 +301,7 @@ def test_both_thresholds_leave_the_rest_to_a_judge(tmp_path: Path, capsys: pytes
     above = blocked if blocked is not None else -1.0
     assert found["judge_rows"] == sum(above < score < below for score in scores)
     assert passing is not None
-    assert main(["choose-threshold", results, "--labels", labels, "--risk", "0.15"]) == 0
+    assert main(["rate", "threshold", results, "--labels", labels, "--risk", "0.15"]) == 0
     assert f"left for a judge: {found['judge_rows']} rows" in capsys.readouterr().out
 
 

@@ -1,4 +1,4 @@
-"""`plumbline.evaluate`, `compare` and `fuse` on mappings, tables and paths, and as commands."""
+"""`plumbline.retrieval.evaluate`, `compare` and `fuse` on mappings, tables and paths, and as commands."""
 
 import json
 from dataclasses import dataclass
@@ -39,18 +39,18 @@ class Frame:
 
 
 def test_one_measure_is_a_number_and_several_are_by_name() -> None:
-    assert plumbline.evaluate(QRELS, RUN, "mrr") == 0.75
-    assert plumbline.evaluate(QRELS, RUN, ["mrr", "P_1"]) == {"mrr": 0.75, "precision@1": 0.5}
+    assert plumbline.retrieval.evaluate(QRELS, RUN, "mrr") == 0.75
+    assert plumbline.retrieval.evaluate(QRELS, RUN, ["mrr", "P_1"]) == {"mrr": 0.75, "precision@1": 0.5}
 
 
 def test_values_by_query_are_returned_on_request() -> None:
-    assert plumbline.evaluate(QRELS, RUN, "mrr", per_query=True) == {"q1": 1.0, "q2": 0.5}
+    assert plumbline.retrieval.evaluate(QRELS, RUN, "mrr", per_query=True) == {"q1": 1.0, "q2": 0.5}
 
 
 def test_every_convention_is_a_keyword() -> None:
-    assert plumbline.evaluate(QRELS, RUN, "recall@10", rel_level=2, no_relevant="skip") == 1.0
+    assert plumbline.retrieval.evaluate(QRELS, RUN, "recall@10", rel_level=2, no_relevant="skip") == 1.0
     with pytest.raises(InvalidInput, match="did you mean 'rel_level'"):
-        plumbline.evaluate(QRELS, RUN, rel_lvel=2)
+        plumbline.retrieval.evaluate(QRELS, RUN, rel_lvel=2)
 
 
 def test_tables_are_read_by_their_columns() -> None:
@@ -58,19 +58,22 @@ def test_tables_are_read_by_their_columns() -> None:
     scored = Frame({"qid": ["q1", "q1", "q2"], "docno": ["x", "a", "c"], "score": [0.1, 0.9, 1.0]})
     ranked = Frame({"qid": ["q1", "q1", "q2"], "docno": ["x", "a", "c"], "rank": [2, 1, 1]})
 
-    assert plumbline.evaluate(qrels, scored, "mrr") == 1.0
-    assert plumbline.evaluate(qrels, ranked, "mrr") == 1.0
+    assert plumbline.retrieval.evaluate(qrels, scored, "mrr") == 1.0
+    assert plumbline.retrieval.evaluate(qrels, ranked, "mrr") == 1.0
     with pytest.raises(InvalidInput, match="a table with a column such as"):
-        plumbline.evaluate(qrels, Frame({"query": ["q1"], "score": [1.0]}))
+        plumbline.retrieval.evaluate(qrels, Frame({"query": ["q1"], "score": [1.0]}))
 
 
 def test_numbers_of_numpy_and_ids_that_are_numbers_are_taken() -> None:
     numpy = pytest.importorskip("numpy")
 
     assert (
-        plumbline.evaluate({1: {7: numpy.int64(1)}}, {1: {7: numpy.float32(0.5), 8: numpy.float32(0.9)}}, "mrr") == 0.5
+        plumbline.retrieval.evaluate(
+            {1: {7: numpy.int64(1)}}, {1: {7: numpy.float32(0.5), 8: numpy.float32(0.9)}}, "mrr"
+        )
+        == 0.5
     )
-    assert plumbline.evaluate({1: [7]}, {1: [8, 7]}, "mrr") == 0.5
+    assert plumbline.retrieval.evaluate({1: [7]}, {1: [8, 7]}, "mrr") == 0.5
 
 
 @pytest.mark.parametrize(
@@ -84,20 +87,22 @@ def test_numbers_of_numpy_and_ids_that_are_numbers_are_taken() -> None:
 )
 def test_bad_input_names_query_and_document(qrels: Any, run: Any, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
-        plumbline.evaluate(qrels, run)
+        plumbline.retrieval.evaluate(qrels, run)
 
 
 def test_paths_hold_trec_files_or_json(tmp_path: Path) -> None:
     (tmp_path / "qrels.txt").write_text("q1 0 a 2\nq1 0 b 1\nq2 0 c 1\n", encoding="utf-8")
     (tmp_path / "run.json").write_text(json.dumps(RUN), encoding="utf-8")
 
-    assert plumbline.evaluate(tmp_path / "qrels.txt", str(tmp_path / "run.json"), "mrr") == 0.75
+    assert plumbline.retrieval.evaluate(tmp_path / "qrels.txt", str(tmp_path / "run.json"), "mrr") == 0.75
 
 
 def test_runs_are_compared_and_fused() -> None:
-    (pair,) = plumbline.compare(QRELS, {"one": RUN, "two": {"q1": ["a"], "q2": ["c"]}}, "mrr")
-    fused = plumbline.fuse([RUN, {"q1": ["b"]}], k=10)
-    tuned = plumbline.fuse([RUN, {"q1": ["b"], "q2": ["y"]}], "wsum", tune_on=QRELS, measure="mrr", folds=2, step=0.5)
+    (pair,) = plumbline.retrieval.compare(QRELS, {"one": RUN, "two": {"q1": ["a"], "q2": ["c"]}}, "mrr")
+    fused = plumbline.retrieval.fuse([RUN, {"q1": ["b"]}], k=10)
+    tuned = plumbline.retrieval.fuse(
+        [RUN, {"q1": ["b"], "q2": ["y"]}], "wsum", tune_on=QRELS, measure="mrr", folds=2, step=0.5
+    )
 
     assert (pair.a, pair.b, pair.diff) == ("one", "two", -0.25)
     assert fused["q1"]["b"] == pytest.approx(1 / 13 + 1 / 11)
@@ -110,16 +115,16 @@ def test_weights_are_tuned_under_the_conventions_that_are_given() -> None:
     runs = [{query: {"a": 1.0, "c": 0.5} for query in qrels}, {query: {"b": 1.0, "c": 0.9} for query in qrels}]
     tuned: dict[str, Any] = {"tune_on": qrels, "measure": "P_1", "folds": 2, "step": 1.0}
 
-    strict = plumbline.fuse(runs, "wsum", norm="none", conventions={"rel_level": 2}, **tuned)
+    strict = plumbline.retrieval.fuse(runs, "wsum", norm="none", conventions={"rel_level": 2}, **tuned)
 
     assert next(iter(strict["q0"])) == "b"
     with pytest.raises(InvalidInput, match="unknown convention 'level'"):
-        plumbline.fuse(runs, "wsum", conventions={"level": 2}, **tuned)
+        plumbline.retrieval.fuse(runs, "wsum", conventions={"level": 2}, **tuned)
 
 
 def test_what_the_caller_may_not_have_meant_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="no document of the run is judged"):
-        plumbline.evaluate({"q1": {"a": 1}}, {"q1": ["z"]})
+        plumbline.retrieval.evaluate({"q1": {"a": 1}}, {"q1": ["z"]})
 
 
 def told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
@@ -140,7 +145,9 @@ def test_conventions_are_options_of_the_command(folder: Path, capsys: pytest.Cap
     files = [str(folder / "qrels.json"), str(folder / "one/run.json")]
     options = ["-l", "2", "-J", "--ties", "docno_asc", "--gains", "1=1,2=3", "--no-relevant", "skip", "--seed", "7"]
 
-    found = json.loads(told(["evaluate", *files, "-m", "recip_rank", "-m", "ndcg_gains", "--json", *options], capsys))
+    found = json.loads(
+        told(["retrieval", "evaluate", *files, "-m", "recip_rank", "-m", "ndcg_gains", "--json", *options], capsys)
+    )
 
     expected = {"rel_level": 2, "judged_only": True, "ties": "docno_asc", "gain_map": {"1": 1.0, "2": 3.0}}
     assert expected.items() <= found["conventions"].items()
@@ -150,14 +157,20 @@ def test_conventions_are_options_of_the_command(folder: Path, capsys: pytest.Cap
 def test_runs_of_one_file_name_are_told_apart_by_their_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = [str(folder / "qrels.json"), str(folder / "one/run.json"), str(folder / "two/run.json")]
 
-    assert told(["evaluate", *files, "-m", "mrr"], capsys).splitlines() == [
+    assert told(["retrieval", "evaluate", *files, "-m", "mrr"], capsys).splitlines() == [
         "one/run.json\tmrr\tall\t0.7500",
         "two/run.json\tmrr\tall\t0.7500",
     ]
 
 
 def test_a_comparison_in_csv_is_one_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = ["compare", str(folder / "qrels.json"), str(folder / "one/run.json"), str(folder / "two/run.json")]
+    files = [
+        "retrieval",
+        "compare",
+        str(folder / "qrels.json"),
+        str(folder / "one/run.json"),
+        str(folder / "two/run.json"),
+    ]
 
     pairs = told([*files, "-m", "mrr", "--format", "csv"], capsys).splitlines()
     means = told([*files, "-m", "mrr", "--format", "csv", "--table", "means"], capsys).splitlines()
@@ -169,14 +182,17 @@ def test_a_comparison_in_csv_is_one_table(folder: Path, capsys: pytest.CaptureFi
 def test_a_fusion_is_tuned_and_takes_its_parameters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = [str(folder / "one/run.json"), str(folder / "two/run.json")]
 
-    assert told(["fuse", *runs, "--k", "9", "--missing", "min"], capsys).split()[4] == repr(0.2)
-    assert main(["fuse", *runs, "--method", "wsum", "--tune", str(folder / "qrels.json"), "--folds", "2"]) == 0
+    assert told(["retrieval", "fuse", *runs, "--k", "9", "--missing", "min"], capsys).split()[4] == repr(0.2)
+    assert (
+        main(["retrieval", "fuse", *runs, "--method", "wsum", "--tune", str(folder / "qrels.json"), "--folds", "2"])
+        == 0
+    )
     assert "held out" in capsys.readouterr().err
 
 
 def test_the_help_lists_the_measures(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["evaluate", "--help"])
+        main(["retrieval", "evaluate", "--help"])
 
     shown = " ".join(capsys.readouterr().out.split())
     assert "ndcg[@k]" in shown

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.evaluation import evaluate
 from plumbline.retrieval.ids import build_id_rule
 from plumbline.retrieval.run import Run
 

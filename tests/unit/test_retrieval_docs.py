@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import PRESETS, Conventions, build_conventions
-from plumbline.retrieval.evaluate import evaluate
+from plumbline.retrieval.evaluation import evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, parse_measure
 from plumbline.retrieval.run import Run
 

@@ -31,7 +31,7 @@ def test_seed_0_recall_success_and_mrr_are_those_of_its_formulas_at_every_cutoff
         hits = [rank for rank, doc in enumerate(ranking, start=1) if doc in relevant]
 
         names = ["recall@1,3,5,10,20,100", "success@1,3,5,10,20,100", "mrr"]
-        found = plumbline.evaluate({"q": judged}, {"q": ranking}, names, preset="seed-0")
+        found = plumbline.retrieval.evaluate({"q": judged}, {"q": ranking}, names, preset="seed-0")
 
         expected = {f"recall@{k}": sum(hit <= k for hit in hits) / len(relevant) if relevant else 0.0 for k in CUTOFFS}
         expected |= {f"success@{k}": float(any(hit <= k for hit in hits)) for k in CUTOFFS}
@@ -42,7 +42,7 @@ def test_seed_0_a_reply_is_parsed_and_measured_by_one_call() -> None:
     reply = "1. doc_5：最相关\n2. doc_1"
     measures = ["recall@1,3", "success@1", "mrr"]
 
-    found = plumbline.evaluate({"q1": {"doc_1": 1, "doc_3": 0}}, {"q1": reply}, measures, preset="seed-0")
+    found = plumbline.retrieval.evaluate({"q1": {"doc_1": 1, "doc_3": 0}}, {"q1": reply}, measures, preset="seed-0")
 
     assert found == {"recall@1": 0.0, "recall@3": 1.0, "success@1": 0.0, "mrr": 0.5}
 
@@ -57,7 +57,9 @@ def test_seed_0_the_command_reads_replies_and_shows_what_it_read(
     (tmp_path / "qrels.txt").write_text("q1 0 doc_1 1\nq2 0 doc_1 1\n", encoding="utf-8")
     (tmp_path / "llm.jsonl").write_text("\n".join(map(json.dumps, replies)), encoding="utf-8")
 
-    code = main(["evaluate", str(tmp_path / "qrels.txt"), str(tmp_path / "llm.jsonl"), "-m", "mrr", "--json"])
+    code = main(
+        ["retrieval", "evaluate", str(tmp_path / "qrels.txt"), str(tmp_path / "llm.jsonl"), "-m", "mrr", "--json"]
+    )
 
     shown = capsys.readouterr()
     run = json.loads(shown.out)["runs"][0]
@@ -68,7 +70,7 @@ def test_seed_0_the_command_reads_replies_and_shows_what_it_read(
 
 def test_seed_1_ndcg_precision_and_f1_at_k() -> None:
     # grades -1, 2 in that order: gain 2 at rank 2 of an ideal 2 at rank 1
-    found = plumbline.evaluate(
+    found = plumbline.retrieval.evaluate(
         {"q": {"a": 2, "b": -1, "c": 1}}, {"q": ["b", "a"]}, ["ndcg@10", "P@2", "f1@2"], preset="seed-1"
     )
 
@@ -79,7 +81,7 @@ def test_seed_1_ndcg_precision_and_f1_at_k() -> None:
 def test_seed_1_three_retrievers_are_blended_by_weights() -> None:
     parts = [{"q": {"a": 10.0, "b": 5.0}}, {"q": {"b": 1.0, "a": 0.0}}, {"q": {"b": 0.9, "c": 0.1}}]
 
-    blended = plumbline.fuse(parts, "wsum", norm="min-max", weights=[0.3, 0.4, 0.3])
+    blended = plumbline.retrieval.fuse(parts, "wsum", norm="min-max", weights=[0.3, 0.4, 0.3])
 
     assert blended["q"] == pytest.approx({"b": 0.7, "a": 0.3, "c": 0.0})
 
@@ -87,7 +89,7 @@ def test_seed_1_three_retrievers_are_blended_by_weights() -> None:
 def test_seed_2_graded_map_and_exponential_gain() -> None:
     measures = ["ndcg_exp@10", "map_graded@10", "precision@1"]
 
-    found = plumbline.evaluate({"q": {"a": 1, "b": 2}}, {"q": ["a", "b"]}, measures, preset="seed-2")
+    found = plumbline.retrieval.evaluate({"q": {"a": 1, "b": 2}}, {"q": ["a", "b"]}, measures, preset="seed-2")
 
     ndcg = (1 + 3 / math.log2(3)) / (3 + 1 / math.log2(3))
     assert found == pytest.approx({"ndcg_exp@10": ndcg, "map_graded@10": (1 * 0.5 + 1 * 1.0) / 2, "precision@1": 1.0})
@@ -99,7 +101,7 @@ def test_seed_3_the_python_interface_reads_both_tables(tmp_path: Path) -> None:
     chunks = [f"doc-<urn:uuid:{UUID}>::chunk-0", f"doc-<urn:uuid:{UUID}>::chunk-1", f"doc-<urn:uuid:{other}>::chunk-0"]
     (tmp_path / "results.tsv").write_text(f"qid\tdoc_ids\nq1\t{json.dumps(chunks)}\n", encoding="utf-8")
 
-    found = plumbline.evaluate(
+    found = plumbline.retrieval.evaluate(
         tmp_path / "gold.tsv",
         tmp_path / "results.tsv",
         ["context_recall", "context_precision", "context_f1", "ndcg@10", "num_ret", "num_rel", "num_rel_ret"],
@@ -113,20 +115,20 @@ def test_seed_3_the_python_interface_reads_both_tables(tmp_path: Path) -> None:
 def test_seed_4_chunks_count_as_their_documents() -> None:
     run = {"q": ["A#0", "A#1", "A#2", "B#0"]}
 
-    found = plumbline.evaluate({"q": ["B"]}, run, ["recall@3", "precision_ret@3", "mrr"], preset="seed-4")
+    found = plumbline.retrieval.evaluate({"q": ["B"]}, run, ["recall@3", "precision_ret@3", "mrr"], preset="seed-4")
 
     assert found == {"recall@3": 0.0, "precision_ret@3": 0.0, "mrr": 0.5}
 
 
 def test_seed_0_a_query_without_relevant_documents_has_a_recall_of_zero() -> None:
-    assert plumbline.evaluate({"q": {"a": 0}}, {"q": ["a"]}, "recall@1", preset="seed-0") == 0.0
+    assert plumbline.retrieval.evaluate({"q": {"a": 0}}, {"q": ["a"]}, "recall@1", preset="seed-0") == 0.0
 
 
 def test_seed_1_raw_scores_are_weighted_as_in_its_blend_and_warned_of() -> None:
     bm25, sparse, dense = {"a": 12.0, "b": 4.0}, {"a": 1.5, "c": 3.0}, {"c": 0.9, "b": 0.2}
 
     with pytest.warns(UserWarning, match="raw scores of different scales"):
-        blended = plumbline.fuse([{"q": each} for each in (bm25, sparse, dense)], "wsum", norm="none",
+        blended = plumbline.retrieval.fuse([{"q": each} for each in (bm25, sparse, dense)], "wsum", norm="none",
                                  weights=[0.3, 0.4, 0.3])  # fmt: skip
 
     expected = {
@@ -137,7 +139,7 @@ def test_seed_1_raw_scores_are_weighted_as_in_its_blend_and_warned_of() -> None:
 
 
 def test_seed_1_a_part_that_finds_nothing_leaves_its_blend_alone() -> None:
-    blended = plumbline.fuse([{"q": {"a": 2.0, "b": 1.0}}, {}], "rrf")
+    blended = plumbline.retrieval.fuse([{"q": {"a": 2.0, "b": 1.0}}, {}], "rrf")
 
     assert list(blended["q"]) == ["a", "b"]
 
@@ -155,7 +157,7 @@ def test_seed_2_grades_0_1_2_weigh_as_its_code_has_them() -> None:
                 score += relevant / rank * (judged[doc] / 2.0)
         total = sum(grade > 0 for grade in judged.values())
 
-        found = plumbline.evaluate({"q": judged}, {"q": ranking}, ["map_graded@10", "P@1"], preset="seed-2")
+        found = plumbline.retrieval.evaluate({"q": judged}, {"q": ranking}, ["map_graded@10", "P@1"], preset="seed-2")
 
         first = float(judged.get(ranking[0], 0) > 0)
         assert found == pytest.approx({"map_graded@10": score / total if total else 0.0, "precision@1": first})
@@ -170,7 +172,7 @@ def test_seed_3_the_command_reads_both_tables(tmp_path: Path, capsys: pytest.Cap
     ]
     files = [str(tmp_path / "gold.tsv"), str(tmp_path / "results.tsv")]
 
-    code = main(["evaluate", "--tables", *files, *measures, "--preset", "seed-3"])
+    code = main(["retrieval", "evaluate", "--tables", *files, *measures, "--preset", "seed-3"])
 
     values = [line.split("\t")[-1] for line in capsys.readouterr().out.splitlines()]
     assert (code, values) == (0, ["1.0000", "1.0000", "1.0000", "1.0000"])
@@ -182,6 +184,7 @@ def test_seed_3_repeated_chunks_without_the_preset_are_told_with_what_to_do(
     (tmp_path / "gold.tsv").write_text("qid\tdocument_ids\nq1\t['a']\n", encoding="utf-8")
     (tmp_path / "results.tsv").write_text("qid\tdoc_ids\nq1\t['a', 'a']\n", encoding="utf-8")
     arguments = [
+        "retrieval",
         "evaluate",
         "--tables",
         str(tmp_path / "gold.tsv"),
@@ -209,7 +212,7 @@ def test_seed_4_recall_precision_and_mrr_are_of_documents_at_every_cutoff() -> N
         ranks = [rank for rank, doc in enumerate(unique, start=1) if doc in relevant]
 
         names = ["recall@1,3,5,10", "precision_ret@1,3,5,10", "mrr"]
-        found = plumbline.evaluate({"q": sorted(relevant)}, {"q": chunks}, names, preset="seed-4")
+        found = plumbline.retrieval.evaluate({"q": sorted(relevant)}, {"q": chunks}, names, preset="seed-4")
 
         expected: dict[str, Any] = {f"recall@{k}": len(own & relevant) / 4 for k, own in found_by_k.items()}
         expected |= {f"precision_ret@{k}": len(own & relevant) / len(own) for k, own in found_by_k.items()}

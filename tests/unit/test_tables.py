@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import RunComparison
+from plumbline.retrieval.comparison import RunComparison
 from plumbline.retrieval.tables import (
     Marked,
     Table,

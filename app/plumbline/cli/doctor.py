@@ -1,4 +1,4 @@
-"""`plumbline doctor`: settings, judges, embedding model and database, each tried once; `prepare`: the model alone."""
+"""`plumbline doctor`: settings, judges, embedding model and database, each tried once; or a part of them alone."""
 
 import argparse
 import asyncio
@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
 from plumbline.cli import Commands
-from plumbline.cli.judge import check_endpoint, safe_line
+from plumbline.cli.judge_check import add_judge_check, check_endpoint, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
 from plumbline.ground.telemetry import configure_logging
@@ -45,11 +45,13 @@ def add_command(commands: Commands) -> None:
         help="try the settings, the judges, the embedding model and the database, and say what to do",
         description="Try what the settings name: each judge with a sample of ours (some thousand tokens), the "
         "embedding model, the database or data folder. Exit code 0: all that is configured works; 1: something does "
-        "not. `plumbline judge check` shows all that was sent to a judge.",
+        "not. `plumbline doctor judge` shows all that was sent to a judge.",
     )
     doctor.add_argument("--seconds", type=float, metavar="S", help="time for each judge (default: the deadline)")
     doctor.set_defaults(run=_doctor)
-    prepare = commands.add_parser(
+    parts = doctor.add_subparsers(metavar="PART")
+    add_judge_check(parts)
+    prepare = parts.add_parser(
         "prepare",
         help="convert the embedding model, so that the next start is fast",
         description="Load the embedding model of the settings. With plumbline-rag[openvino] it is converted once and "

@@ -1,4 +1,4 @@
-"""`plumbline drift`: the same rows judged before and now, and whether the judge has changed."""
+"""`plumbline rate drift`: the same rows judged before and now, and whether the judge has changed."""
 
 import argparse
 import sys
@@ -35,10 +35,11 @@ class TierDrift(NamedTuple):
     is_drift: bool
 
 
-def add_command(commands: Commands) -> None:
-    """Add `drift` to the parser."""
+def add_drift(commands: Commands) -> None:
+    """Add `rate drift` to the parser."""
     command = commands.add_parser(
-        "drift", help="compare the same rows judged before and now: exit code 1 if the judge has changed beyond chance"
+        "rate drift",
+        description="Compare the same rows judged before and now: exit code 1 if the judge has changed beyond chance.",
     )
     command.add_argument("before", type=Path, metavar="BEFORE.jsonl", help="results of the anchor rows, kept")
     command.add_argument("now", type=Path, metavar="NOW.jsonl", help="results of the same rows, judged again")

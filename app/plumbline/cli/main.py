@@ -4,14 +4,14 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
-from plumbline.ground.errors import ConfigurationError, PlumblineError
+from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
 from plumbline.ground.version import VERSION
 
 # Never read unasked: its values decide where keys are sent
@@ -20,34 +20,47 @@ _ENV_FILE: Final = "--env-file"
 _LINE: Final = re.compile(
     r"""(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:'([^']*)'|"([^"]*)"|((?:(?!\s\#).)*?))\s*(?:\s\#.*)?$"""
 )
-_USAGE_ERROR = 2
-_NEEDS_SERVICE = "needs the service: pip install 'plumbline-rag[service]'"
-_NEEDS_MCP = "needs the MCP SDK: pip install 'plumbline-rag[mcp]'"
-_NEEDS_NUMPY = "needs numpy and scipy: pip install 'plumbline-rag[retrieval]'"
+_NAME: Final = "plumbline"
+_USAGE_ERROR: Final = 2
+_NEEDS_SERVICE: Final = "needs the service: pip install 'plumbline-rag[service]'"
+_NEEDS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "retrieval": "needs numpy and scipy: pip install 'plumbline-rag[retrieval]'",
+        "mcp": "needs the MCP SDK: pip install 'plumbline-rag[mcp]'",
+    }
+)
 # A process loads the file of its own command alone; all of them take some tenths of a second.
-_FILE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
+_FILE_BY_COMMAND: Final[Mapping[str, str]] = MappingProxyType(
     {
         "serve": "serve",
-        "score": "score.command",
         "worker": "worker",
-        "keys": "keys",
-        "judge": "judge",
-        "doctor": "doctor",
-        "prepare": "doctor",
+        "score": "score.command",
+        "report": "report",
+        "rate": "rate",
         "calibrate": "calibrate",
         "detectors": "detectors",
-        "rate": "rate",
-        "choose-threshold": "rate",
-        "drift": "drift",
-        "evaluate": "retrieval",
-        "compare": "retrieval",
-        "fuse": "retrieval",
-        "batch-file": "batch_file",
-        "report": "report",
+        "retrieval": "retrieval",
         "lab": "lab",
+        "batch-file": "batch_file",
+        "keys": "keys",
+        "doctor": "doctor",
         "mcp": "mcp",
     }
 )
+# Commands before 0.3.
+_NEW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "judge": "doctor judge",
+        "prepare": "doctor prepare",
+        "choose-threshold": "rate threshold",
+        "drift": "rate drift",
+        "evaluate": "retrieval evaluate",
+        "compare": "retrieval compare",
+        "fuse": "retrieval fuse",
+    }
+)
+# They stand where a plain `rate` has a file, so argparse gets them as one word with their command.
+_PARTS_OF_RATE: Final = ("threshold", "drift")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     try:
         given = take_env_file(given)
+        if given and given[0] in _NEW_NAMES:
+            raise InvalidInput(f"{given[0]!r} is now 'plumbline {_NEW_NAMES[given[0]]}'")
         options = build_parser(given).parse_args(given)
         code: int = options.run(options)
     except PlumblineError as error:
@@ -63,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if not _is_third_party(error):
             raise
-        sys.stderr.write(f"plumbline {given[0]} {_needs(_FILE_BY_COMMAND[given[0]])}\n")
+        sys.stderr.write(f"plumbline {given[0]} {_NEEDS.get(given[0], _NEEDS_SERVICE)}\n")
         return _USAGE_ERROR
     return code
 
@@ -77,6 +92,8 @@ class Parser(argparse.ArgumentParser):
         )
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        if self.prog == _NAME and args[:1] == ["rate"] and args[1:2] and args[1] in _PARTS_OF_RATE:
+            args = [" ".join(args[:2]), *args[2:]]
         known, left = super().parse_known_args(args, namespace)
         if left:
             near = get_close_matches(left[0].partition("=")[0], self._option_string_actions, 1)
@@ -87,39 +104,26 @@ class Parser(argparse.ArgumentParser):
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of the command that the arguments name; of all commands if they name none."""
     parser = Parser(
-        prog="plumbline", description="Check whether answers of a RAG application are supported by what it retrieved."
+        prog=_NAME, description="Check whether answers of a RAG application are supported by what it retrieved."
     )
     parser.add_argument("--version", action="version", version=f"plumbline {VERSION}")
     help_text = "variables for this command, as NAME=value lines, besides those of the environment"
     parser.add_argument(_ENV_FILE, metavar="PATH", help=help_text)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for file in _files(arguments):
+    named = arguments[0] if arguments else ""
+    for command in [named] if named in _FILE_BY_COMMAND else () if named == "--version" else _FILE_BY_COMMAND:
         try:
-            import_module(f"plumbline.cli.{file}").add_command(commands)
+            import_module(f"plumbline.cli.{_FILE_BY_COMMAND[command]}").add_command(commands)
         except ModuleNotFoundError as error:
             # The base install has no service: the list of commands marks those that need it.
-            if not _is_third_party(error) or (arguments and _FILE_BY_COMMAND.get(arguments[0]) == file):
+            if not _is_third_party(error) or command == named:
                 raise
-            for command in (name for name, place in _FILE_BY_COMMAND.items() if place == file):
-                commands.add_parser(command, help=_needs(file))
+            commands.add_parser(command, help=_NEEDS.get(command, _NEEDS_SERVICE))
     return parser
-
-
-def _needs(file: str) -> str:
-    return {"retrieval": _NEEDS_NUMPY, "mcp": _NEEDS_MCP}.get(file, _NEEDS_SERVICE)
 
 
 def _is_third_party(error: ModuleNotFoundError) -> bool:
     return error.name is not None and error.name.partition(".")[0] != "plumbline"
-
-
-def _files(arguments: Sequence[str]) -> Iterable[str]:
-    """Return the file of the named command; all files without one."""
-    first = arguments[0] if arguments else ""
-    if first == "--version":
-        return ()
-    named = _FILE_BY_COMMAND.get(first)
-    return dict.fromkeys(_FILE_BY_COMMAND.values()) if named is None else (named,)
 
 
 def take_env_file(arguments: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`plumbline rate`, `plumbline choose-threshold`: what labels of some rows tell about all of them."""
+"""`plumbline rate`, `rate threshold` and `rate drift`: what labels of some rows tell about all of them."""
 
 import argparse
 import sys
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from plumbline.cli import Commands
+from plumbline.cli.drift import add_drift
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -24,11 +25,14 @@ _MOST_NAMED = 10
 
 
 def add_command(commands: Commands) -> None:
-    """Add `rate` and `choose-threshold` to the parser."""
+    """Add `rate` and its parts, which argparse knows as commands of two words, to the parser."""
     rate = commands.add_parser(
-        "rate", help="estimate the share of unfaithful answers from labels of some rows; draw the rows to label"
+        "rate",
+        help="estimate the share of unfaithful answers from labels of some rows; draw the rows to label",
+        epilog="Parts: `plumbline rate threshold` chooses the thresholds that keep a promise; `plumbline rate drift` "
+        "compares the same rows judged before and now. A file of such a name: ./drift.",
     )
-    _add_options(rate)
+    _add_options(rate, is_required=False)
     rate.add_argument("--width", type=float, metavar="W", help="wanted width of the interval: how many labels it takes")
     rate.add_argument(
         "--draw", type=int, metavar="N", help="print N rows to label, as lines whose label is to be filled in"
@@ -44,30 +48,30 @@ def add_command(commands: Commands) -> None:
         rate.add_argument(
             f"--{name}", type=_counts, metavar="K/N", help=f"{what}, of how many labelled elsewhere: without --labels"
         )
-    choose = commands.add_parser(
-        "choose-threshold",
-        help="choose the thresholds that keep a promise, and count the rows between them for a judge",
+    threshold = commands.add_parser(
+        "rate threshold",
+        description="Choose the thresholds that keep a promise, and count the rows between them for a judge.",
     )
-    _add_options(choose)
-    choose.set_defaults(width=None, draw=None, sensitivity=None, specificity=None)
+    _add_options(threshold, is_required=True)
+    threshold.set_defaults(width=None, draw=None, sensitivity=None, specificity=None)
+    add_drift(commands)
 
 
-def _add_options(command: argparse.ArgumentParser) -> None:
+def _add_options(command: argparse.ArgumentParser, *, is_required: bool) -> None:
     command.add_argument(
         "results", type=Path, nargs="+", metavar="RESULTS.jsonl", help="from `plumbline score` or a job"
     )
-    is_rate = command.prog.endswith("rate")
     command.add_argument(
         "--labels",
         type=Path,
-        required=not is_rate,
+        required=is_required,
         metavar="LABELS.jsonl",
         help="JSON Lines with custom_id and label (1 faithful, 0 not) of rows drawn at random; optional weight",
     )
     command.add_argument(
         "--risk",
         type=float,
-        required=not is_rate,
+        required=is_required,
         metavar="R",
         help="choose the lowest threshold that lets through at most this share of unfaithful answers",
     )

@@ -1,4 +1,4 @@
-"""`plumbline evaluate`, `compare` and `fuse`: measures of runs against judgments, from TREC files, tables or JSON."""
+"""`plumbline retrieval`: measures of runs against judgments, from TREC files, tables or JSON; comparison and fusion."""
 
 import argparse
 import sys
@@ -13,9 +13,9 @@ from plumbline.cli import Commands
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.api import name_files
 from plumbline.retrieval.combination import NORMS, TIE_ORDERS
-from plumbline.retrieval.compare import CORRECTIONS, TESTS, RunReport, compare_reports, report_runs, tune_by_measure
+from plumbline.retrieval.comparison import CORRECTIONS, TESTS, RunReport, compare_reports, report_runs, tune_by_measure
 from plumbline.retrieval.conventions import BOOLEANS, CHOICES, PRESETS, Conventions, as_dict, build_conventions
-from plumbline.retrieval.fuse import METHODS, MISSING, fuse
+from plumbline.retrieval.fusion import METHODS, MISSING, fuse
 from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
 from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
@@ -29,8 +29,10 @@ _TABLES: Mapping[str, Any] = {"means": comparison_table, "pairs": pair_table}
 
 
 def add_command(commands: Commands) -> None:
-    """Add the retrieval commands to the parser."""
-    evaluate = commands.add_parser(
+    """Add `retrieval` and its parts to the parser."""
+    retrieval = commands.add_parser("retrieval", help="evaluate, compare and fuse runs of retrievers")
+    parts = retrieval.add_subparsers(required=True, metavar="PART")
+    evaluate = parts.add_parser(
         "evaluate", help="compute measures of runs against judgments", epilog=f"Measures: {_known_measures()}."
     )
     _add_inputs(evaluate, "one or more")
@@ -39,7 +41,7 @@ def add_command(commands: Commands) -> None:
     _add_draws(evaluate, _RESAMPLES, "of the interval of each mean in --json")
     evaluate.set_defaults(run=_evaluate)
 
-    compare = commands.add_parser(
+    compare = parts.add_parser(
         "compare",
         help="compare runs by paired tests over queries, with a correction",
         epilog=f"Measures: {_known_measures()}.",
@@ -54,7 +56,7 @@ def add_command(commands: Commands) -> None:
     _add_draws(compare, _PERMUTATIONS, "of the randomization test and of intervals")
     compare.set_defaults(run=_compare)
 
-    fusion = commands.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
+    fusion = parts.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
     fusion.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="TREC runs or JSON")
     fusion.add_argument("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
     fusion.add_argument("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")

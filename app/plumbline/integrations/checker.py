@@ -52,6 +52,29 @@ def open_client(url: str | None = None) -> EvaluationClient:
     return LocalPlumbline()
 
 
+def evaluate(
+    *,
+    contexts: Iterable[str],
+    answer: str,
+    question: str = "",
+    reference: str | None = None,
+    **options: Unpack[OptionFields],
+) -> EvaluationResult:
+    """Return the result of one answer, by the service of PLUMBLINE_URL, or else by this process.
+
+    It opens and closes what judges; for many answers open a `Checker` or a `Plumbline` once.
+
+    Args:
+        options: as of `Plumbline.evaluate`.
+
+    Raises:
+        ConfigurationError: there is no address, and the service is not installed here; or settings are wrong.
+        ClientError: the service cannot be reached, or refuses.
+    """
+    with Checker() as checker:
+        return checker.check(answer, contexts, question=question, reference=reference, **options)
+
+
 class Checker:
     """Judges answers with one choice of options; opened at the first answer, used from several threads.
 

@@ -1,4 +1,4 @@
-"""Retrieval measures as plain functions: `plumbline.evaluate`, `compare` and `fuse`.
+"""Retrieval measures as plain functions: `plumbline.retrieval.evaluate`, `compare` and `fuse`.
 
 Judgments and runs are mappings, tables of pandas or polars, or paths of files; every convention is a keyword.
 """
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import RunComparison, compare_reports, report_runs, tune_by_measure
+from plumbline.retrieval.comparison import RunComparison, compare_reports, report_runs, tune_by_measure
 from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.evaluate import evaluate as evaluate_run
-from plumbline.retrieval.fuse import fuse as fuse_runs
+from plumbline.retrieval.evaluation import evaluate as evaluate_run
+from plumbline.retrieval.fusion import fuse as fuse_runs
 from plumbline.retrieval.inputs import read_qrels, read_run
 from plumbline.retrieval.measure import parse_measures
 

@@ -11,7 +11,7 @@ from string import ascii_lowercase
 from types import MappingProxyType
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.compare import RunComparison
+from plumbline.retrieval.comparison import RunComparison
 
 
 @dataclass(frozen=True, slots=True)

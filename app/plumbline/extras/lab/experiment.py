@@ -18,7 +18,7 @@ from plumbline.extras.lab.vectors import DenseSettings, SparseSettings
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import read_file
 from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.fuse import resolve
+from plumbline.retrieval.fusion import resolve
 from plumbline.retrieval.ids import select_id_rule
 from plumbline.retrieval.measure import nearest, parse_measures
 
@@ -200,7 +200,7 @@ _MODEL_BY_TAG: Final[Mapping[str, type[BaseModel]]] = {
 }
 _MODEL_BY_TABLE: Final[Mapping[str, type[BaseModel]]] = {"experiment": ExperimentTable, "blends": Blend}
 _FROM_SUFFIX: Final = "the suffix of a file names its format"
-_TUNE: Final = "give `weights`; `plumbline fuse --tune` finds them from the files in runs/"
+_TUNE: Final = "give `weights`; `plumbline retrieval fuse --tune` finds them from the files in runs/"
 # Keys of version 0.2, by table, with what to use.
 _REMOVED: Final[Mapping[tuple[str, str], str]] = {
     ("answers", ""): "score answers with `plumbline score`, on rows of question, contexts and answer",

@@ -10,7 +10,7 @@ import msgspec
 from plumbline.extras.lab.retriever import IndexFacts
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import read_file, replace_file
-from plumbline.retrieval.compare import LatencySummary, RunComparison, Summary
+from plumbline.retrieval.comparison import LatencySummary, RunComparison, Summary
 
 T = TypeVar("T")
 RESULTS: Final = "results.json"

@@ -24,15 +24,15 @@ from plumbline.extras.lab.results import RESULTS, Built, CorpusFacts, Experiment
 from plumbline.extras.lab.retriever import Hits, Retriever
 from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.ground.files import locked, replace_file
-from plumbline.retrieval.compare import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.comparison import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import build_conventions
-from plumbline.retrieval.fuse import fuse
+from plumbline.retrieval.fusion import fuse
 from plumbline.retrieval.inputs import read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.trec import format_run
 
-# The defaults of `plumbline evaluate` and `plumbline compare`.
+# The defaults of `plumbline retrieval evaluate` and `plumbline retrieval compare`.
 _RESAMPLES: Final = 1_000
 _PERMUTATIONS: Final = 10_000
 _ALPHA: Final = 0.05

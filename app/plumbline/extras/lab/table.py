@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from plumbline.extras.lab.results import ExperimentResults, System
-from plumbline.retrieval.compare import RunComparison
+from plumbline.retrieval.comparison import RunComparison
 from plumbline.retrieval.tables import TABLE_WRITERS, Cell, Marked, Table, label
 from plumbline.rows.report.texts import load_words
 from plumbline.schemas.report import ReportLanguage

@@ -43,9 +43,7 @@ MESSAGES = (
     wire.RankingRequest,
     wire.RankingOut,
 )
-LARGE_BODY_ADVICE = (
-    "`plumbline evaluate`, `compare` and `fuse` read files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
-)
+LARGE_BODY_ADVICE = "`plumbline retrieval` reads files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
 _FORM = "multipart/form-data"
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
 _MAX_OPTIONS_BYTES = 100_000

@@ -8,9 +8,9 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from plumbline.ground.errors import BodyTooLarge, FileTooLarge, InvalidInput, MalformedBody
-from plumbline.retrieval.compare import RunReport, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.comparison import RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
-from plumbline.retrieval.fuse import fuse
+from plumbline.retrieval.fusion import fuse
 from plumbline.retrieval.inputs import ReadRun, read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Qrels, Results, Run

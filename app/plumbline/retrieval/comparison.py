@@ -22,8 +22,8 @@ from plumbline.ground.uncertainty import (
     win_tie_loss,
 )
 from plumbline.retrieval.conventions import Conventions
-from plumbline.retrieval.evaluate import Evaluation, evaluate
-from plumbline.retrieval.fuse import Tuning, tune_weights
+from plumbline.retrieval.evaluation import Evaluation, evaluate
+from plumbline.retrieval.fusion import Tuning, tune_weights
 from plumbline.retrieval.measure import TOTALS, Measure, parse_measure
 from plumbline.retrieval.run import FloatArray, Qrels, Run
 

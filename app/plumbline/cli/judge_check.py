@@ -1,4 +1,4 @@
-"""`plumbline judge check`: judge a small sample of ours with each configured address, and show what came back."""
+"""`plumbline doctor judge`: judge a small sample of ours with each configured address, and show what came back."""
 
 import argparse
 import asyncio
@@ -71,11 +71,10 @@ _ADVICE: Final[Mapping[FailureReason, str]] = MappingProxyType(
 _TOO_WEAK: Final = "the model is too weak a judge: take a stronger one"
 
 
-def add_command(commands: Commands) -> None:
-    judge = commands.add_parser("judge", help="check the configured judges with a sample of ours")
-    steps = judge.add_subparsers(required=True, metavar="STEP")
-    check = steps.add_parser(
-        "check",
+def add_judge_check(parts: Commands) -> None:
+    """Add `doctor judge` to the parser."""
+    check = parts.add_parser(
+        "judge",
         help="ask each address of each judge about a sample of ours, and show what came back",
         description="Ask each address of the judges in the settings (PLUMBLINE_LLM_...) about one sample of ours, "
         "and show what was sent, the provider's own words, the form of reply that it accepts, tokens, seconds, and if "
