@@ -8,13 +8,14 @@ from collections.abc import Awaitable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings, variable_name
 from plumbline.ground.version import VERSION
+from plumbline.judging.judge.questions import Mark, PromptSet, load_prompts, random_mark
+from plumbline.judging.ports.models import ChatModel, SentenceEncoder
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
@@ -22,9 +23,8 @@ from plumbline.judging.tiers.cascade import JudgeCascade, TierConcurrencyLimit
 from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.llm import METRICS_VERSION, LlmTier, PromptSet
-from plumbline.judging.tiers.questions import Mark, PromptLibrary, random_mark
-from plumbline.judging.tiers.tier import AbsentTier, ChatModel, SentenceEncoder, Tier, TierName
+from plumbline.judging.tiers.llm import LlmTier
+from plumbline.judging.tiers.tier import AbsentTier, Tier, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier
 from plumbline.models.chat.endpoints import check_http_url, resolve_judges
 from plumbline.models.chat.memory_verdicts import MemoryVerdictStore
@@ -43,10 +43,8 @@ if TYPE_CHECKING:
     from plumbline.models.embeddings.remote_encoder import RemoteEncoder
     from plumbline.rows.jobs.store import JobStore
 
-# One is encoded while the others are prepared or matched.
-_TURNS_AT_ENCODER = 4
-# The prompts of a second look belong to those of the first.
-_CHECK_VERSIONS: Final[Mapping[str, str]] = {"v2": "v1", "v3": "v3"}
+# One sample is encoded while the others are prepared or matched.
+_CONCURRENT_ENCODER_SAMPLES = 4
 # At shutdown, running rows of jobs get this long; the rest is done after the next start.
 _DRAIN_SECONDS = 5.0
 # A text's vectors do not change.
@@ -97,21 +95,11 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     return Plan(
         settings=settings,
         judge_names=tuple(resolve_judges(settings)),
-        prompts=PromptSet(
-            PromptLibrary("verify_claims", settings.prompts_version, folder=settings.prompts_dir),
-            PromptLibrary("check_claims", _CHECK_VERSIONS[settings.prompts_version], folder=settings.prompts_dir),
-            PromptLibrary("ask_metrics", METRICS_VERSION, folder=_own_folder(settings, "ask_metrics")),
-        ),
+        prompts=load_prompts(settings.prompts_dir),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,
         detector=find_description(settings.detector, model=settings.detector_model) if settings.detector else None,
     )
-
-
-def _own_folder(settings: Settings, name: str) -> Path | None:
-    """Return the folder of the settings if it has prompts of this name: folders that were made before need not."""
-    folder = settings.prompts_dir
-    return folder if folder is not None and (folder / name).is_dir() else None
 
 
 def job_versions(plan: Plan) -> str:
@@ -157,11 +145,11 @@ def build(
     detector = _detector_tier(plan, executor, stack, observer)
     is_set = not isinstance(detector, AbsentTier)
     is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
-    turns = _TURNS_AT_ENCODER if is_local else plan.settings.embedding_max_concurrency
+    samples = _CONCURRENT_ENCODER_SAMPLES if is_local else plan.settings.embedding_max_concurrency
     cascade = JudgeCascade(
         [llm, *([detector] if is_set else []), embedding, LexicalTier(plan.calibrations, executor)],
         unset=() if is_set else (detector,),
-        limits={embedding.name: TierConcurrencyLimit(turns, embedding.prepare)},
+        limits={embedding.name: TierConcurrencyLimit(samples, embedding.prepare)},
         observer=observer,
     )
     scorer = Scorer(cascade, executor, observer=observer, calibrations=plan.calibrations)

@@ -17,7 +17,7 @@ import plumbline as package
 from plumbline.assembly import Plan, build, job_versions, make_plan, open_jobs
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.version import VERSION
-from plumbline.judging.tiers.tier import SentenceEncoder
+from plumbline.judging.ports.models import SentenceEncoder
 from plumbline.rows.jobs.store import JobStore
 from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.operations import VersionReport

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from rapidfuzz.fuzz import ratio
 
 from benchmarks.fuzz.material import divided, raw, text_of
+from plumbline.judging.judge.evidence.quotes import fold, plain, strip_markup
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.evidence.verdict_rules import apply_evidence
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text.negation import differs
@@ -13,9 +16,6 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.text.words import Passage, normalise
-from plumbline.judging.tiers.evidence.quotes import fold, plain, strip_markup
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 
 _ELLIPSIS = re.compile(r"\.{3,}|…+|\. \. \.")

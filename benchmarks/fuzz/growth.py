@@ -17,6 +17,9 @@ from itertools import product
 
 from benchmarks.fuzz.families import FAMILIES
 from plumbline.ground.errors import InvalidInput, TierFailure
+from plumbline.judging.judge.context_windows import context_windows
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.replies import read_claims, read_sentences
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text.checkable import abstains
@@ -27,10 +30,7 @@ from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Verdict, mark_duplicates, whole_sentence_claim
 from plumbline.judging.text.words import contains_verbatim, detect_language, normalise, split_words
-from plumbline.judging.tiers.context_windows import context_windows
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.reply_reading import read_claims, read_sentences
 from plumbline.retrieval.ids import build_id_rule
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from benchmarks.fuzz.material import divided, raw, text_of
+from plumbline.judging.judge.replies import ClaimReply, read_claims, read_sentences
 from plumbline.judging.text.verdicts import Verdict
-from plumbline.judging.tiers.reply_reading import ClaimReply, read_claims, read_sentences
 
 _WANTED = (1, 2, 3, 12)
 _CLAIM_IDS = ("0.0", "1.0", "1.1", "²")
@@ -62,7 +62,7 @@ def check(data: bytes) -> None:
         claims = read_claims(content, _CLAIM_IDS, is_truncated=is_truncated)
         assert set(claims.claims) <= set(_CLAIM_IDS), "an id that was not asked for"
         assert set(claims.flags) <= _FLAGS, "unknown flag"
-        said = [each for many in sentences.claims.values() for each in many] + list(claims.claims.values())
+        said = [each for read in (sentences, claims) for many in read.claims.values() for each in many]
         assert all(sentences.claims.values()), "a sentence without claims"
         _check_said(said, content)
         assert sentences == read_sentences(content, _WANTED, is_truncated=is_truncated), "not the same twice"

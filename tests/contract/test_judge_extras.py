@@ -15,8 +15,8 @@ from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import LlmEndpoint
 from plumbline.ground.settings import load_settings
 from plumbline.ground.version import USER_AGENT
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.judge.questions import load_prompts
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.models.chat.chat_models import build_chat_models
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -27,7 +27,7 @@ from tests.unit.test_llm_tier import CASE
 
 GOOD = completion('{"ok": true}')
 SECRET = "gateway-secret-0001"
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 
 
 async def test_extra_headers_go_out_beside_ours_or_in_their_place(judge: ScriptedJudge) -> None:

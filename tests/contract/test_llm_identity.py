@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.foreign_replies import repeating_judge, sample
+from plumbline.judging.judge.context_windows import Piece
+from plumbline.judging.judge.questions import Questions, load_prompts
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.tiers.context_windows import Piece
-from plumbline.judging.tiers.questions import PromptLibrary, sentences_question
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
 from tests.running.service import (
@@ -36,10 +36,8 @@ def reply_to_another() -> Reply:
     """The reply to a request about another sample."""
     case = segment(sample(4))
     window = tuple(Piece(number, text) for number, text in enumerate(case.source.contexts, start=1))
-    prompt = PromptLibrary("verify_claims", "v3").for_language("en")
-    request = sentences_question(
-        prompt, case, window=window, batch={0: 1, 1: 2, 2: 3, 3: 4, 4: 5}, max_output_tokens=1_000
-    )
+    questions = Questions(case, load_prompts().for_case(case), 1_000)
+    request = questions.on_sentences(window, {0: 1, 1: 2, 2: 3, 3: 4, 4: 5})
     items = [{"id": each, "claims": [{"verdict": "contradicted"}]} for each in request.ids["id"]]
     return replace(completion(json.dumps({"sentences": items}), usage=(100, 20)), keeps_ids=True)
 

@@ -13,8 +13,8 @@ import uvicorn
 
 from plumbline.cli.connections import ConnectionTimeouts, DrainingServer, timeout_protocol
 from plumbline.ground.settings import Settings
+from plumbline.judging.ports.models import SentenceEncoder
 from plumbline.judging.ports.token_vectors import TokenizedTexts
-from plumbline.judging.tiers.tier import SentenceEncoder
 from plumbline.main import create_app
 from plumbline.rows.jobs.row_chunks import CHUNK_ROWS
 from tests.doubles.fakes import WordEncoder

@@ -12,15 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.judging.judge.questions import PromptLibrary
 from plumbline.judging.tiers.calibration import load_calibrations
-from plumbline.judging.tiers.questions import PromptLibrary
 
 ROOT = Path(__file__).parents[2]
 
 READ_PROMPTS = """
 import json, plumbline
 from plumbline.judging.tiers.calibration import load_calibrations
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.judge.questions import PromptLibrary
 print(json.dumps({
     "place": plumbline.__file__,
     "digests": {p.label: p.digest for p in PromptLibrary("verify_claims", "v3")},

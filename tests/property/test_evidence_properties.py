@@ -3,6 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.judging.judge.evidence.quotes import fold, plain, strip_markup
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.evidence.verdict_rules import apply_evidence
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
@@ -12,9 +15,6 @@ from plumbline.judging.text.negation import differs
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
-from plumbline.judging.tiers.evidence.quotes import fold, plain, strip_markup
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence
 from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, pieces, split_windows
 from plumbline.rows.evaluation_wire import to_wire
 

@@ -12,7 +12,7 @@ import httpx2
 from fastapi import FastAPI
 
 from plumbline.ground.settings import Settings
-from plumbline.judging.tiers.tier import SentenceEncoder
+from plumbline.judging.ports.models import SentenceEncoder
 from plumbline.main import create_app
 from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.fakes import WordEncoder

@@ -34,7 +34,8 @@ ROOMS: dict[str, set[str]] = {
     "judging/text": set(),
     "judging/ports": set(),
     "judging/quantities": {"judging/text"},
-    "judging/tiers": {"judging/text", "judging/ports", "judging/quantities"},
+    "judging/judge": {"judging/text", "judging/ports", "judging/quantities"},
+    "judging/tiers": {"judging/text", "judging/ports", "judging/quantities", "judging/judge"},
     "models/chat": set(),
     "models/encoder": set(),
     "models/detectors": {"models/chat", "models/encoder"},
@@ -56,6 +57,7 @@ FENCES: dict[str, set[str] | None] = {
     "pydantic": None,
     "pydantic_core": None,
     "numpy": {
+        "judging/judge/evidence",
         "judging/tiers",
         "judging/ports/token_vectors.py",
         "models/encoder",
@@ -127,9 +129,9 @@ FENCES: dict[str, set[str] | None] = {
     "mcp": {"integrations/mcp_server.py"},
     "mlflow": {"integrations/mlflow.py"},
     "pydantic_settings": {"ground/settings.py"},
-    "json_repair": {"judging/tiers/reply_items.py"},
+    "json_repair": {"judging/judge/reply_items.py"},
     "nltk": {"judging/text/reference.py", "rows/report/label_agreement.py"},
-    "rapidfuzz": {"judging/tiers/evidence/quotes.py"},
+    "rapidfuzz": {"judging/judge/evidence/quotes.py"},
     "scipy": {"ground/uncertainty.py", "rows/report/rates.py", "extras/calibration", "extras/lab"},
 }
 # Seconds of import each; a process that never asks the tier never pays.

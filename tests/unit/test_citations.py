@@ -11,6 +11,7 @@ import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.citations import CitationVerdict
+from plumbline.judging.judge.questions import PromptSet, load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.scoring import Scorer
@@ -20,8 +21,7 @@ from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions, Tier
 from plumbline.rows.evaluation_wire import to_sample, to_wire
 from plumbline.schemas.evaluation import ContextItem, EvaluationRequest, EvaluationResult
@@ -86,7 +86,7 @@ def on_wire(sample: Sample) -> EvaluationResult:
 
 @cache
 def _prompts() -> PromptSet:
-    return PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+    return load_prompts()
 
 
 def _sample(case: dict[str, Any]) -> Sample:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.judge.context_windows import Window, context_windows
 from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.judging.text.segmentation import split_sentences
-from plumbline.judging.tiers.context_windows import Window, context_windows
 
 
 def fit_windows(*contexts: str, tokens: int) -> tuple[Window, ...]:

@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.judging.judge.context_windows import Piece
+from plumbline.judging.judge.controls import Control, draw_controls, is_right
+from plumbline.judging.judge.questions import keyed_mark, load_prompts
+from plumbline.judging.judge.replies import ClaimReply
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
-from plumbline.judging.tiers.context_windows import Piece
-from plumbline.judging.tiers.controls import Control, draw_controls, is_right
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary, keyed_mark
-from plumbline.judging.tiers.reply_reading import ClaimReply
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 from tests.running.batch_file_runs import ROWS, a_run
 
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 CONTEXT = "The Marlow Bridge is 412 metres long. Ferries cross the river at Teal Landing."
 ANSWER = "The Marlow Bridge is 412 metres long."
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import ContextLabels, Sample
 from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions, Tier
 from plumbline.rows.evaluation_wire import to_wire
 from plumbline.rows.jobs.row_chunks import decode_rows, encode_row
@@ -25,7 +25,7 @@ from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.fakes import ScriptedChat
 
 CASES = [json.loads(line) for line in Path("tests/data/conversations.jsonl").read_text(encoding="utf-8").splitlines()]
-_PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+_PROMPTS = load_prompts()
 TOOL = {"role": "tool", "tool_call_id": "c1", "content": "The museum opened in 1931."}
 ANSWER = {"role": "assistant", "content": "The museum opened in 1931."}
 

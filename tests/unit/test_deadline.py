@@ -17,9 +17,9 @@ from plumbline.ground import concurrency
 from plumbline.ground.concurrency import InlineExecutor, within_deadline, work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.quantities import context_quantities
+from plumbline.judging.text import offload
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.lexical import LexicalTier
 

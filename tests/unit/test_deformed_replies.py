@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 ENGLISH = case_of(
     "What a view it has! The dam was built in 1932 and has a road. It is made of glass. It lies in Norway."
     " It is 120 metres high.",

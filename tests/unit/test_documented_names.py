@@ -42,6 +42,8 @@ def test_every_variable_of_a_page_is_a_setting() -> None:
     named = {
         (page.name, variable)
         for page in PAGES
+        # A changelog names settings that went.
+        if page.name != "CHANGELOG.md"
         for variable in re.findall(r"\bPLUMBLINE_[A-Z_]*[A-Z](?![A-Z_.*])", page.read_text(encoding="utf-8"))
     }
 

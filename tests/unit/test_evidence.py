@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.evidence.verdict_rules import apply_evidence, review_flags, with_shown_calculation
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import apply_evidence, doubts, with_shown_calculation
 from tests.doubles.fakes import claim_of
 
 BRIDGE = "The old bridge was closed to cars in 2008. It carries 40,000 people a day."
@@ -290,7 +290,7 @@ def test_a_number_that_stands_in_no_context_makes_support_partial() -> None:
 
     assert (settled.verdict, settled.support) == (Verdict.PARTIAL, 0.5)
     assert settled.flags == ("number_not_in_evidence", "judge_said_supported")
-    assert doubts(settled) == ("number_not_in_evidence",)
+    assert review_flags(settled) == ("number_not_in_evidence",)
 
 
 def test_a_number_beside_the_quote_is_in_the_evidence() -> None:
@@ -306,7 +306,7 @@ def test_a_number_elsewhere_in_the_contexts_is_only_flagged() -> None:
 
     assert (settled.verdict, settled.support) == (Verdict.SUPPORTED, 1.0)
     assert settled.flags == ("number_not_in_evidence",)
-    assert doubts(settled) == ()
+    assert review_flags(settled) == ()
 
 
 @pytest.mark.parametrize(
@@ -387,7 +387,7 @@ def test_a_negation_that_only_one_side_has_makes_support_partial(text: str, quot
 
     assert (settled.verdict, settled.support) == (Verdict.PARTIAL, 0.5)
     assert settled.flags == ("negation_differs", "judge_said_supported")
-    assert doubts(settled) == ()
+    assert review_flags(settled) == ()
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_a_passage_that_reads_like_an_instruction_is_evidence_with_a_flag() -> N
     assert evidence.verified
     assert (settled.verdict, settled.support) == (Verdict.SUPPORTED, 1.0)
     assert settled.flags == ("earlier", "evidence_is_instruction")
-    assert doubts(settled) == ()
+    assert review_flags(settled) == ()
 
 
 def test_a_passage_that_stands_outside_of_the_instruction_too_is_evidence() -> None:
@@ -454,7 +454,7 @@ def test_an_accusation_of_what_the_context_says_is_doubtful(verdict: Verdict, te
 
     assert (settled.verdict, settled.support) == (verdict, 0.0)
     assert settled.flags == ("accusation_doubtful",)
-    assert doubts(settled) == ("accusation_doubtful",)
+    assert review_flags(settled) == ("accusation_doubtful",)
 
 
 @pytest.mark.parametrize(
@@ -484,8 +484,8 @@ def test_settling_twice_adds_no_flag_twice() -> None:
     [(Verdict.SUPPORTED, ("evidence_unverified",)), (Verdict.CONTRADICTED, ("evidence_unverified",))],
 )
 def test_a_quote_that_was_not_found_is_worth_a_second_look(verdict: Verdict, found: tuple[str, ...]) -> None:
-    assert doubts(_settled("Acme builds cars.", verdict, ("they build cars in Bergen now",), ACME)) == found
+    assert review_flags(_settled("Acme builds cars.", verdict, ("they build cars in Bergen now",), ACME)) == found
 
 
 def test_a_settled_claim_with_its_quote_leaves_no_doubt() -> None:
-    assert doubts(_settled("Acme was founded in Oslo.", Verdict.SUPPORTED, ("founded in Oslo",), ACME)) == ()
+    assert review_flags(_settled("Acme was founded in Oslo.", Verdict.SUPPORTED, ("founded in Oslo",), ACME)) == ()

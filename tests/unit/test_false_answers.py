@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.judging.judge.questions import keyed_mark, load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.cascade import JudgeCascade
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary, keyed_mark
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat
 
@@ -30,7 +30,7 @@ ROWS: Sequence[Row] = [
     json.loads(line)
     for line in (Path(__file__).parents[1] / "data" / "false_answers.jsonl").read_text(encoding="utf-8").splitlines()
 ]
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 _SENTENCE = re.compile(r"[^.。]+(?:[.。]|\Z)")
 _REMARK = re.compile(r"[?？]|I hope|希望对您|do not state|资料没有提到")
 # Flags of a claim or result by which a reader is warned.

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.cascade import JudgeCascade
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat
 
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 
 # Context, answer, and the passage of the context that each sentence of the answer rests on.
 CONTROLS: Sequence[tuple[str, str, Sequence[str]]] = [

@@ -10,13 +10,13 @@ import json_repair
 import pytest
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.judging.judge.evidence.quotes import Quote, fold, plain, strip_markup
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.replies import read_sentences
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.words import Passage, is_mark, nfkc
-from plumbline.judging.tiers.evidence.quotes import Quote, fold, plain, strip_markup
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.reply_reading import read_sentences
 from plumbline.retrieval.text_file import ReadLimits
 from plumbline.retrieval.trec import read_run
 

@@ -9,16 +9,17 @@ import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.models import ChatModel
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement, Verdict
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import CHECK_SCHEMA, VERIFY_SCHEMA, PromptLibrary
-from plumbline.judging.tiers.tier import ChatModel, JudgeOptions
+from plumbline.judging.tiers.llm import LlmTier
+from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 from tests.doubles.request_ids import counted_from_1, with_request_ids
 
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 ANSWER = "The dam was built in 1932. It is 120 metres high."
 CONTEXTS = ("The lake is deep.", "The dam was built in 1932 and is 120 metres high.")
 CASE = case_of(ANSWER, *CONTEXTS, question="How high is the dam?")
@@ -165,18 +166,6 @@ async def test_a_second_look_has_the_answer_and_the_doubt() -> None:
     data = data_of(chat.requests[1])
     assert data["answer"] == [{"id": 1, "text": TEXTS[1]}, {"id": 2, "text": TEXTS[2]}]
     assert data["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2], "doubt": "quote"}]
-
-
-async def test_the_second_version_of_the_prompts_is_asked_as_before() -> None:
-    chat = ScriptedChat(sentences(1), checked(c1_0=said(2)))
-    prompts = PromptSet(PromptLibrary("verify_claims", "v2"), PromptLibrary("check_claims", "v1"))
-
-    await LlmTier({"default": chat}, prompts, InlineExecutor()).judge(CASE, JudgeOptions(), seconds=5.0)
-
-    first, second = chat.requests
-    assert set(data_of(second)) == {"contexts", "question", "claims"}
-    assert data_of(second)["claims"] == [{"id": "1.0", "text": TEXTS[2]}]
-    assert (first.schema, second.schema) == (VERIFY_SCHEMA, CHECK_SCHEMA)
 
 
 async def test_a_claim_about_something_else_is_asked_again_as_its_sentence() -> None:

@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.judging.judge.metrics import find_metrics
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.metrics import find_metrics
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.request_ids import with_request_ids
 
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 CASES = [
     json.loads(line) for line in (Path(__file__).parents[1] / "data" / "metrics.jsonl").read_text("utf-8").splitlines()
 ]

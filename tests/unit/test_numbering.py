@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from plumbline.judging.judge.questions import keyed_mark
 from plumbline.judging.ports.numbering import OURS, Numbering
-from plumbline.judging.tiers.questions import keyed_mark
 
 ITEMS: list[dict[str, Any]] = [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}, {"id": "1.0", "sentence": 2}]
 REQUEST = Numbering(4_000, frozenset({4_001, 4_002}))

@@ -14,18 +14,18 @@ import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.judge.context_windows import context_windows
+from plumbline.judging.judge.metrics import find_metrics
+from plumbline.judging.judge.questions import Questions, load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.scoring import Scorer
+from plumbline.judging.text.offload import LONG_CHARACTERS, SMALL_CHARACTERS
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade
-from plumbline.judging.tiers.context_windows import context_windows
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.metrics import find_metrics
-from plumbline.judging.tiers.offload import LONG_CHARACTERS, SMALL_CHARACTERS
-from plumbline.judging.tiers.questions import PromptLibrary, claims_question
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of, claim_of
 
@@ -33,7 +33,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FACT = "The bridge was opened in 1931."
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 
 
 class CountingExecutor(InlineExecutor):
@@ -98,7 +98,7 @@ async def test_metrics_that_need_words_in_the_contexts_look_for_them_once(monkey
         looked_at.append(text)
         return True
 
-    monkeypatch.setattr("plumbline.judging.tiers.metrics.has_content", has_content)
+    monkeypatch.setattr("plumbline.judging.judge.metrics.has_content", has_content)
     metrics = find_metrics(["context_relevance", "context_precision", "context_recall", "noise_sensitivity"])
     scorer = Scorer(JudgeCascade([]), CountingExecutor())
 
@@ -177,9 +177,7 @@ def test_a_question_about_claims_of_a_long_answer_shows_the_sentences_around_the
     claim = replace(claim_of(Verdict.SUPPORTED, 1.0, number=250), text="Bridge number 250 is old.")
     window = next(iter(context_windows([FACT], sample.context_sentences, tokens=1_000)))
 
-    request = claims_question(
-        PROMPTS.for_case(sample).check, sample, window=window, claims=[claim], max_output_tokens=100
-    )
+    request = Questions(sample, PROMPTS.for_case(sample), 100).on_claims(window, [claim])
 
     shown = re.findall(r"Bridge number (\d+) is old", request.user)
     assert [*dict.fromkeys(shown)] == ["248", "249", "250"]

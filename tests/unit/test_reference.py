@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.judging.judge.metrics import MetricResult, MetricStatus, find_metrics
 from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, exact_match, gleu, token_f1
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.tiers.metrics import MetricResult, MetricStatus, find_metrics
 
 
 @pytest.mark.parametrize(

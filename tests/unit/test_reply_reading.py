@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from plumbline.judging.judge.replies import read_claims, read_sentences
 from plumbline.judging.text.verdicts import Verdict
-from plumbline.judging.tiers.reply_reading import read_claims, read_sentences
 
 CLAIM: dict[str, Any] = {"claim": "a", "context_ids": [1], "quotes": ["x"], "reason": "r", "verdict": "supported"}
 

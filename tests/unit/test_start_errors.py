@@ -46,7 +46,6 @@ WRONG = {
     "PLUMBLINE_LLM_PRICES": '{"m": {"input": -1, "output": 1}}',
     "PLUMBLINE_LLM_MAX_COST": "0",
     "PLUMBLINE_PROMPTS_DIR": "/nowhere",
-    "PLUMBLINE_PROMPTS_VERSION": "planted",
     "PLUMBLINE_LLM_CONTROLS": "planted",
     "PLUMBLINE_EMBEDDING_LANGUAGES": "en,planted",
     "PLUMBLINE_EMBEDDING_PROVIDER": "planted",

@@ -5,15 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.text.verdicts import Verdict
-from plumbline.judging.tiers.llm import LlmTier, PromptSet
-from plumbline.judging.tiers.questions import PromptLibrary
+from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 
 LINES = (Path(__file__).parents[1] / "data" / "tricky_claims.jsonl").read_text(encoding="utf-8").splitlines()
 CLAIMS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
-PROMPTS = PromptSet(PromptLibrary("verify_claims", "v3"), PromptLibrary("check_claims", "v3"))
+PROMPTS = load_prompts()
 
 
 async def _passes(row: dict[str, Any]) -> bool:

@@ -240,9 +240,6 @@ class Settings(BaseSettings):
         None, gt=0, description="Budget for the judge calls of one sample, in the currency of the prices."
     )
     prompts_dir: Path | None = Field(None, description="Folder of prompts that replace the built-in ones.")
-    prompts_version: Literal["v2", "v3"] = Field(
-        "v3", description="Version of the judge's prompts; `v2` keeps scores comparable with earlier runs."
-    )
     llm_controls: bool = Field(
         True,
         description="Each question holds one sentence that is surely false and one copied from a context; an answer "

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from plumbline.judging.judge.evidence.verdict_rules import word_stems
 from plumbline.judging.text.citation_marks import CitationMark, cited_statements, find_marks
 from plumbline.judging.text.segmented_sample import SegmentedSample, restrict_to_contexts
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
-from plumbline.judging.tiers.evidence.verdict_rules import word_stems
 from plumbline.judging.tiers.lexical import MODEL, is_in_one_script
 from plumbline.judging.tiers.lexical_features import KnownPassages
 from plumbline.judging.tiers.tier import TierName

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from plumbline.judging.citations import Citation, Citations
+from plumbline.judging.judge.metrics import MetricResult, MetricStatus
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample, Turn
 from plumbline.judging.text.scores import PassRule, contexts_used
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.verdicts import Claim, JudgeAccount, Scores
 from plumbline.judging.tiers.cascade import Attempt
-from plumbline.judging.tiers.metrics import MetricResult, MetricStatus
 from plumbline.judging.tiers.tier import TierName
 
 

@@ -14,9 +14,18 @@ from typing import TypeVar
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.citations import TooManyCitations, judge_citations
+from plumbline.judging.judge.metrics import (
+    Estimator,
+    Metric,
+    MetricResult,
+    MetricStatus,
+    estimate_metrics,
+    spoken_texts,
+)
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.sample_result import SampleResult, SampleStatus, join_turns
+from plumbline.judging.text import offload
 from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.sample import Sample, turn_sample
 from plumbline.judging.text.scores import (
@@ -28,18 +37,9 @@ from plumbline.judging.text.scores import (
 )
 from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unread
 from plumbline.judging.text.verdicts import NO_ANSWERS, Claim, MetricAnswers, Scores, Verdict, whole_sentence_claim
-from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
-from plumbline.judging.tiers.metrics import (
-    Estimator,
-    Metric,
-    MetricResult,
-    MetricStatus,
-    estimate_metrics,
-    spoken_texts,
-)
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 T = TypeVar("T")
@@ -292,7 +292,7 @@ def _build(
     criterion = choose_criterion(
         options.threshold,
         boundary=judgement.boundary if judgement else None,
-        is_doubted=judgement is not None and judgement.is_doubted,
+        is_doubted=judgement is not None and judgement.needs_review,
     )
     passed = criterion.passes(scores) if scores else None
     sure = None

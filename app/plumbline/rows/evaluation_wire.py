@@ -9,12 +9,12 @@ from typing import Literal
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.judging.citations import Citation
+from plumbline.judging.judge.metrics import Metric, criterion, find_metrics
+from plumbline.judging.judge.probes import PASSAGES
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join_labels
 from plumbline.judging.text.scores import claim_weights, count_verdicts
 from plumbline.judging.text.verdicts import Claim, Evidence, Scores
-from plumbline.judging.tiers.metrics import Metric, criterion, find_metrics
-from plumbline.judging.tiers.probes import PASSAGES
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
 from plumbline.judging.scoring import Scorer
+from plumbline.judging.text.offload import is_small
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.tiers.offload import is_small
 from plumbline.rows.evaluation_wire import build_options, request_limits, to_wire
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import (

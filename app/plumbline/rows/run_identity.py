@@ -10,8 +10,8 @@ from plumbline.schemas.evaluation import EvaluationOptions
 
 if TYPE_CHECKING:
     from plumbline.ground.settings import Settings
+    from plumbline.judging.judge.questions import PromptSet
     from plumbline.judging.tiers.calibration import CalibrationTable
-    from plumbline.judging.tiers.llm import PromptSet
 
 Choice = str | int | float | bool | list[str] | None
 

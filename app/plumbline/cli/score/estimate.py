@@ -9,11 +9,12 @@ from plumbline.cli.score.local import LocalEngine
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import Settings
+from plumbline.judging.judge.metrics import Metric
+from plumbline.judging.judge.questions import PromptSet
 from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
 from plumbline.judging.text.sample import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
-from plumbline.judging.tiers.llm import PromptSet, expected_requests
-from plumbline.judging.tiers.metrics import Metric
+from plumbline.judging.tiers.llm import expected_requests
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.rows.evaluation_wire import metrics_of
 from plumbline.rows.records.record import ReadPosition, Record, RecordProblem

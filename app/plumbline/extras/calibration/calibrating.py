@@ -28,6 +28,7 @@ from plumbline.extras.calibration.fitting import (
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.ground.errors import CalibrationError, TierFailure
+from plumbline.judging.ports.models import Detector, SentenceEncoder
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.calibration import (
@@ -43,7 +44,7 @@ from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.tier import Detector, JudgeOptions, SentenceEncoder, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 # Answers paired with contexts of other subjects.
 _UNRELATED_PAIRS = 300

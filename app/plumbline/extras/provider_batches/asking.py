@@ -14,7 +14,7 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE, ModelPrice
 from plumbline.ground.settings import Settings
-from plumbline.judging.tiers.questions import keyed_mark
+from plumbline.judging.judge.questions import keyed_mark
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.models.chat.resilient_endpoint import Tariff
 from plumbline.rows.records.record import Record, RecordProblem

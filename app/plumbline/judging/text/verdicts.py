@@ -145,7 +145,7 @@ class Judgement:
     `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability`
     maps a score to the observed share of faithful answers around it, in the data the tier was calibrated on.
     `boundary`: faithfulness from which that share is at least one half; None where nothing is calibrated (llm).
-    `is_doubted`: a sentence has an amount or a name that no context has, or a negation too many or too few; or the
+    `needs_review`: a sentence has an amount or a name that no context has, or a negation too many or too few; or the
     only judge got a control wrong.
     `highest`: the highest faithfulness that the tier can give. `factor` in [0, 1]: of the mean of the supports, which
     gives faithfulness. `votes`: the scores by each of several votes
@@ -161,7 +161,7 @@ class Judgement:
     votes: tuple[Scores, ...] = ()
     windows: int = 1
     boundary: float | None = None
-    is_doubted: bool = False
+    needs_review: bool = False
     highest: float = 1.0
     factor: float = 1.0
     metrics: MetricAnswers = NO_ANSWERS

@@ -253,7 +253,7 @@ def build_judgement(
         has_verdict_kinds=False,
         reliability=reliability,
         boundary=boundary,
-        is_doubted=is_any_doubted,
+        needs_review=is_any_doubted,
         highest=highest_score(calibration.tier),
         factor=aggregation.factor(
             is_doubted=is_any_doubted,

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.exchange import DetectorFinding, Passage
+from plumbline.judging.ports.models import Detector
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings
-from plumbline.judging.tiers.tier import Detector, JudgeOptions, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 # Flag of a judgement by a model that scores answers whole: every sentence has the same support.
 WHOLE_ANSWER = "whole_answer"

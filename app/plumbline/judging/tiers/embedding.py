@@ -11,13 +11,14 @@ from functools import partial
 from typing import TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.ports.models import SentenceEncoder
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings, find_copies, is_in_one_script
-from plumbline.judging.tiers.tier import JudgeOptions, SentenceEncoder, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
     TokenAlignment,

@@ -5,10 +5,10 @@ from concurrent.futures import Executor
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.text import offload
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import content_words, detect_language, han_share
-from plumbline.judging.tiers import offload
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
 from plumbline.judging.tiers.lexical_features import measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName

@@ -6,13 +6,30 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.judging.judge.context_windows import Window, context_windows
+from plumbline.judging.judge.controls import FAILED, numbered_controls
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.evidence.verdict_rules import escalate, majority_vote, scores_by_vote, worth_escalating
+from plumbline.judging.judge.metrics import Metric, probes_for
+from plumbline.judging.judge.probes import Material
+from plumbline.judging.judge.questions import (
+    JudgePrompts,
+    Mark,
+    PromptSet,
+    Questions,
+    keyed_mark,
+    random_mark,
+)
+from plumbline.judging.judge.session import JudgeSession, PreparedSample, split_into_replies
 from plumbline.judging.ports.exchange import ChatRequest, Usage, estimate_tokens
+from plumbline.judging.ports.models import ChatModel
 from plumbline.judging.ports.observation import Readiness
+from plumbline.judging.text import offload
 from plumbline.judging.text.injection import Inspection, inspect
 from plumbline.judging.text.scores import choose_criterion
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -26,47 +43,14 @@ from plumbline.judging.text.verdicts import (
     mark_duplicates,
     whole_sentence_claim,
 )
-from plumbline.judging.tiers import offload
-from plumbline.judging.tiers.context_windows import Window, context_windows
-from plumbline.judging.tiers.controls import FAILED, numbered_controls
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import escalated, majority_vote, scores_by_vote, worth_escalating
-from plumbline.judging.tiers.judge_session import JudgePrompts, JudgeSession, PreparedSample, split_into_replies
-from plumbline.judging.tiers.metrics import Metric, probes_for
-from plumbline.judging.tiers.probes import Material
-from plumbline.judging.tiers.questions import (
-    Mark,
-    PromptLibrary,
-    claims_question,
-    keyed_mark,
-    probes_question,
-    random_mark,
-    sentences_question,
-)
-from plumbline.judging.tiers.tier import ChatModel, JudgeOptions, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
-# Votes of one model at 0 would be copies.
+# Votes of one model at temperature 0 would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
-# Of what is left, for a judge or endpoint that has others behind it: one that hangs leaves them time.
+# Share of the remaining time for a judge or endpoint with others behind it: one that hangs leaves them time.
 SHARE_OF_FIRST: Final = 0.6
-
-
-METRICS_VERSION: Final = "v2"
 # What is only counted has the same ids, and so the same length, each time.
 _ESTIMATE: Final = keyed_mark(b"estimate")
-
-
-@dataclass(frozen=True, slots=True)
-class PromptSet:
-    """Prompts of the tier: one makes claims and judges them, one judges given claims, one asks for other metrics."""
-
-    verify: PromptLibrary
-    check: PromptLibrary
-    metrics: PromptLibrary = field(default_factory=lambda: PromptLibrary("ask_metrics", METRICS_VERSION))
-
-    def for_case(self, sample: SegmentedSample) -> JudgePrompts:
-        libraries = (self.verify, self.check, self.metrics)
-        return JudgePrompts(*(library.for_language(sample.language) for library in libraries))
 
 
 def fit_windows(
@@ -110,52 +94,28 @@ def expected_requests(
     windows = fit_windows(
         sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens, metrics=metrics
     )
+    questions = Questions(sample, prompts, max_output_tokens, _ESTIMATE)
     controls = numbered_controls(sample, windows[0], _ESTIMATE) if has_controls else {}
     material = Material(sample, EvidenceSearch(()))
     probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
     batches = list(split_into_replies(sample, max_output_tokens))
     joined = [each for each in probes if len(batches) == len(windows) == 1 and not each[0].needs_reference]
     if apart := [each for each in probes if each not in joined]:
-        yield probes_question(
-            prompts.metrics,
-            sample,
-            window=windows[0],
-            probes=apart,
-            claims=(),
-            max_output_tokens=max_output_tokens,
-            mark=_ESTIMATE,
-        )
+        yield questions.on_probes(windows[0], apart, ())
     for batch in batches:
         if is_first:
             texts = {number: each.text for number, each in controls.items() if 1 in batch.values()}
-            yield sentences_question(
-                prompts.verify,
-                sample,
-                window=windows[0],
-                batch=batch,
-                max_output_tokens=max_output_tokens,
-                controls=texts,
-                mark=_ESTIMATE,
-                probes=joined,
-                probe_prompt=prompts.metrics,
-            )
+            yield questions.on_sentences(windows[0], batch, controls=texts, probes=joined)
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
         for window in windows[1:] if is_first else windows:
-            yield claims_question(
-                prompts.check,
-                sample,
-                window=window,
-                claims=claims,
-                max_output_tokens=max_output_tokens,
-                mark=_ESTIMATE,
-            )
+            yield questions.on_claims(window, claims)
 
 
 class LlmTier:
     """LLM judges: sentences and contexts go in as numbered data, claims with verdicts and quotes come out.
 
-    `chats` by name: the first is asked when a sample names none. `has_controls`: sentences with a known verdict go in
-    among the others; who gets one wrong is not believed.
+    `chats` by name: the first is asked when a sample names none. `has_controls`: ask about sentences with a known
+    verdict too; a judge that gets one wrong is not believed.
     """
 
     name = TierName.LLM
@@ -184,8 +144,8 @@ class LlmTier:
             TierFailure: no judge answered with a verdict on every sentence.
         """
         until, before = time.monotonic() + seconds, options.ledger.usage
-        chats = self._asked(tuple(dict.fromkeys(options.judges)))
-        second = self._asked((options.escalation,))[0] if options.escalation else None
+        chats = self._chats_by_name(tuple(dict.fromkeys(options.judges)))
+        second = self._chats_by_name((options.escalation,))[0] if options.escalation else None
         smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
         run = partial(offload.run, executor=self._executor, inline=offload.is_small(sample.source))
         inspection, prepared = await run(lambda: self._prepare(sample, smallest, options.metrics))
@@ -194,7 +154,7 @@ class LlmTier:
             return JudgeSession(prepared, chat, options.ledger, until, self._executor)
 
         try:
-            lead, claims, failed = await _led([session(chat) for chat in chats])
+            lead, claims, failed = await _first_answering_session([session(chat) for chat in chats])
         except TierFailure as failure:
             is_learnt = min(chat.context_tokens for chat in chats) < smallest
             if failure.reason is FailureReason.TOO_LONG and is_learnt:
@@ -222,7 +182,7 @@ class LlmTier:
                 looks, failed = await _votes(doubtful, [(sessions[-1], None)])
                 if looks:
                     both = scores_by_vote(claims, looks)
-                    claims, vote_scores = escalated(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
+                    claims, vote_scores = escalate(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
                 flags += ["escalated", *([INCOMPLETE] if failed else [])]
                 missing += failed
         if any("disputed" in claim.flags for claim in claims):
@@ -237,13 +197,16 @@ class LlmTier:
             votes=vote_scores,
             windows=len(prepared.windows),
             # Another judge's votes are the better check.
-            is_doubted=FAILED in lead.flags and not (len(sessions) > 1 and vote_scores),
+            needs_review=FAILED in lead.flags and not (len(sessions) > 1 and vote_scores),
             metrics=answers,
         )
 
     def identity(self, sample: SegmentedSample, options: JudgeOptions) -> str:
         """Return all that a judgement depends on besides the texts, for a cache key."""
-        chats = [*self._asked(options.judges), *(self._asked((options.escalation,)) if options.escalation else ())]
+        chats = [
+            *self._chats_by_name(options.judges),
+            *(self._chats_by_name((options.escalation,)) if options.escalation else ()),
+        ]
         prompts = self._prompts.for_case(sample)
         judges = [f"{chat.name}={chat.model}{chat.variant}" for chat in chats]
         limits = [str(self._max_output_tokens), str(options.samples)]
@@ -259,7 +222,7 @@ class LlmTier:
         first, *others = [chat.readiness() for chat in self._chats.values()]
         return replace(first, detail="; ".join(each.detail for each in (first, *others)))
 
-    def _asked(self, names: Sequence[str | None]) -> list[ChatModel]:
+    def _chats_by_name(self, names: Sequence[str | None]) -> list[ChatModel]:
         """Return the chat models of these names, the first of all for none; raise TierFailure for an unknown one."""
         if not names:
             return [next(iter(self._chats.values()))]
@@ -291,23 +254,15 @@ class LlmTier:
             without_marks=sample.without_marks,
         )
         controls = numbered_controls(sample, windows[0], self._mark) if self._has_controls else {}
-        is_small = offload.is_small(sample.source)
-        return inspection, PreparedSample(
-            sample,
-            windows,
-            search,
-            prompts,
-            self._max_output_tokens,
-            is_small,
-            self._mark,
-            controls,
-            probes_for(metrics, sample.source),
-        )
+        questions = Questions(sample, prompts, self._max_output_tokens, self._mark)
+        probes = probes_for(metrics, sample.source)
+        return inspection, PreparedSample(questions, windows, search, offload.is_small(sample.source), controls, probes)
 
     def _account(
         self, sample: PreparedSample, sessions: Sequence[JudgeSession], before: Usage, after: Usage
     ) -> JudgeAccount:
-        used = (sample.prompts.verify, *((sample.prompts.metrics,) if sample.probes else ()))
+        prompts = sample.questions.prompts
+        used = (prompts.verify, *((prompts.metrics,) if sample.probes else ()))
         metered = (after.calls - before.calls) > (after.unmetered_calls - before.unmetered_calls)
         return JudgeAccount(
             model=", ".join(dict.fromkeys(model for each in sessions for model in each.models)),
@@ -321,7 +276,9 @@ class LlmTier:
         )
 
 
-async def _led(sessions: Sequence[JudgeSession]) -> tuple[JudgeSession, tuple[Claim, ...], list[str]]:
+async def _first_answering_session(
+    sessions: Sequence[JudgeSession],
+) -> tuple[JudgeSession, tuple[Claim, ...], list[str]]:
     """Return the first session that makes claims, its claims, and a line for each before it, which failed.
 
     Each but the last has a share of the time. Raises TierFailure with all details if all failed.
@@ -336,14 +293,14 @@ async def _led(sessions: Sequence[JudgeSession]) -> tuple[JudgeSession, tuple[Cl
             failures.append((session, failure))
         else:
             session.until = until
-            return session, claims, [_why_silent(other, failure) for other, failure in failures]
+            return session, claims, [_failure_line(other, failure) for other, failure in failures]
     if len(failures) == 1:
         raise failures[0][1]
     details = "; ".join(f"judge {session.chat.name}: {failure.detail}" for session, failure in failures)
     raise TierFailure(failures[-1][1].reason, details) from failures[-1][1]
 
 
-def _why_silent(session: JudgeSession, failure: TierFailure) -> str:
+def _failure_line(session: JudgeSession, failure: TierFailure) -> str:
     return f"judge {session.chat.name} did not vote ({failure.reason})"
 
 
@@ -370,7 +327,7 @@ async def _votes(
     failed: list[str] = []
     for (session, _), answer in zip(asked, answers, strict=True):
         if isinstance(answer, TierFailure):
-            failed.append(_why_silent(session, answer))
+            failed.append(_failure_line(session, answer))
         elif isinstance(answer, BaseException):
             raise answer
         else:

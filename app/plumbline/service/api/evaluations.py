@@ -16,8 +16,8 @@ from plumbline.ground.errors import NotAcceptable, PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
 from plumbline.judging.scoring import Scorer
+from plumbline.judging.text.offload import is_small
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.tiers.offload import is_small
 from plumbline.rows.evaluation_wire import build_options, request_limits, to_sample, to_wire
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import RowLines, RowTally, ScoredRow, row_problem

@@ -18,9 +18,9 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.observation import State
 from plumbline.judging.scoring import Scorer
+from plumbline.judging.text.offload import SMALL_CHARACTERS
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
-from plumbline.judging.tiers.offload import SMALL_CHARACTERS
 from plumbline.judging.tiers.tier import TierName as Tier
 from plumbline.rows.evaluation_wire import request_limits
 from plumbline.rows.records.columns import detect_columns

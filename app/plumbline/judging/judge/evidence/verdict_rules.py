@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.context_quantities import stand_verbatim, without_calculated
 from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
@@ -20,7 +21,6 @@ from plumbline.judging.text.verdicts import (
     Verdict,
 )
 from plumbline.judging.text.words import contains_verbatim, content_words, detect_language, han_share
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
 
 MISSING = "evidence_missing"
 UNVERIFIED = "evidence_unverified"
@@ -56,16 +56,16 @@ def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) ->
         flagged = with_flags(claim, UNVERIFIED if claim.evidence else MISSING)
     if flagged.verdict in _NEEDING_EVIDENCE:
         if not found:
-            return _lowered(flagged, Verdict.NOT_MENTIONED)
+            return _lower(flagged, Verdict.NOT_MENTIONED)
         if all(map(search.stands_in_instruction, found)):
             flagged = with_flags(flagged, INSTRUCTION)
-        return _compared(flagged, found, search, is_derived=is_derived)
+        return _compare(flagged, found, search, is_derived=is_derived)
     if flagged.verdict in _ACCUSATIONS and _is_verbatim(claim, search):
         return with_flags(flagged, ACCUSATION)
     return flagged
 
 
-def doubts(claim: Claim) -> tuple[str, ...]:
+def review_flags(claim: Claim) -> tuple[str, ...]:
     """Return the flags of a claim that a second look could clear, so that its score might change."""
     doubtful = {MISSING, UNVERIFIED, ACCUSATION, NO_CLAIM, UNCOVERED}
     if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
@@ -79,7 +79,7 @@ def has_nothing_to_quote(claim: Claim, search: EvidenceSearch) -> bool:
     Asked again, a judge could show none: as good as not mentioned, which needs none. False where texts in two scripts
     cannot be compared.
     """
-    if claim.verdict is not Verdict.CONTRADICTED or doubts(claim) != (MISSING,):
+    if claim.verdict is not Verdict.CONTRADICTED or review_flags(claim) != (MISSING,):
         return False
     if shared_words(claim.text, search.texts) != 0.0:
         return False
@@ -87,9 +87,9 @@ def has_nothing_to_quote(claim: Claim, search: EvidenceSearch) -> bool:
     return not stated or bool(missing(stated, search.facts, is_derived=False))
 
 
-def named_doubts(claims: Iterable[Claim]) -> dict[str, str]:
+def name_doubts(claims: Iterable[Claim]) -> dict[str, str]:
     """Return the doubt that the second look names for each claim id, in the words of the prompt."""
-    doubts_by_id = {claim.id: doubts(claim) for claim in claims}
+    doubts_by_id = {claim.id: review_flags(claim) for claim in claims}
     return {
         claim_id: _DOUBT_NAMES[flags[0]]
         for claim_id, flags in doubts_by_id.items()
@@ -113,7 +113,7 @@ def with_shown_calculation(claim: Claim) -> Claim:
     return replace(claim, verdict=Verdict.SUPPORTED, support=SUPPORT_BY_VERDICT[Verdict.SUPPORTED], flags=flags)
 
 
-def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
+def _compare(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
     if is_derived and len(found) == len(claim.evidence):
         claim = with_flags(claim, DERIVED)
     # A passage that has the claim itself agrees, negation and all.
@@ -136,11 +136,11 @@ def _compared(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is
         claim = with_flags(claim, NEGATION)
         lowers = lowers or any(negation.is_unexplained(claim.text, passage) for passage in differing)
     if lowers and claim.verdict is Verdict.SUPPORTED:
-        claim = _lowered(claim, Verdict.PARTIAL)
-    return _bounded(claim, touched, search)
+        claim = _lower(claim, Verdict.PARTIAL)
+    return _bound(claim, touched, search)
 
 
-def _bounded(claim: Claim, touched: list[str], search: EvidenceSearch) -> Claim:
+def _bound(claim: Claim, touched: list[str], search: EvidenceSearch) -> Claim:
     """Return the claim with what it counts for bounded by its likeness to the sentences that its quotes touch.
 
     No word in common, or few and a name that no context has, lower it; few words, or such a name, only flag it.
@@ -156,7 +156,7 @@ def _bounded(claim: Claim, touched: list[str], search: EvidenceSearch) -> Claim:
     is_unrelated = share == 0.0 and len(search.index.places) > 1
     if claim.verdict is Verdict.PARTIAL or is_lowered or not (is_unrelated or (is_unlike and has_unknown_name)):
         return flagged
-    return _lowered(flagged, Verdict.PARTIAL)
+    return _lower(flagged, Verdict.PARTIAL)
 
 
 def asserts_unknown(text: str, search: EvidenceSearch) -> bool:
@@ -168,11 +168,11 @@ def asserts_unknown(text: str, search: EvidenceSearch) -> bool:
     return bool(missing(unknown, asked, is_derived=False)) or bool(search.names.find_unknown(text))
 
 
-def denied(claim: Claim, search: EvidenceSearch) -> Claim:
+def accuse_doubtful_no_claim(claim: Claim, search: EvidenceSearch) -> Claim:
     """Return a doubted `not_a_claim` as `not_mentioned` if it has an amount or a name that no context has."""
     if claim.is_checkable or NO_CLAIM not in claim.flags or not asserts_unknown(claim.text, search):
         return claim
-    return _lowered(with_flags(claim, SUPPORT), Verdict.NOT_MENTIONED)
+    return _lower(with_flags(claim, SUPPORT), Verdict.NOT_MENTIONED)
 
 
 def _is_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
@@ -181,7 +181,7 @@ def _is_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
     return match is not None and match.is_verbatim and not search.is_instruction(match.context, match.sentence)
 
 
-def _lowered(claim: Claim, verdict: Verdict) -> Claim:
+def _lower(claim: Claim, verdict: Verdict) -> Claim:
     flagged = with_flags(claim, f"{_JUDGE_SAID}{claim.verdict}")
     return replace(flagged, verdict=verdict, support=SUPPORT_BY_VERDICT[verdict])
 
@@ -261,7 +261,7 @@ def worth_escalating(claims: Sequence[Claim], *, criterion: PassCriterion, is_su
     and with every doubtful one dismissed it still passes.
     """
     accused = [claim for claim in claims if claim.verdict in _ACCUSATIONS or claim.verdict is Verdict.PARTIAL]
-    trusted = [claim for claim in claims if claim.verdict is Verdict.SUPPORTED and (is_suspect or doubts(claim))]
+    trusted = [claim for claim in claims if claim.verdict is Verdict.SUPPORTED and (is_suspect or review_flags(claim))]
     ids = {claim.id for claim in (*accused, *trusted)}
     best = _scores([_with(claim, Verdict.SUPPORTED) if claim.id in ids else claim for claim in claims])
     worst = _scores([_with(claim, Verdict.NOT_MENTIONED) if claim.id in ids else claim for claim in claims])
@@ -270,19 +270,19 @@ def worth_escalating(claims: Sequence[Claim], *, criterion: PassCriterion, is_su
     return tuple(claim for claim in claims if claim.id in ids)
 
 
-def escalated(claims: Sequence[Claim], second: Mapping[str, Claim]) -> tuple[Claim, ...]:
+def escalate(claims: Sequence[Claim], second: Mapping[str, Claim]) -> tuple[Claim, ...]:
     """Return the claims after a second model's look.
 
     Verified evidence decides: an accusation without any gives way to support with it. Where both or neither have
     evidence, the lower support stands. Either way a claim on which they differ carries the flag `disputed`.
     """
-    return tuple(_escalated(claim, second[claim.id]) if claim.id in second else claim for claim in claims)
+    return tuple(_escalate(claim, second[claim.id]) if claim.id in second else claim for claim in claims)
 
 
-def _escalated(first: Claim, second: Claim) -> Claim:
+def _escalate(first: Claim, second: Claim) -> Claim:
     if first.verdict is second.verdict:
         return replace(first, flags=(*first.flags, "escalated"))
-    acquits = _has_evidence(second) and not doubts(second) and not _has_evidence(first)
+    acquits = _has_evidence(second) and not review_flags(second) and not _has_evidence(first)
     chosen = second if acquits else min(first, second, key=lambda claim: SUPPORT_BY_VERDICT.get(claim.verdict, 0.0))
     return replace(chosen, flags=(*chosen.flags, "escalated", "disputed"))
 

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from plumbline.ground.errors import FailureReason
+from plumbline.judging.judge.context_windows import Window
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.evidence.verdict_rules import word_stems
+from plumbline.judging.judge.reply_items import Item, reply_items
 from plumbline.judging.ports.exchange import ChatReply
 from plumbline.judging.ports.numbering import OURS, Numbering
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Evidence, MetricAnswers, MetricVerdict, is_duplicate, mark_duplicates
 from plumbline.judging.text.words import detect_language, has_content
-from plumbline.judging.tiers.context_windows import Window
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import word_stems
-from plumbline.judging.tiers.reply_items import Item, reply_items
 
 # Flag of a verdict whose evidence our search did not find; it counts as the probe's `unproven`.
 UNVERIFIED: Final = "evidence_unverified"

@@ -4,11 +4,21 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Annotated, Final
+from typing import Annotated, Final, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.judging.judge.evidence.quotes import separate_quotes
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.evidence.verdict_rules import (
+    NO_CLAIM,
+    UNCOVERED,
+    apply_evidence,
+    asserts_unknown,
+    word_stems,
+)
+from plumbline.judging.judge.reply_items import VERDICT_NAMES, Item, reply_items
 from plumbline.judging.ports.numbering import OURS, Numbering
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
@@ -18,16 +28,6 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
 from plumbline.judging.text.words import han_share, split_words
-from plumbline.judging.tiers.evidence.quotes import separate_quotes
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import (
-    NO_CLAIM,
-    UNCOVERED,
-    apply_evidence,
-    asserts_unknown,
-    word_stems,
-)
-from plumbline.judging.tiers.reply_items import VERDICT_NAMES, Item, reply_items
 
 _MAX_QUOTES: Final = 8
 _MAX_DIGITS: Final = 10
@@ -101,7 +101,7 @@ class ClaimReply(BaseModel):
     """A judge's reply on one claim. `quotes` are unverified until they are found in a context."""
 
     claim: Annotated[_Text, Field(max_length=_MAX_CLAIM_CHARACTERS)] = ""
-    # From 1; 0 for what the request does not show.
+    # Numbers from 1; 0 stands for an id that the request does not show.
     context_ids: list[int] = Field(default_factory=list)
     quotes: Annotated[list[_Quote], Field(max_length=_MAX_QUOTES)] = Field(default_factory=list)
     derived: Annotated[bool, BeforeValidator(lambda value: value is True or str(value).lower() == "true")] = False
@@ -114,33 +114,23 @@ UNKNOWN_IDS: Final = "unknown_ids_dropped"
 _NO_CLAIM: Final = ClaimReply(verdict=Verdict.NOT_A_CLAIM)
 
 
-@dataclass(frozen=True, slots=True)
-class SentenceReading:
-    """Claims of each fully judged sentence, by its number from 1; and flags."""
+IdT = TypeVar("IdT", int, str)
 
-    claims: Mapping[int, tuple[ClaimReply, ...]]
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[IdT]):
+    """Claims of each sentence that was judged in full, by its number from 1, or of each claim, by our id; and flags."""
+
+    claims: Mapping[IdT, tuple[ClaimReply, ...]]
     flags: tuple[str, ...] = ()
 
-    @property
     def quotes(self) -> Iterator[str]:
         return (quote for claims in self.claims.values() for claim in claims for quote in claim.quotes)
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimReading:
-    """Verdict on each claim that has one, by our id of it; and flags."""
-
-    claims: Mapping[str, ClaimReply]
-    flags: tuple[str, ...] = ()
-
-    @property
-    def quotes(self) -> Iterator[str]:
-        return (quote for claim in self.claims.values() for quote in claim.quotes)
-
-
 def read_sentences(
     content: str, wanted: Collection[int], numbering: Numbering = OURS, *, is_truncated: bool = False
-) -> SentenceReading:
+) -> Reading[int]:
     """Parse a reply to `verify_claims`, about sentences whose numbers from 1 are `wanted`.
 
     A sentence is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply
@@ -151,27 +141,27 @@ def read_sentences(
     items, flags = reply_items(content, "sentences", is_truncated=is_truncated)
     numbers = {str(numbering.shown_id(number)): number for number in wanted}
     said: dict[int, list[tuple[ClaimReply, ...] | None]] = {}
-    for item_id, item in _named(items, numbers, flags):
+    for item_id, item in _match_ids(items, numbers, flags):
         said.setdefault(numbers[item_id], []).append(_claims(item, numbering))
-    claims = {number: merged for number, answers in said.items() if (merged := _merged(answers)) is not None}
-    return SentenceReading(claims, tuple(dict.fromkeys(flags)))
+    claims = {number: merged for number, answers in said.items() if (merged := _merge(answers)) is not None}
+    return Reading(claims, tuple(dict.fromkeys(flags)))
 
 
 def read_claims(
     content: str, wanted: Collection[str], numbering: Numbering = OURS, *, is_truncated: bool = False
-) -> ClaimReading:
+) -> Reading[str]:
     """Parse a reply to `check_claims`, about claims of our ids `wanted`; otherwise as `read_sentences`."""
     items, flags = reply_items(content, "claims", is_truncated=is_truncated)
     ids = {str(numbering.shown_id(claim_id)): claim_id for claim_id in wanted}
     found: dict[str, ClaimReply | None] = {}
-    for item_id, item in _named(items, ids, flags):
+    for item_id, item in _match_ids(items, ids, flags):
         value = _claim(item, numbering)
         found[ids[item_id]] = value if found.get(ids[item_id], value) == value else None
-    claims = {claim_id: value for claim_id, value in found.items() if value is not None}
-    return ClaimReading(claims, tuple(dict.fromkeys(flags)))
+    claims = {claim_id: (value,) for claim_id, value in found.items() if value is not None}
+    return Reading(claims, tuple(dict.fromkeys(flags)))
 
 
-def _named(items: Sequence[Item], wanted: Collection[str], flags: list[str]) -> Iterator[tuple[str, Item]]:
+def _match_ids(items: Sequence[Item], wanted: Collection[str], flags: list[str]) -> Iterator[tuple[str, Item]]:
     """Yield each item with the wanted id that it means."""
     for item in within_deadline(items):
         item_id = _meant_id(item, wanted)
@@ -197,7 +187,7 @@ def _meant_id(item: Item, wanted: Collection[str]) -> str | None:
     return found[1] if "claims" not in item and found[1] in wanted else None
 
 
-def _merged(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimReply, ...] | None:
+def _merge(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimReply, ...] | None:
     """Return the claims of all items about one sentence; None where they disagree or one is broken."""
     if len(answers) == 1:
         return answers[0]
@@ -257,24 +247,24 @@ REPLACED: Final = "claim_replaced"
 # "Yes.", "It does not.": such a sentence has the words of its claim elsewhere.
 _SHORT_SENTENCE_WORDS: Final = 3
 _MAX_LABEL_CHARACTERS: Final = 2
-# Of a sentence's words, in its claims and the question: with fewer something is left out.
+# Share of a sentence's words that its claims and the question must have.
 _LEAST_COVERED: Final = 0.5
 # A sentence of so many content words asserts something.
 _FEWEST_ASSERTING: Final = 4
 _FEWEST_ASSERTING_ZH: Final = 8
 
 
-def drafted_claims(
-    reading: SentenceReading, batch: Mapping[int, int], sample: SegmentedSample, search: EvidenceSearch
+def build_claims(
+    reading: Reading[int], batch: Mapping[int, int], sample: SegmentedSample, search: EvidenceSearch
 ) -> list[Claim]:
     """Build the claims of a batch of sentences (number by position).
 
-    A sentence without an answer is one unanswered claim. So is one beside which stands a claim about something else,
-    since a verdict belongs to its sentence and is never moved. Doubted are one whose claims leave out an amount, a name
-    or most words of it, and one with content that is said to be no claim.
+    A sentence without an answer is one unanswered claim. So is a sentence that was given a claim about something else,
+    since a verdict belongs to its sentence and is never moved. A sentence is flagged if its claims leave out an amount,
+    a name or most of its words, or if it has content and the judge finds no claim in it.
     """
     claims: list[Claim] = []
-    # Made once, and only where a claim is not its sentence.
+    # Cached, and computed only where a claim is not its sentence.
     stems = cache(lambda: {position: word_stems(sample.sentences[position].text) for position in batch})
     for position, number in within_deadline(batch.items()):
         sentence = sample.sentences[position]
@@ -288,7 +278,7 @@ def drafted_claims(
         own = [said for said in replies if _is_about(said.claim, position, sample, stems)]
         texts = [sentence.text if _is_label(said.claim) else said.claim for said in own]
         made = [
-            _settled(replace(unanswered, id=f"{position}.{order}", text=text), said, search)
+            apply_evidence_to_reply(replace(unanswered, id=f"{position}.{order}", text=text), said, search)
             for order, (said, text) in enumerate(zip(own, texts, strict=True))
         ]
         if not any(claim.is_checkable for claim in made) and len(own) == len(replies):
@@ -333,20 +323,20 @@ def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> boo
     return not KnownNames(frozenset(split_words(said).every), [said]).find_unknown(sentence)
 
 
-def checked_claims(reading: ClaimReading, claims: Sequence[Claim], search: EvidenceSearch) -> dict[str, Claim]:
+def build_checked_claims(reading: Reading[str], claims: Sequence[Claim], search: EvidenceSearch) -> dict[str, Claim]:
     """Return the claims that the reply has a verdict on, by id, with that verdict."""
     return {
-        claim.id: _settled(replace(claim, flags=(), evidence=()), reading.claims[claim.id], search)
+        claim.id: apply_evidence_to_reply(replace(claim, flags=(), evidence=()), reading.claims[claim.id][0], search)
         for claim in within_deadline(claims)
         if claim.id in reading.claims
     }
 
 
-def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
+def apply_evidence_to_reply(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
     cited = [number - 1 for number in said.context_ids]
-    evidence = tuple(dict.fromkeys(each for quote in said.quotes for each in _located(quote, cited, search)))
+    evidence = tuple(dict.fromkeys(each for quote in said.quotes for each in _locate(quote, cited, search)))
     moved = bool(cited) and any(each.verified and each.context not in cited for each in evidence)
-    settled = apply_evidence(
+    judged = apply_evidence(
         replace(
             claim,
             text=search.without_marks(claim.text),
@@ -359,17 +349,17 @@ def _settled(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
         search,
         is_derived=said.derived,
     )
-    return replace(settled, text=claim.text)
+    return replace(judged, text=claim.text)
 
 
-def _located(quote: str, cited: Sequence[int], search: EvidenceSearch) -> list[Evidence]:
+def _locate(quote: str, cited: Sequence[int], search: EvidenceSearch) -> list[Evidence]:
     """Search for a quote as a whole, then, where it is several glued together or has a label, for its parts."""
     whole = search.locate(quote, cited)
     if whole is None or whole.verified:
         return [] if whole is None else [whole]
     parts = [search.locate(part, cited) for part in separate_quotes(quote)]
-    located = [part for part in parts if part is not None]
-    return located if any(part.verified for part in located) else [whole]
+    found = [part for part in parts if part is not None]
+    return found if any(part.verified for part in found) else [whole]
 
 
 def _is_about(

@@ -6,6 +6,7 @@ from functools import cached_property
 from itertools import islice
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.judging.judge.evidence.quotes import Aligner, Quote, View, fold, plain, says_something, strip_markup
 from plumbline.judging.quantities.arithmetic import Facts
 from plumbline.judging.quantities.extraction import facts_in, same_numbers
 from plumbline.judging.text.names import KnownNames
@@ -14,7 +15,6 @@ from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.segmented_sample import ContextIndex
 from plumbline.judging.text.verdicts import Evidence
 from plumbline.judging.text.words import split_words
-from plumbline.judging.tiers.evidence.quotes import Aligner, Quote, View, fold, plain, says_something, strip_markup
 
 # The parts of a quote with "..." stand in one neighbourhood.
 _MAX_GAP_CHARACTERS = 1_000

@@ -14,13 +14,8 @@ from typing import Final, Literal
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
-from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, gleu
-from plumbline.judging.text.sample import Sample
-from plumbline.judging.text.segmented_sample import SegmentedSample, segment
-from plumbline.judging.text.verdicts import Claim, MetricAnswers, MetricVerdict, Verdict
-from plumbline.judging.text.words import han_share, has_content, split_characters
-from plumbline.judging.tiers.evidence.verdict_rules import word_stems
-from plumbline.judging.tiers.probes import (
+from plumbline.judging.judge.evidence.verdict_rules import word_stems
+from plumbline.judging.judge.probes import (
     CLAIMS_BY_REFERENCE,
     PASSAGES,
     QUESTION_PARTS,
@@ -31,7 +26,12 @@ from plumbline.judging.tiers.probes import (
     prove_by_contexts,
     prove_by_text,
 )
-from plumbline.judging.tiers.reply_items import Item
+from plumbline.judging.judge.reply_items import Item
+from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, gleu
+from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.segmented_sample import SegmentedSample, segment
+from plumbline.judging.text.verdicts import Claim, MetricAnswers, MetricVerdict, Verdict
+from plumbline.judging.text.words import han_share, has_content, split_characters
 
 # A question word that the answer lacks, in a passage that has all of the answer's words. Chosen like the next two on
 # the question-answering sets of dev: AUROC .95 en and .94 zh against shuffled questions.

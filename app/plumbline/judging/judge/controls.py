@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from plumbline.judging.judge.context_windows import Window
+from plumbline.judging.judge.questions import Mark
+from plumbline.judging.judge.replies import ClaimReply
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.text.words import han_share
-from plumbline.judging.tiers.context_windows import Window
-from plumbline.judging.tiers.questions import Mark
-from plumbline.judging.tiers.reply_reading import ClaimReply
 
 # Flag of a judgement whose judge got a control wrong.
 FAILED: Final = "control_failed"

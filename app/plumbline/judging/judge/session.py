@@ -12,50 +12,42 @@ from typing import Final, TypeVar
 
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.ports.numbering import Numbering
-from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import INCOMPLETE, Claim, MetricAnswers, Verdict
-from plumbline.judging.text.words import content_words
-from plumbline.judging.tiers import offload
-from plumbline.judging.tiers.context_windows import Window
-from plumbline.judging.tiers.controls import FAILED, Control, count_right
-from plumbline.judging.tiers.evidence.search import EvidenceSearch
-from plumbline.judging.tiers.evidence.verdict_rules import (
+from plumbline.judging.judge.context_windows import Window
+from plumbline.judging.judge.controls import FAILED, Control, count_right
+from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.evidence.verdict_rules import (
     NO_CLAIM,
     SUPPORT,
     UNCOVERED,
-    denied,
-    doubts,
+    accuse_doubtful_no_claim,
     has_nothing_to_quote,
-    named_doubts,
+    name_doubts,
+    review_flags,
     with_flags,
     with_shown_calculation,
 )
-from plumbline.judging.tiers.probes import AskedProbes, Probe, ProbeProgress, split_by_window
-from plumbline.judging.tiers.questions import (
-    Mark,
-    Prompt,
-    claims_question,
-    probes_question,
-    random_mark,
-    sentences_question,
-)
-from plumbline.judging.tiers.reply_reading import (
+from plumbline.judging.judge.probes import AskedProbes, Probe, ProbeProgress, split_by_window
+from plumbline.judging.judge.questions import Questions
+from plumbline.judging.judge.replies import (
     REPLACED,
     UNANSWERED,
     UNKNOWN_IDS,
-    ClaimReading,
-    SentenceReading,
-    checked_claims,
-    drafted_claims,
+    Reading,
+    build_checked_claims,
+    build_claims,
     read_claims,
     read_sentences,
 )
-from plumbline.judging.tiers.tier import ChatModel
+from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.ports.models import ChatModel
+from plumbline.judging.ports.numbering import Numbering
+from plumbline.judging.text import offload
+from plumbline.judging.text.segmented_sample import SegmentedSample
+from plumbline.judging.text.verdicts import INCOMPLETE, Claim, MetricAnswers, Verdict
+from plumbline.judging.text.words import content_words
 
 T = TypeVar("T")
-ReadingT = TypeVar("ReadingT", SentenceReading, ClaimReading)
+IdT = TypeVar("IdT", int, str)
 
 # Answers of five sentences and more took 118 tokens a sentence on average, and up to 162.
 _TOKENS_PER_SENTENCE: Final = 160
@@ -85,27 +77,19 @@ def verdicts_per_reply(max_output_tokens: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class JudgePrompts:
-    """Prompts in the language of the sample."""
-
-    verify: Prompt
-    check: Prompt
-    metrics: Prompt
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedSample:
     """A sample prepared for judges: windows cut, contexts searchable, `controls` drawn. `is_small`: see `offload`."""
 
-    segmented: SegmentedSample
+    questions: Questions
     windows: tuple[Window, ...]
     search: EvidenceSearch
-    prompts: JudgePrompts
-    max_output_tokens: int
     is_small: bool
-    mark: Mark = random_mark
     controls: Mapping[int, Control] = field(default_factory=dict)
     probes: tuple[Probe, ...] = ()
+
+    @property
+    def segmented(self) -> SegmentedSample:
+        return self.questions.sample
 
 
 @dataclass(slots=True)
@@ -135,7 +119,7 @@ class JudgeSession:
             TierFailure: a call failed, or sentences stay without a verdict.
         """
         first, *others = self.sample.windows
-        batches = list(split_into_replies(self.sample.segmented, self.sample.max_output_tokens))
+        batches = list(split_into_replies(self.sample.segmented, self.sample.questions.max_output_tokens))
         # A judge that sees the whole answer and all contexts can be asked for everything at once.
         probes = self._progress.take_joined() if len(batches) == 1 and not others else []
         drafted = await _all(self._draft(batch, first, probes) for batch in batches)
@@ -172,23 +156,12 @@ class JudgeSession:
         return answers
 
     async def _ask_probes(self, asked: AskedProbes, window: Window, claims: Sequence[Claim]) -> None:
-        sample = self.sample
-
-        def read(reply: ChatReply, numbering: Numbering) -> ClaimReading:
+        def read(reply: ChatReply, numbering: Numbering) -> Reading[str]:
             self._progress.read(reply, numbering, asked, claims, is_alone=True)
-            return ClaimReading({})
+            return Reading({})
 
         await self._ask(
-            partial(
-                probes_question,
-                sample.prompts.metrics,
-                sample.segmented,
-                window=window,
-                probes=asked,
-                claims=claims,
-                max_output_tokens=sample.max_output_tokens,
-                mark=sample.mark,
-            ),
+            partial(self.sample.questions.on_probes, window, asked, claims),
             read,
             lambda _: None,
             # A metric must not take the time in which the tier would answer with what it has.
@@ -200,7 +173,7 @@ class JudgeSession:
         controls = sample.controls if 1 in batch.values() else {}
         wanted = (*batch.values(), *controls)
 
-        def read(reply: ChatReply, numbering: Numbering) -> SentenceReading:
+        def read(reply: ChatReply, numbering: Numbering) -> Reading[int]:
             reading = read_sentences(reply.content, wanted, numbering, is_truncated=reply.is_truncated)
             # Some lists have no ids of their own: those beside sentences of another numbering are not ours either.
             if reading.claims or UNKNOWN_IDS not in reading.flags:
@@ -209,19 +182,14 @@ class JudgeSession:
 
         reading, claims = await self._ask(
             partial(
-                sentences_question,
-                sample.prompts.verify,
-                sample.segmented,
-                window=window,
-                batch=batch,
-                max_output_tokens=sample.max_output_tokens,
+                sample.questions.on_sentences,
+                window,
+                batch,
                 controls={number: control.text for number, control in controls.items()},
-                mark=sample.mark,
                 probes=probes,
-                probe_prompt=sample.prompts.metrics,
             ),
             read,
-            lambda reading: (reading, drafted_claims(reading, batch, sample.segmented, sample.search)),
+            lambda reading: (reading, build_claims(reading, batch, sample.segmented, sample.search)),
         )
         is_whole = all(number in reading.claims for number in batch.values())
         right, wrong = count_right(controls, reading.claims, is_whole=is_whole)
@@ -235,7 +203,7 @@ class JudgeSession:
 
         Raises TierFailure for sentences still without a verdict; a failed look at doubts sets `second_look_failed`.
         """
-        asked = [claim for claim in claims if UNANSWERED in claim.flags or doubts(claim)]
+        asked = [claim for claim in claims if UNANSWERED in claim.flags or review_flags(claim)]
         if not asked:
             return tuple(claims)
         search = self.sample.search
@@ -250,7 +218,7 @@ class JudgeSession:
         if not asked:
             return tuple(claims)
         try:
-            looked = await self._check(asked, window, doubts=named_doubts(asked))
+            found = await self._check(asked, window, doubts=name_doubts(asked))
         except TierFailure as failure:
             if any(UNANSWERED in claim.flags for claim in asked):
                 raise
@@ -258,12 +226,14 @@ class JudgeSession:
             is_open = failure.reason is FailureReason.NOT_ASKED
             self.flags |= {"not_asked" if is_open else "second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
-        settled = await offload.run(
-            lambda: [denied(_after_second_look(claim, looked.get(claim.id)), search) for claim in claims],
+        claims = await offload.run(
+            lambda: [
+                accuse_doubtful_no_claim(_apply_second_look(claim, found.get(claim.id)), search) for claim in claims
+            ],
             self.executor,
             inline=self.sample.is_small,
         )
-        missing = sum(UNANSWERED in claim.flags for claim in settled)
+        missing = sum(UNANSWERED in claim.flags for claim in claims)
         if missing and "truncated_reply" in self.flags:
             raise TierFailure(
                 FailureReason.TRUNCATED_REPLY, f"the model's replies were cut and leave out {missing} sentences"
@@ -272,7 +242,7 @@ class JudgeSession:
             raise TierFailure(
                 FailureReason.INVALID_REPLY, f"the model's replies hold no valid verdict on {missing} sentences"
             )
-        return tuple(settled)
+        return tuple(claims)
 
     async def _check(
         self,
@@ -285,32 +255,21 @@ class JudgeSession:
         sample = self.sample
 
         def check(part: Sequence[Claim]) -> Coroutine[None, None, dict[str, Claim]]:
+            ids = {claim.id for claim in part}
             return self._ask(
-                partial(
-                    claims_question,
-                    sample.prompts.check,
-                    sample.segmented,
-                    window=window,
-                    claims=part,
-                    max_output_tokens=sample.max_output_tokens,
-                    doubts=doubts,
-                    temperature=temperature,
-                    mark=sample.mark,
-                ),
-                lambda reply, numbering: read_claims(
-                    reply.content, {claim.id for claim in part}, numbering, is_truncated=reply.is_truncated
-                ),
-                lambda reading: checked_claims(reading, part, sample.search),
+                partial(sample.questions.on_claims, window, part, doubts=doubts, temperature=temperature),
+                lambda reply, numbering: read_claims(reply.content, ids, numbering, is_truncated=reply.is_truncated),
+                lambda reading: build_checked_claims(reading, part, sample.search),
             )
 
-        size = verdicts_per_reply(sample.max_output_tokens)
+        size = verdicts_per_reply(sample.questions.max_output_tokens)
         return _best(await _all(check(claims[start : start + size]) for start in range(0, len(claims), size)))
 
     async def _ask(
         self,
         question: Callable[[], ChatRequest],
-        read: Callable[[ChatReply, Numbering], ReadingT],
-        settled: Callable[[ReadingT], T],
+        read: Callable[[ChatReply, Numbering], Reading[IdT]],
+        build: Callable[[Reading[IdT]], T],
         *,
         share: float = 1.0,
     ) -> T:
@@ -322,9 +281,9 @@ class JudgeSession:
         is_small = self.sample.is_small and offload.are_small((reply.content,))
         reading = await offload.run(lambda: read(reply, request.numbering), self.executor, inline=is_small)
         self.flags.update(dict.fromkeys(reading.flags))
-        # One that stands nowhere as it is takes milliseconds to look for.
-        is_quick = is_small and all(map(self.sample.search.stands_verbatim, reading.quotes))
-        return await offload.run(lambda: settled(reading), self.executor, inline=is_quick)
+        # A quote that stands nowhere verbatim takes milliseconds to look for.
+        is_quick = is_small and all(map(self.sample.search.stands_verbatim, reading.quotes()))
+        return await offload.run(lambda: build(reading), self.executor, inline=is_quick)
 
 
 async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
@@ -368,17 +327,17 @@ def _best(found: Iterable[Mapping[str, Claim]]) -> dict[str, Claim]:
             if UNANSWERED in one.flags:
                 best[claim_id] = other
             else:
-                best[claim_id] = max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(doubts(claim))))
+                best[claim_id] = max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(review_flags(claim))))
     return best
 
 
-def _after_second_look(claim: Claim, looked: Claim | None) -> Claim:
-    """Return what the second look says where it answers the doubt: its flags stay, as those of the first do not."""
-    if looked is None:
+def _apply_second_look(claim: Claim, second: Claim | None) -> Claim:
+    """Return the second look's verdict and flags if it answers the doubt."""
+    if second is None:
         return claim
-    shown = with_shown_calculation(looked)
+    shown = with_shown_calculation(second)
     is_new = not {UNANSWERED, UNCOVERED, NO_CLAIM}.isdisjoint(claim.flags)
-    if is_new or shown is not looked or len(doubts(looked)) < len(doubts(claim)):
+    if is_new or shown is not second or len(review_flags(second)) < len(review_flags(claim)):
         kept = (flag for flag in claim.flags if flag in (REPLACED, UNCOVERED, NO_CLAIM))
         return replace(shown, flags=(*shown.flags, *kept, "second_look"))
     return claim

@@ -1,0 +1,398 @@
+"""Requests to a judge: a prompt's file, the sample as numbered data between marks, and the schema of the reply.
+
+Sentences and contexts count from 1 here; `Questions._build` alone puts the ids of the request in their place.
+"""
+
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+
+from plumbline.ground.errors import PromptError
+from plumbline.judging.judge.context_windows import Piece, Window
+from plumbline.judging.judge.evidence.verdict_rules import word_stems
+from plumbline.judging.judge.probes import AskedProbes, compared_claims, reference_sentences
+from plumbline.judging.ports.exchange import ChatRequest
+from plumbline.judging.ports.numbering import Numbering
+from plumbline.judging.text.obfuscation import remove_hidden
+from plumbline.judging.text.segmentation import Sentence
+from plumbline.judging.text.segmented_sample import SegmentedSample
+from plumbline.judging.text.verdicts import Claim, Verdict
+from plumbline.judging.text.words import Language, detect_language
+
+_PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
+_VARIABLES = frozenset({"marker", "data"})
+# Answers in any other language are judged with the English prompt.
+_FILE_LANGUAGE: Mapping[Language, str] = {"en": "en", "zh": "zh", "other": "en"}
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """One prompt file. `digest` is the SHA-256 of its bytes, so that a result names the exact text.
+
+    `parts`: texts by name that requests put together as they need them.
+    """
+
+    name: str
+    version: str
+    language: str
+    system: str
+    user: str
+    digest: str
+    parts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}/{self.version}.{self.language}"
+
+    def render_user(self, *, marker: str, data: str) -> str:
+        """Fill in the user message, in one pass: a placeholder inside a value stays as it is."""
+        values = {"marker": marker, "data": data}
+        return _PLACEHOLDER.sub(lambda found: values[found.group(1)], self.user)
+
+
+_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class _PromptFile(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+    system: _Text
+    user: _Text
+    parts: dict[str, _Text] = {}
+
+
+class PromptLibrary:
+    """Prompts of one name and version, by language; read and checked once."""
+
+    def __init__(self, name: str, version: str, *, folder: Path | None = None) -> None:
+        """Raises:
+        PromptError: a file is missing, malformed, or uses an unknown variable.
+        """
+        packaged = files("plumbline").joinpath("_prompts")
+        root = folder or (packaged if packaged.is_dir() else Path(__file__).parents[4] / "prompts")
+        self._by_language = {
+            language: _load(root.joinpath(name, f"{version}.{language}.toml"), name, version, language)
+            for language in sorted(set(_FILE_LANGUAGE.values()))
+        }
+
+    def __iter__(self) -> Iterator[Prompt]:
+        return iter(self._by_language.values())
+
+    def for_language(self, language: Language) -> Prompt:
+        return self._by_language[_FILE_LANGUAGE[language]]
+
+
+def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
+    label = f"prompt {name}/{version}.{language}.toml"
+    try:
+        raw = path.read_bytes()
+        fields = tomllib.loads(raw.decode())
+    except OSError as error:
+        raise PromptError(f"{label}: cannot be read ({error.strerror})") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PromptError(f"{label}: not TOML in UTF-8 ({error})") from error
+    try:
+        file = _PromptFile.model_validate(fields)
+    except ValidationError as error:
+        raise PromptError(f"{label}: expected exactly the texts 'system' and 'user', and a table 'parts'") from error
+    if found := _PLACEHOLDER.search("\n".join((file.system, *file.parts.values()))):
+        raise PromptError(f"{label}: 'system' uses {found.group()}, but only 'user' is filled in")
+    if (used := set(_PLACEHOLDER.findall(file.user))) != _VARIABLES:
+        raise PromptError(f"{label}: 'user' uses {sorted(used)}, expected {sorted(_VARIABLES)}")
+    return Prompt(name, version, language, file.system, file.user, hashlib.sha256(raw).hexdigest(), file.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgePrompts:
+    """Prompts in the language of the sample."""
+
+    verify: Prompt
+    check: Prompt
+    metrics: Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class PromptSet:
+    """Prompts of the judge: one makes claims and judges them, one judges given claims, one asks for other metrics."""
+
+    verify: PromptLibrary
+    check: PromptLibrary
+    metrics: PromptLibrary
+
+    def for_case(self, sample: SegmentedSample) -> JudgePrompts:
+        libraries = (self.verify, self.check, self.metrics)
+        return JudgePrompts(*(library.for_language(sample.language) for library in libraries))
+
+
+def load_prompts(folder: Path | None = None) -> PromptSet:
+    """Return the prompts of a folder, which may lack those of metrics, or the built-in ones; raise PromptError."""
+    own_metrics = folder if folder is not None and (folder / "ask_metrics").is_dir() else None
+    return PromptSet(
+        PromptLibrary("verify_claims", "v3", folder=folder),
+        PromptLibrary("check_claims", "v3", folder=folder),
+        PromptLibrary("ask_metrics", "v2", folder=own_metrics),
+    )
+
+
+# From the data between the marks to a mark that no text in there can know.
+Mark = Callable[[str], str]
+
+_MARKER_BYTES = 8
+# Sentences before the first that is judged, for the pronouns in it.
+_LEAD_SENTENCES = 2
+_MAX_SHOWN_SENTENCES = 200
+
+
+def random_mark(_: str) -> str:
+    return secrets.token_hex(_MARKER_BYTES)
+
+
+def keyed_mark(secret: bytes) -> Mark:
+    """Return a function that marks the same data alike, for repeatable requests; unpredictable without the secret."""
+
+    def mark(data: str) -> str:
+        return hmac.digest(secret, data.encode("utf-8", "surrogatepass"), "sha256")[:_MARKER_BYTES].hex()
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """Requests about one sample, with room for `max_output_tokens` in each reply."""
+
+    sample: SegmentedSample
+    prompts: JudgePrompts
+    max_output_tokens: int
+    mark: Mark = random_mark
+
+    def on_sentences(
+        self,
+        window: Window,
+        batch: Mapping[int, int],
+        *,
+        controls: Mapping[int, str] = MappingProxyType({}),
+        probes: AskedProbes = (),
+    ) -> ChatRequest:
+        """Build a request for the claims of sentences and the verdicts on them; `batch` has their numbers by position.
+
+        `controls`: texts by number, which stand among the sentences. `probes` are asked in the same reply.
+        """
+        first, last = min(batch), max(batch)
+        answer: list[Mapping[str, object]] = []
+        for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
+            sentence = self.sample.sentences[position]
+            if position in batch:
+                answer.append({"id": batch[position], "text": remove_hidden(sentence.text)})
+            elif sentence.kind != "markup":
+                answer.append({"text": remove_hidden(sentence.text)})
+        answer += [{"id": number, "text": remove_hidden(text)} for number, text in controls.items()]
+        request = self._build(
+            self.prompts.verify,
+            {**self._surroundings(window), "answer": answer},
+            VERIFY_SCHEMA,
+            verdicts=len(batch) + len(controls) + _count(probes),
+            ids={"id": (*batch.values(), *controls), **_context_ids(window), **_probe_ids(probes)},
+        )
+        if not probes:
+            return request
+        parts = self.prompts.metrics.parts
+        instructions = (probe.instructions(parts) for probe, _ in probes)
+        return replace(
+            request,
+            system="\n".join((request.system, "", parts["beside"], *instructions)),
+            user=f"{request.user}\n{parts['reminder']}",
+            schema=_object_schema({**VERIFY_SCHEMA["properties"], **_probe_lists(probes)}),
+        )
+
+    def on_claims(
+        self,
+        window: Window,
+        claims: Sequence[Claim],
+        *,
+        doubts: Mapping[str, str] = MappingProxyType({}),
+        temperature: float | None = None,
+    ) -> ChatRequest:
+        """Build a request for verdicts on claims; `doubts` by claim id say what a check found, for a second look."""
+        data = {
+            **self._surroundings(window),
+            "answer": [
+                {"id": number, "text": remove_hidden(sentence.text)}
+                for number, sentence in self._sentences_around(claims)
+                if sentence.kind != "markup"
+            ],
+            "claims": [
+                {
+                    "id": claim.id,
+                    "sentence": claim.sentence + 1,
+                    "text": remove_hidden(claim.text),
+                    **({"doubt": doubts[claim.id]} if claim.id in doubts else {}),
+                }
+                for claim in claims
+            ],
+        }
+        request = self._build(
+            self.prompts.check,
+            data,
+            CHECK_SCHEMA,
+            verdicts=len(claims),
+            ids={"id": [claim.id for claim in claims], **_context_ids(window)},
+        )
+        return replace(request, temperature=temperature)
+
+    def on_probes(self, window: Window, probes: AskedProbes, claims: Sequence[Claim]) -> ChatRequest:
+        """Build a request for the verdicts of probes alone, with the data that they need."""
+        shown = {name for probe, _ in probes for name in probe.shows}
+        wanted = {each for probe, ids in probes if probe.about == "context" for each in ids}
+        needs_all = any("contexts" in probe.shows and probe.about != "context" for probe, _ in probes)
+        pieces = [piece for piece in window if needs_all or str(piece.number) in wanted]
+        sentences, checkable = self.sample.sentences, self.sample.checkable
+        number_by_position = {position: number for number, position in enumerate(checkable, start=1)}
+        answer = [
+            {**({"id": number_by_position[at]} if at in number_by_position else {}), "text": remove_hidden(each.text)}
+            for at, each in enumerate(sentences)
+            if each.kind != "markup"
+        ]
+        source = self.sample.source
+        if all(probe.needs_reference for probe, _ in probes):
+            pieces = [piece for piece in pieces if _may_state(piece.text, source.reference or "")]
+        data = {
+            **self._surroundings(pieces),
+            "reference": [
+                {"id": int(number), "text": remove_hidden(text)}
+                for number, text in reference_sentences(source.reference).items()
+            ],
+            "answer": answer,
+            "claims": [
+                # Most claims are sentences, which need not be shown twice.
+                {"id": each.id, "sentence": number_by_position[each.sentence]}
+                if "answer" in shown and each.text == sentences[each.sentence].text
+                else {"id": each.id, "text": remove_hidden(each.text)}
+                for each in compared_claims(claims)
+            ],
+        }
+        prompt = self.prompts.metrics
+        instructions = (probe.instructions(prompt.parts) for probe, _ in probes)
+        return self._build(
+            replace(prompt, system="\n".join((prompt.system, *instructions))),
+            {name: value for name, value in data.items() if name in shown},
+            _object_schema(_probe_lists(probes)),
+            verdicts=_count(probes),
+            ids=_probe_ids(probes),
+        )
+
+    def _sentences_around(self, claims: Sequence[Claim]) -> Iterator[tuple[int, Sentence]]:
+        """Return the sentences of the answer with their numbers; of a long answer those around the claims alone."""
+        numbered = enumerate(self.sample.sentences, start=1)
+        if len(self.sample.sentences) <= _MAX_SHOWN_SENTENCES:
+            return numbered
+        positions = [claim.sentence for claim in claims]
+        return islice(numbered, max(0, min(positions) - _LEAD_SENTENCES), max(positions) + 1)
+
+    def _surroundings(self, window: Sequence[Piece]) -> dict[str, object]:
+        # Contexts first, as providers cache the common beginning of requests.
+        contexts = [{"id": piece.number, "text": remove_hidden(piece.text)} for piece in window]
+        return {"contexts": contexts, "question": remove_hidden(self.sample.source.asked)}
+
+    def _build(
+        self,
+        prompt: Prompt,
+        data: Mapping[str, object],
+        schema: Mapping[str, object],
+        *,
+        verdicts: int,
+        ids: Mapping[str, Sequence[int | str]],
+    ) -> ChatRequest:
+        """Put the ids of the request in place of our numbers, and the data between marks."""
+        marker = self.mark(_json(data))
+        items = (item for items in data.values() if isinstance(items, list) for item in items)
+        numbering = Numbering.draw(marker, items)
+        shown = {
+            name: [numbering.show(item) for item in value] if isinstance(value, list) else value
+            for name, value in data.items()
+        }
+        return ChatRequest(
+            system=prompt.system,
+            user=prompt.render_user(marker=marker, data=_json(shown)),
+            schema_name=prompt.name,
+            schema=schema,
+            max_output_tokens=self.max_output_tokens,
+            verdicts=verdicts,
+            ids={name: [numbering.shown_id(each) for each in numbers] for name, numbers in ids.items()},
+            numbering=numbering,
+        )
+
+
+def _may_state(passage: str, reference: str) -> bool:
+    """Return False for a passage that has no content word of a reference in its language."""
+    is_comparable = detect_language(passage) == detect_language(reference)
+    return not is_comparable or not word_stems(passage).isdisjoint(word_stems(reference))
+
+
+def _probe_lists(probes: AskedProbes) -> dict[str, Any]:
+    return {probe.name: {"type": "array", "items": probe.schema} for probe, _ in probes}
+
+
+def _probe_ids(probes: AskedProbes) -> dict[str, Sequence[int | str]]:
+    return {
+        probe.about: [each if probe.about == "claim_id" else int(each) for each in ids]
+        for probe, ids in probes
+        if probe.about
+    }
+
+
+def _count(probes: AskedProbes) -> int:
+    return sum(len(ids) for _, ids in probes)
+
+
+def _json(data: Mapping[str, object]) -> str:
+    return json.dumps(data, ensure_ascii=False, allow_nan=False)
+
+
+def _context_ids(window: Window) -> dict[str, Sequence[int | str]]:
+    return {"context_ids": [*dict.fromkeys(piece.number for piece in window)]}
+
+
+_STRING: Final = {"type": "string"}
+_CLAIM: Final = {"claim": _STRING}
+_VERDICT_MEMBERS: Final[Mapping[str, Any]] = {
+    "context_ids": {"type": "array", "items": {"type": "integer"}},
+    "quotes": {"type": "array", "items": _STRING},
+    "derived": {"type": "boolean"},
+    "reason": _STRING,
+    "verdict": {"type": "string", "enum": [verdict.value for verdict in Verdict]},
+}
+# Most claims need nothing but the passage.
+_PLAINLY_SUPPORTED: Final[Mapping[str, Any]] = {
+    "quotes": _VERDICT_MEMBERS["quotes"],
+    "verdict": {"type": "string", "enum": [Verdict.SUPPORTED.value]},
+}
+
+
+def _object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these members, all required, in this order."""
+    return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
+
+
+def _list_schema(*forms: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a list of objects in one of these forms: strict schemas know no optional members."""
+    items = [_object_schema(form) for form in forms]
+    return {"type": "array", "items": items[0] if len(items) == 1 else {"anyOf": items}}
+
+
+_CLAIMS: Final = _list_schema(_PLAINLY_SUPPORTED, {**_CLAIM, **_PLAINLY_SUPPORTED}, {**_CLAIM, **_VERDICT_MEMBERS})
+VERIFY_SCHEMA: Final = _object_schema({"sentences": _list_schema({"id": {"type": "integer"}, "claims": _CLAIMS})})
+CHECK_SCHEMA: Final = _object_schema(
+    {"claims": _list_schema({"id": _STRING, **_PLAINLY_SUPPORTED}, {"id": _STRING, **_VERDICT_MEMBERS})}
+)
