@@ -38,8 +38,7 @@ def pytest_collection_finish() -> None:
 _WITH_TORCH = frozenset(
     f"tests/{name}.py"
     for name in (
-        "e2e/test_encoder_backends", "e2e/test_multilingual_model", "e2e/test_prepare", "unit/test_lab_vectors",
-        "unit/test_text_vectors",
+        "e2e/test_encoder_backends", "e2e/test_lab_real_model", "e2e/test_multilingual_model", "e2e/test_prepare",
     )
 )  # fmt: skip
 

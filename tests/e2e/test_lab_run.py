@@ -2,17 +2,14 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.extras.lab.page import render_page
 from plumbline.extras.lab.results import ExperimentResults, System, load_results
 from plumbline.ground.files import locked
 from tests.making.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
@@ -101,7 +98,8 @@ def test_the_folder_has_the_table_the_page_and_what_they_were_made_of(
     shown = capsys.readouterr().out
     assert shown == (finished / "table.csv").read_bytes().decode()
     assert "tiny.whole.weighted" in shown
-    assert "<table" in (finished / "report.html").read_text()
+    assert main(["lab", "table", str(finished), "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == json.loads((finished / "results.json").read_text())
     built = systems(load_results(finished))["words"].built
     assert built is not None
     assert (built.facts.chunks, built.facts.index_bytes) == (6, 4)
@@ -222,28 +220,6 @@ def test_chunks_are_judged_as_their_documents(tmp_path: Path) -> None:
     assert (found["tiny.halves.words"], found["tiny.whole.words"]) == (11, 6)
     assert "#" not in (tmp_path / "out" / "runs" / "tiny.halves.words.run").read_text()
     assert ("tiny.whole.words", "tiny.halves.words") in {(each.a, each.b) for each in results.comparisons}
-
-
-def test_the_page_loads_nothing_and_shows_names_as_text(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results = replace(load_results(finished), failures={"<script>": "<b>\u202e"})
-
-    pages = {language: render_page(results, language=language) for language in ("en", "zh")}
-
-    for page in pages.values():
-        assert not re.search(r"<script|<link|src=|url\(", page)
-        assert "&lt;script&gt;: &lt;b&gt;⟦U+202E⟧" in page
-        assert page.count("<circle") == 5
-    assert "平均毫秒" in pages["zh"]
-    assert "mean ms" in pages["en"]
-    assert main(["lab", "table", str(finished), "--language", "zh"]) == 0
-    assert "索引大小" in capsys.readouterr().out
-
-
-def test_the_results_are_printed_as_json(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lab", "table", str(finished), "--format", "json"]) == 0
-
-    system = json.loads(capsys.readouterr().out)["systems"][0]
-    assert set(system["latency"]) == {"mean", "p50", "p95", "p99", "n"}
 
 
 def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(

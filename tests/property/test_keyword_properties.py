@@ -1,4 +1,4 @@
-"""Any text can be indexed and asked for, and plain search finds what shares a term."""
+"""Any text can be indexed and asked for, and search finds what shares a term."""
 
 import math
 import tempfile
@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from plumbline.extras.lab.keyword import build_tokenizer
 from tests.making.keyword_cases import built
 
-KINDS = ["best_fields", "cross_fields", "phrase_prefix", "plain"]
+KINDS = ["best_fields", "plain"]
 # Any character at all, and words that meet.
 WORDS = ["a", "wing", "Wings", "flutter", "肺癌", "癌的", "of"]
 TEXTS = st.one_of(st.text(max_size=40), st.lists(st.sampled_from(WORDS)).map(" ".join))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(
     documents=st.dictionaries(st.text(max_size=5), st.fixed_dictionaries({"text": TEXTS, "title": TEXTS}), max_size=6),
     query=TEXTS,
@@ -35,9 +35,8 @@ def test_any_text_is_indexed_asked_for_and_ranked(
     assert list(hits) == sorted(hits, key=lambda hit: (-hit[1], hit[0]))
     assert all(math.isfinite(score) and score > 0 for _, score in hits)
     assert len({id_ for id_, _ in hits}) == len(hits) <= k
-    if kind != "phrase_prefix":
-        terms = build_tokenizer("auto")
-        asked = set(terms(query))
-        sharing = {id_ for id_, of in documents.items() if asked & {*terms(of["text"]), *terms(of["title"])}}
-        assert {id_ for id_, _ in hits} <= sharing
-        assert len(hits) == min(k, len(sharing))
+    terms = build_tokenizer("auto")
+    asked = set(terms(query))
+    sharing = {id_ for id_, of in documents.items() if asked & {*terms(of["text"]), *terms(of["title"])}}
+    assert {id_ for id_, _ in hits} <= sharing
+    assert len(hits) == min(k, len(sharing))

@@ -42,8 +42,7 @@ def test_systems_come_in_the_order_of_the_file() -> None:
         ),
         ("retrievers.bm25 = { }", "retrievers.bm25.kind: is missing"),
         ('retrievers."a b" = { kind = "dense" }', "retrievers.a b: a name has 1 to 40 of"),
-        ('retrievers.BM25 = { kind = "dense" }', "are the same name but for case"),
-        ('retrievers.s = { kind = "sparse" }', "retrievers.s: give `model`, a SparseEncoder, or `object`"),
+        ('retrievers.s = { kind = "sparse" }', "retrievers.s.model: is missing"),
         ('retrievers.bm25 = { kind = "keyword", b = 7 }', "retrievers.bm25.b: Input should be less than or equal to 1"),
         ("experment.depth = 1", "experment: there is no table 'experment'; did you mean 'experiment'?"),
         (
@@ -63,38 +62,6 @@ def test_systems_come_in_the_order_of_the_file() -> None:
     ],
 )
 def test_an_error_names_the_table_and_the_key(line: str, said: str) -> None:
-    with pytest.raises(InvalidInput) as caught:
-        build_experiment(tables(line))
-
-    assert said in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        (
-            'answers = { url = "http://localhost" }',
-            "answers: the table was removed in 0.3: score answers with `plumbline score`",
-        ),
-        (
-            'blends.mix = { parts = ["bm25", "dense"], tune = "map" }',
-            "blends.mix.tune: the key was removed in 0.3: give `weights`",
-        ),
-        (
-            'chunkings.h = { kind = "headings" }',
-            "chunkings.h: kind 'headings' was removed in 0.3: kind = \"sentences\"",
-        ),
-        (
-            'chunkings.t = { kind = "tokens", unit = "tokens" }',
-            "chunkings.t.unit: the key was removed in 0.3: sizes are in words",
-        ),
-        (
-            'corpora.c = { kind = "beir", folder = "c", unjudged = "keep" }',
-            "corpora.c.unjudged: the key was removed in 0.3",
-        ),
-    ],
-)
-def test_a_removed_key_names_what_to_use(line: str, said: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         build_experiment(tables(line))
 

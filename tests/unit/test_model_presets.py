@@ -1,10 +1,13 @@
 """Embedding models by their names: languages that they read, prefixes that their texts get."""
 
+import socket
 from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from plumbline.ground.errors import TierFailure
+from plumbline.models.encoder import model_files
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.model_files import find_model, find_preset
 from plumbline.models.encoder.text_reader import TextReader
@@ -112,3 +115,15 @@ def test_a_tokenizer_that_joins_blanks_to_words_finds_the_end_of_the_prefix() ->
 
     assert reading.tokens == [[0, 3, 4, 5, 1]]
     assert reader.spoken(reading.tokens[0]) == [3]
+
+
+def test_a_hub_that_takes_calls_and_never_answers_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_files, "_HUB_SECONDS", 0.1)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", f"http://127.0.0.1:{silent.getsockname()[1]}")
+
+        with pytest.raises(TierFailure, match="LocalEntryNotFoundError"):
+            find_model("some/model")

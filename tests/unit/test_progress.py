@@ -13,12 +13,12 @@ class Terminal(io.StringIO):
 
 def tell(stream: io.StringIO, *, is_quiet: bool = False) -> str:
     teller = LabProgress(stream, is_quiet=is_quiet)
-    teller.begin(3)
-    teller.stage("c.whole.a", "building")
-    teller.stage("c.whole.a", "searching")
-    teller.done("c.whole.a", was_there=False)
-    teller.done("c.whole.b", was_there=True)
-    teller.failed("c.whole.c", "no room")
+    teller.tell("begun", systems=3)
+    teller.tell("progress", name="c.whole.a", stage="building")
+    teller.tell("progress", name="c.whole.a", stage="searching")
+    teller.tell("done", name="c.whole.a", was_there=False)
+    teller.tell("done", name="c.whole.b", was_there=True)
+    teller.tell("failed", name="c.whole.c", detail="no room")
     teller.close()
     return stream.getvalue()
 

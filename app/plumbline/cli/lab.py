@@ -7,9 +7,8 @@ from pathlib import Path
 from plumbline.cli import Commands
 from plumbline.cli.progress import LabProgress
 from plumbline.extras.lab.experiment import Experiment, read_experiment
-from plumbline.extras.lab.results import RESULTS, load_results
+from plumbline.extras.lab.results import RESULTS, format_tables, load_results
 from plumbline.extras.lab.running import run_experiment
-from plumbline.extras.lab.table import format_tables
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import read_file, replace_file
 from plumbline.retrieval.tables import TABLE_WRITERS
@@ -32,7 +31,6 @@ def add_command(commands: Commands) -> None:
         "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus"
     )
     run.add_argument("--quiet", action="store_true", help="hide progress on standard error")
-    _add_language(run)
     run.set_defaults(run=_run)
     check = actions.add_parser("check", help="list the systems of an experiment without running them")
     _add_file(check)
@@ -45,7 +43,6 @@ def add_command(commands: Commands) -> None:
         default="text",
         help="text: aligned columns for a terminal; json: all results (default: %(default)s)",
     )
-    _add_language(table)
     table.set_defaults(run=_table)
 
 
@@ -56,15 +53,7 @@ def _add_file(action: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_language(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
-        "--language", choices=("en", "zh"), default="en", help="language of page and table (default: %(default)s)"
-    )
-
-
 def _run(options: argparse.Namespace) -> int:
-    from plumbline.extras.lab.page import render_page  # noqa: PLC0415 - templates, for runs alone
-
     experiment = _experiment(options)
     name = experiment.experiment.name or options.experiment.stem
     out = options.out or options.experiment.parent / name
@@ -75,7 +64,7 @@ def _run(options: argparse.Namespace) -> int:
             name=name,
             base=(options.data or options.experiment.parent).resolve(),
             out=out,
-            progress=progress,
+            progress=progress.tell,
             only=options.only,
             fresh=options.fresh,
         )
@@ -84,12 +73,8 @@ def _run(options: argparse.Namespace) -> int:
         return _INTERRUPTED
     finally:
         progress.close()
-    for file, text in (
-        ("table.csv", format_tables(results, "csv", options.language)),
-        ("report.html", render_page(results, language=options.language)),
-    ):
-        replace_file(out / file, text.encode(), mode=0o666)
-    sys.stdout.write(format_tables(results, "text", options.language))
+    replace_file(out / "table.csv", format_tables(results, "csv").encode(), mode=0o666)
+    sys.stdout.write(format_tables(results, "text"))
     sys.stderr.writelines(f"{each.name}: {line}\n" for each in results.systems for line in each.warnings)
     sys.stderr.writelines(f"plumbline: {name} failed: {why}\n" for name, why in results.failures.items())
     return _SYSTEM_FAILED if results.failures else 0
@@ -108,7 +93,7 @@ def _table(options: argparse.Namespace) -> int:
     if options.format == "json":
         sys.stdout.write(read_file(options.folder / RESULTS).decode())
     else:
-        sys.stdout.write(format_tables(results, options.format, options.language))
+        sys.stdout.write(format_tables(results, options.format))
     return 0
 
 

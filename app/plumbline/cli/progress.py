@@ -103,32 +103,22 @@ class LabProgress(_ProgressOutput):
         bar_format = "{n_fmt}/{total_fmt} systems |{bar:20}| {elapsed} {postfix}"
         super().__init__(stream, is_quiet=is_quiet, bar_format=bar_format)
 
-    def begin(self, systems: int) -> None:
-        self.write_event("begun", systems=systems)
-        if self.bar is not None:
-            self.bar.total = systems
+    def tell(self, event: str, **fields: Any) -> None:
+        """Report an event of `plumbline.extras.lab.running`."""
+        self.write_event(event, **fields)
+        if self.bar is None:
+            return
+        if event == "begun":
+            self.bar.total = fields["systems"]
             self.bar.refresh()
-
-    def stage(self, name: str, stage: str) -> None:
-        """Report a stage of a system or corpus."""
-        self.write_event("progress", name=name, stage=stage)
-        if self.bar is not None:
-            self.bar.set_postfix_str(f"{name}: {stage}", refresh=True)
-
-    def done(self, name: str, *, was_there: bool) -> None:
-        """Report a system that is done, now or in an earlier run."""
-        self.write_event("done", name=name, was_there=was_there)
-        self._step(f"{name}: {'was there' if was_there else 'done'}")
-
-    def failed(self, name: str, detail: str) -> None:
-        """Report a system that failed, and why."""
-        self.write_event("failed", name=name, detail=detail)
-        self._step(f"{name}: failed: {detail}")
-
-    def _step(self, line: str) -> None:
-        if self.bar is not None:
+        elif event == "progress":
+            self.bar.set_postfix_str(f"{fields['name']}: {fields['stage']}", refresh=True)
+        else:
+            outcome = "was there" if fields.get("was_there") else "done"
+            if event == "failed":
+                outcome = f"failed: {fields['detail']}"
             self.bar.update(1)
-            self.bar.write(line, file=self.bar.fp)
+            self.bar.write(f"{fields['name']}: {outcome}", file=self.bar.fp)
 
 
 def _summary(standing: Standing) -> str:

@@ -66,37 +66,38 @@ def build_corpus(documents: Iterable[PlacedTexts], queries: Iterable[PlacedTexts
         InvalidInput: there is no document or no query, an id is empty or stands twice, a query has no text, a judged
             query is not asked, or no judged document is in the corpus.
     """
-    texts_by_id = _by_run_id(documents, "document")
-    query_texts = {key: fields[BODY] for key, fields in _by_run_id(queries, "query").items()}
-    judged = {run_id(query): {run_id(each): grade for each, grade in grades.items()} for query, grades in qrels.items()}
+    fields_by_id = _collect_by_id(documents, "document")
+    query_texts = {key: fields[BODY] for key, fields in _collect_by_id(queries, "query").items()}
+    judged = {
+        escape_id(query): {escape_id(each): grade for each, grade in grades.items()} for query, grades in qrels.items()
+    }
     if unasked := [query for query in judged if query not in query_texts]:
         detail = f"{len(unasked)} of {len(judged)} judged queries are not among the queries, first {quoted(unasked[0])}"
         raise InvalidInput(f"{detail}; are the ids the same?", place="qrels")
     judged_documents = {document for grades in judged.values() for document in grades}
-    if not judged_documents & texts_by_id.keys():
+    if not judged_documents & fields_by_id.keys():
         example = f"judged is {quoted(min(judged_documents, default=''))}, the corpus has"
-        raise InvalidInput(f"no judged document is in the corpus: {example} {quoted(next(iter(texts_by_id)))}")
-    asked = [Query(query, text) for query, text in query_texts.items() if query in judged]
-    if blank := next((query.id for query in asked if not query.text), None):
+        raise InvalidInput(f"no judged document is in the corpus: {example} {quoted(next(iter(fields_by_id)))}")
+    if blank := next((query for query in judged if not query_texts[query]), None):
         raise InvalidInput(f"query {quoted(blank)} has no text")
     return Corpus(
-        documents=[Document(key, fields) for key, fields in texts_by_id.items()],
-        queries=asked,
+        documents=[Document(key, fields) for key, fields in fields_by_id.items()],
+        queries=[Query(query, text) for query, text in query_texts.items() if query in judged],
         qrels=judged,
-        unjudged=len(query_texts) - len(asked),
-        judged_elsewhere=len(judged_documents - texts_by_id.keys()),
+        unjudged=len(query_texts) - len(judged),
+        judged_elsewhere=len(judged_documents - fields_by_id.keys()),
     )
 
 
-def run_id(own_id: str) -> str:
+def escape_id(own_id: str) -> str:
     """Escape an id for a run file: white space, control characters and a leading `#` become `%20` and so on."""
     return _UNFIT.sub(lambda match: f"%{ord(match[0]):02X}", own_id)
 
 
-def _by_run_id(rows: Iterable[PlacedTexts], what: str) -> dict[str, Mapping[str, str]]:
+def _collect_by_id(rows: Iterable[PlacedTexts], what: str) -> dict[str, Mapping[str, str]]:
     found: dict[str, Mapping[str, str]] = {}
     for place, own_id, fields in rows:
-        key = run_id(own_id)
+        key = escape_id(own_id)
         if not key or key in found:
             wrong = f"{what} {quoted(own_id)} is there already" if key else f"the id of a {what} is empty"
             raise InvalidInput(wrong, place=place)
@@ -121,10 +122,9 @@ def read_rows(path: Path, id_column: str, columns: Mapping[str, str]) -> Iterato
             place = f"{path.name}:{raw.line or raw.row}"
             if isinstance(raw.fields, BadRow):
                 raise InvalidInput(f"{raw.fields.found}; expected {raw.fields.expected}", place=place)
-            row = raw.fields
-            has_body |= columns[BODY] in row
-            texts = {field: _read_value(row, column, place) for field, column in columns.items()}
-            yield place, _read_value(row, id_column, place), texts
+            has_body |= columns[BODY] in raw.fields
+            texts = {field: _read_value(raw.fields, column, place) for field, column in columns.items()}
+            yield place, _read_value(raw.fields, id_column, place), texts
     if not has_body:
         raise InvalidInput(f"no row has {quoted(columns[BODY])}", place=path.name)
 
@@ -174,9 +174,9 @@ class _AskedCorpus(_CorpusSettings):
     def read(self, base: Path) -> Corpus:
         """Read the corpus; paths are relative to `base`. InvalidInput names file and line of an error."""
         queries = read_rows(base / self.queries, self.query_id_column, {BODY: self.query_text_column})
-        return build_corpus(self._documents(base), queries, read_qrels(base / self.qrels))
+        return build_corpus(self._read_documents(base), queries, read_qrels(base / self.qrels))
 
-    def _documents(self, base: Path) -> Iterator[PlacedTexts]:
+    def _read_documents(self, base: Path) -> Iterator[PlacedTexts]:
         raise NotImplementedError
 
 
@@ -189,7 +189,7 @@ class RowsCorpus(_AskedCorpus):
     text_column: str = "text"
     field_columns: tuple[str, ...] = Field((), description="Other columns that are fields, under their own names")
 
-    def _documents(self, base: Path) -> Iterator[PlacedTexts]:
+    def _read_documents(self, base: Path) -> Iterator[PlacedTexts]:
         columns = {**{column: column for column in self.field_columns}, BODY: self.text_column}
         return read_rows(base / self.documents, self.id_column, columns)
 
@@ -203,7 +203,7 @@ class FolderCorpus(_AskedCorpus):
     kind: Literal["folder"]
     folder: str
 
-    def _documents(self, base: Path) -> Iterator[PlacedTexts]:
+    def _read_documents(self, base: Path) -> Iterator[PlacedTexts]:
         folder = base / self.folder
         for own_id, path in sorted((each.relative_to(folder).as_posix(), each) for each in folder.rglob("*")):
             is_hidden = any(part.startswith(".") for part in own_id.split("/"))

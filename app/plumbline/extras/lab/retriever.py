@@ -13,7 +13,6 @@ from plumbline.ground.errors import InvalidInput
 
 # Chunk ids with their scores, best first; higher is better, finite.
 Hits = Sequence[tuple[str, float]]
-OBJECT_PATTERN: Final = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 _METHODS: Final = ("build", "search", "close")
 
 
@@ -65,35 +64,27 @@ class Retriever(Protocol):
         ...
 
 
-def load_object(name: str) -> Any:
-    """Import `module:name`, from a module next to the experiment file or an installed one.
-
-    Raises:
-        InvalidInput: there is no such module or name.
-    """
-    module_name, _, attribute = name.partition(":")
-    try:
-        return getattr(import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        wanted = "expected a module next to the experiment file, or an installed one"
-        raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
-    except AttributeError as error:
-        raise InvalidInput(f"module {module_name!r} has no {attribute!r}", place="object") from error
-
-
 class OwnRetriever(BaseModel):
     """`kind = "python"`: a class of the user's with the methods of `Retriever`; its module is run."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["python"]
-    object: str = Field(pattern=OBJECT_PATTERN, description="`module:Class`, called with the options")
+    object: str = Field(
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", description="`module:Class`, called with the options"
+    )
     options: dict[str, Any] = Field({}, description="Keyword arguments of the class")
 
     def make(self) -> Retriever:
         """Create the user's object; InvalidInput where module or class is missing, or lacks a method."""
+        module_name, _, attribute = self.object.partition(":")
         try:
-            made = load_object(self.object)(**self.options)
+            made = getattr(import_module(module_name), attribute)(**self.options)
+        except ModuleNotFoundError as error:
+            wanted = "expected a module next to the experiment file, or an installed one"
+            raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
+        except AttributeError as error:
+            raise InvalidInput(f"{self.object}: {error}", place="object") from error
         except TypeError as error:
             raise InvalidInput(f"{self.object} does not take these options: {error}", place="options") from error
         if lacking := [method for method in _METHODS if not callable(getattr(made, method, None))]:

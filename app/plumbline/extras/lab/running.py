@@ -9,17 +9,17 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from plumbline.extras.lab.chunkings import Chunk
 from plumbline.extras.lab.corpus import Corpus, Query
-from plumbline.extras.lab.experiment import Blend, Experiment, Planned
+from plumbline.extras.lab.experiment import AnyRetriever, Experiment, Planned
 from plumbline.extras.lab.results import RESULTS, Built, CorpusFacts, ExperimentResults, System, read_json, write_json
 from plumbline.extras.lab.retriever import Hits, Retriever
 from plumbline.ground.errors import InvalidInput, PlumblineError
@@ -29,7 +29,7 @@ from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.fusion import fuse
 from plumbline.retrieval.inputs import read_run
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.run import Run
 from plumbline.retrieval.trec import format_run
 
 # The defaults of `plumbline retrieval evaluate` and `plumbline retrieval compare`.
@@ -37,30 +37,21 @@ _RESAMPLES: Final = 1_000
 _PERMUTATIONS: Final = 10_000
 _ALPHA: Final = 0.05
 _FOLDERS: Final = ("runs", "qrels", "systems", "logs", "work")
-_PROCESSORS: Final = Path("/proc/cpuinfo")
 
 
-class ProgressReporter(Protocol):
-    """Receiver of an experiment's progress. `name`: a system or a corpus."""
-
-    def begin(self, systems: int) -> None: ...
-
-    def stage(self, name: str, stage: str) -> None: ...
-
-    def done(self, name: str, *, was_there: bool) -> None: ...
-
-    def failed(self, name: str, detail: str) -> None: ...
+# Takes events of an experiment: `begun` (systems), `progress` (name, stage), `done` (name, was_there), `failed` (name,
+# detail); a name is that of a system or a corpus.
+ProgressReporter = Callable[..., None]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Record of a measured system, beside its run file. `digest`: of its settings and documents."""
+    """Record of a measured system, in a file next to its run. `digest`: of its settings and documents."""
 
     digest: str
     milliseconds: Mapping[str, float]
     built: Built | None
     warnings: tuple[str, ...]
-    machine: Mapping[str, str]
 
 
 def run_experiment(
@@ -87,13 +78,17 @@ def run_experiment(
             the results names it.
     """
     systems = list(experiment.systems())
+    chosen = systems
     for word in only:
-        if not any(each.goes_by(word) for each in systems):
+        named = [each for each in systems if word in {each.name, each.corpus, each.chunking, each.retriever}]
+        if not named:
             known = ", ".join((*experiment.retrievers, *experiment.blends))
             raise InvalidInput(f"there is no system {word[:80]!r}; known are {known}", place="--only")
-    meant = [each for each in systems if not only or any(map(each.goes_by, only))]
-    parts = {part for each in meant for part in each.part_names}
-    chosen = [each for each in systems if each in meant or each.name in parts]
+        chosen = [*(chosen if chosen is not systems else ()), *named]
+    names = {name for each in chosen for name in (each.name, *each.part_names)}
+    # A retriever of the user's own lies next to the experiment file
+    if str(base) not in sys.path:
+        sys.path.append(str(base))
     place = out.name or str(out)
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -102,49 +97,52 @@ def run_experiment(
                 raise InvalidInput("holds other files than a lab's results; name another folder", place=place)
             for folder in _FOLDERS:
                 (out / folder).mkdir(exist_ok=True)
-            return _Run(experiment, base, out, progress).results(
-                systems, {each.name for each in chosen}, name=name, fresh=fresh
-            )
+            progress("begun", systems=len(names))
+            return _Run(experiment, base, out, progress, names, fresh=fresh).results(name)
     except OSError as error:
         raise InvalidInput(f"cannot be written ({error.strerror})", place=place) from error
 
 
 class _Run:
-    def __init__(self, experiment: Experiment, base: Path, out: Path, progress: ProgressReporter) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        base: Path,
+        out: Path,
+        progress: ProgressReporter,
+        chosen: Collection[str],
+        *,
+        fresh: bool,
+    ) -> None:
         self._experiment, self._base, self._out, self._progress = experiment, base, out, progress
-        self._machine = this_machine()
-        self._measured: dict[str, Measured] = {}
-        self._runs: dict[str, Run] = {}
+        self._chosen, self._is_fresh = chosen, fresh
+        self._measured: dict[str, tuple[Run, Measured]] = {}
         self._failures: dict[str, str] = {}
 
-    def results(
-        self, systems: Sequence[Planned], chosen: Collection[str], *, name: str, fresh: bool
-    ) -> ExperimentResults:
-        # A retriever of the user's own lies next to the experiment file
-        if str(self._base) not in sys.path:
-            sys.path.append(str(self._base))
-        self._progress.begin(len(chosen))
+    def results(self, name: str) -> ExperimentResults:
         facts: dict[str, CorpusFacts] = {}
         rows: list[System] = []
         comparisons: list[RunComparison] = []
         for corpus_name, settings in self._experiment.corpora.items():
-            self._progress.stage(corpus_name, "reading")
+            self._progress("progress", name=corpus_name, stage="reading")
             try:
                 corpus = settings.read(self._base)
             except InvalidInput as error:
                 raise InvalidInput(str(error), place=f"corpora.{corpus_name}") from error
-            qrels_file = f"qrels/{corpus_name}.qrels"
-            _write_qrels(self._out / qrels_file, corpus.qrels)
             facts[corpus_name] = CorpusFacts(
-                len(corpus.documents), len(corpus.queries), corpus.unjudged, corpus.judged_elsewhere, qrels_file
+                len(corpus.documents),
+                len(corpus.queries),
+                corpus.unjudged,
+                corpus.judged_elsewhere,
+                self._write_qrels(corpus_name, corpus),
             )
             digest = _digest(corpus.documents, corpus.queries, corpus.qrels)
-            of_corpus = [each for each in systems if each.corpus == corpus_name]
-            for planned in of_corpus:
-                self._take(planned, corpus, digest, is_chosen=planned.name in chosen, fresh=fresh)
-            self._progress.stage(corpus_name, "evaluating")
-            done = [each for each in of_corpus if each.name in self._runs]
-            more_rows, more_comparisons = self._evaluate(done, corpus.qrels)
+            systems = [each for each in self._experiment.systems() if each.corpus == corpus_name]
+            for planned in systems:
+                self._take(planned, corpus, digest)
+            self._progress("progress", name=corpus_name, stage="evaluating")
+            done = [each for each in systems if each.name in self._measured]
+            more_rows, more_comparisons = self._evaluate(done, corpus)
             rows += more_rows
             comparisons += more_comparisons
         results = ExperimentResults(
@@ -154,40 +152,51 @@ class _Run:
             systems=tuple(rows),
             comparisons=tuple(comparisons),
             settings=self._experiment.model_dump(mode="json"),
-            machine=self._machine,
+            machine={
+                "system": platform.platform(),
+                "cores": str(os.cpu_count()),
+                "python": platform.python_version(),
+            },
             corpora=facts,
             failures=self._failures,
         )
         write_json(self._out / RESULTS, results)
         return results
 
-    def _take(self, planned: Planned, corpus: Corpus, corpus_digest: str, *, is_chosen: bool, fresh: bool) -> None:
+    def _write_qrels(self, name: str, corpus: Corpus) -> str:
+        judged = ((query, document, grade) for query, of in corpus.qrels.items() for document, grade in of.items())
+        lines = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in judged)
+        replace_file(self._out / "qrels" / f"{name}.qrels", lines.encode(), mode=0o666)
+        return f"qrels/{name}.qrels"
+
+    def _take(self, planned: Planned, corpus: Corpus, corpus_digest: str) -> None:
         """Load the system, or measure it if it is chosen; note its failure."""
-        name, table = planned.name, self._experiment.experiment
-        chunking, settings = self._experiment.chunkings[planned.chunking], None
-        if not planned.parts:
-            settings = self._experiment.retrievers[planned.retriever]
-            digest = _digest(corpus_digest, chunking.model_dump(), settings.model_dump(), table.depth)
-            record, run_file = self._out / "systems" / f"{name}.json", self._out / "runs" / f"{name}.run"
+        name, is_chosen = planned.name, planned.name in self._chosen
+        record, run_file = self._out / "systems" / f"{name}.json", self._out / "runs" / f"{name}.run"
+        settings = self._experiment.retrievers.get(planned.retriever)
+        chunking = self._experiment.chunkings[planned.chunking]
+        digest = ""
+        if settings is not None:
+            depth = self._experiment.experiment.depth
+            digest = _digest(corpus_digest, chunking.model_dump(), settings.model_dump(), depth)
             found = read_json(record, Measured) if record.exists() and run_file.exists() else None
-            if found is not None and found.digest == digest and not (fresh and is_chosen):
-                self._measured[name], self._runs[name] = found, _load_run(run_file, name)
+            if found is not None and found.digest == digest and not (self._is_fresh and is_chosen):
+                self._measured[name] = _load_run(run_file, name), found
                 if is_chosen:
-                    self._progress.done(name, was_there=True)
+                    self._progress("done", name=name, was_there=True)
                 return
         if not is_chosen:
             return
         try:
             if settings is None:
-                blend = self._experiment.blends[planned.retriever]
-                run, measured = self._blend(planned, blend, table.depth)
+                run, measured = self._blend(planned)
             else:
-                self._progress.stage(name, "cutting")
+                self._progress("progress", name=name, stage="cutting")
                 chunks = [chunk for document in corpus.documents for chunk in chunking.cut(document)]
                 record.unlink(missing_ok=True)
-                # What libraries print is no part of the table
+                # The table stays apart from what libraries print
                 with redirect_stdout(sys.stderr):
-                    run, measured = self._measure(planned, settings, chunks, corpus.queries, digest)
+                    run, measured = self._measure(name, settings, chunks, corpus.queries, digest)
         except Exception as error:
             # A retriever may be the user's own, with any error
             detail = str(error)
@@ -195,35 +204,33 @@ class _Run:
                 (self._out / "logs" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
                 detail = f"{type(error).__name__}: {' '.join(detail.split())[:300]} (see logs/{name}.log)"
             self._failures[name] = detail
-            self._progress.failed(name, detail)
+            self._progress("failed", name=name, detail=detail)
             return
-        self._measured[name], self._runs[name] = measured, run
-        replace_file(self._out / "runs" / f"{name}.run", "".join(format_run(run)).encode(), mode=0o666)
-        write_json(self._out / "systems" / f"{name}.json", measured)
-        self._progress.done(name, was_there=False)
+        self._measured[name] = run, measured
+        replace_file(run_file, "".join(format_run(run)).encode(), mode=0o666)
+        write_json(record, measured)
+        self._progress("done", name=name, was_there=False)
 
     def _measure(
-        self, planned: Planned, settings: "_Settings", chunks: Sequence[Chunk], queries: Sequence[Query], digest: str
+        self, name: str, settings: AnyRetriever, chunks: Sequence[Chunk], queries: Sequence[Query], digest: str
     ) -> tuple[Run, Measured]:
         """Build and search a retriever under the clock, one query at a time; a warm-up query goes first."""
-        index = self._out / "work" / planned.name
+        index = self._out / "work" / name
         # A killed process leaves its index behind
         shutil.rmtree(index, ignore_errors=True)
         index.mkdir()
-        self._progress.stage(planned.name, "building")
+        self._progress("progress", name=name, stage="building")
         started = time.perf_counter()
         retriever = settings.make()
         loaded = time.perf_counter()
         # Objects that exist already stay out of the garbage collections that are measured
-        gc.collect()
         gc.freeze()
         try:
-            begun = time.perf_counter()
+            before = time.perf_counter()
             facts = retriever.build(chunks, index)
-            built = Built(facts, loaded - started, time.perf_counter() - begun)
-            self._progress.stage(planned.name, "searching")
-            depth = self._experiment.experiment.depth
-            run, milliseconds, short = _search(retriever, chunks, queries, planned.name, depth)
+            built = Built(facts, loaded - started, time.perf_counter() - before)
+            self._progress("progress", name=name, stage="searching")
+            run, milliseconds, short = _search(retriever, chunks, queries, name, self._experiment.experiment.depth)
         finally:
             retriever.close()
             gc.unfreeze()
@@ -235,43 +242,37 @@ class _Run:
             )
         if not any(run.results.values()):
             warnings.append("nothing was found for any query; it scores 0 wherever it counts")
-        return run, Measured(digest, milliseconds, built, tuple(warnings), self._machine)
+        return run, Measured(digest, milliseconds, built, tuple(warnings))
 
-    def _blend(self, planned: Planned, blend: Blend, depth: int) -> tuple[Run, Measured]:
-        """Fuse each query by itself under the clock; the parts are asked one after the other."""
-        if lacking := [part for part in planned.part_names if part not in self._runs]:
+    def _blend(self, planned: Planned) -> tuple[Run, Measured]:
+        """Fuse the runs of the parts; a query takes its parts' times and its share of the fusion's."""
+        if lacking := [part for part in planned.part_names if part not in self._measured]:
             raise InvalidInput(f"there is no {' and no '.join(lacking)} to blend")
-        self._progress.stage(planned.name, "blending")
-        runs = [self._runs[part] for part in planned.part_names]
-        fusion = fuse(runs, depth=depth, name=planned.name, **blend.recipe())
-        parts = [self._measured[part] for part in planned.part_names]
-        queries = list(parts[0].milliseconds)
-        milliseconds = {}
-        for query in (*queries[:1], *queries):
-            alone = [Run(run.name, {query: run.results.get(query, {})}) for run in runs]
-            started = time.perf_counter()
-            fuse(alone, depth=depth, **blend.recipe())
-            taken = 1_000 * (time.perf_counter() - started)
-            milliseconds[query] = taken + sum(part.milliseconds[query] for part in parts)
-        return fusion.run, Measured("", milliseconds, None, tuple(fusion.warnings), self._machine)
+        self._progress("progress", name=planned.name, stage="blending")
+        recipe = self._experiment.blends[planned.retriever].recipe()
+        depth = self._experiment.experiment.depth
+        runs, parts = zip(*(self._measured[part] for part in planned.part_names), strict=True)
+        started = time.perf_counter()
+        fusion = fuse(runs, depth=depth, name=planned.name, **recipe)
+        taken = 1_000 * (time.perf_counter() - started) / len(parts[0].milliseconds)
+        milliseconds = {
+            query: taken + sum(part.milliseconds[query] for part in parts) for query in parts[0].milliseconds
+        }
+        return fusion.run, Measured("", milliseconds, None, tuple(fusion.warnings))
 
-    def _evaluate(self, done: Sequence[Planned], qrels: Qrels) -> tuple[list[System], Sequence[RunComparison]]:
-        table, conventions = self._experiment.experiment, self._experiment.conventions
+    def _evaluate(self, done: Sequence[Planned], corpus: Corpus) -> tuple[list[System], Sequence[RunComparison]]:
+        table = self._experiment.experiment
         reports = report_runs(
-            qrels,
-            [self._runs[each.name] for each in done],
+            corpus.qrels,
+            [self._measured[each.name][0] for each in done],
             measures=parse_measures(table.measures),
-            conventions=build_conventions(table.preset, **conventions),
+            conventions=build_conventions(table.preset, **self._experiment.conventions),
             resamples=_RESAMPLES if table.resamples is None else table.resamples,
             seed=table.seed,
         )
-        comparisons, trouble = self._compare(done, reports)
         rows = []
         for planned, report in zip(done, reports, strict=True):
-            measured = self._measured[planned.name]
-            warnings = (*measured.warnings, *report.evaluation.warnings, *trouble)
-            if measured.machine != self._machine:
-                warnings = ("timed on another machine than the results name; use --fresh to measure again", *warnings)
+            measured = self._measured[planned.name][1]
             rows.append(
                 System(
                     name=planned.name,
@@ -283,39 +284,25 @@ class _Run:
                     measures=report.summary_by_measure,
                     latency=summarise_latency(measured.milliseconds.values()),
                     built=measured.built,
-                    warnings=warnings,
+                    warnings=(*measured.warnings, *report.evaluation.warnings),
                 )
             )
-        return rows, comparisons
+        return rows, self._compare(done, reports)
 
-    def _compare(
-        self, done: Sequence[Planned], reports: Sequence[RunReport]
-    ) -> tuple[Sequence[RunComparison], tuple[str, ...]]:
-        """Return the comparisons of a corpus, and a warning if there are none though there could be."""
-        table = self._experiment.experiment
-        if not done:
-            return (), ()
-        baseline = f"{done[0].corpus}.{next(iter(self._experiment.chunkings))}.{self._experiment.baseline}"
-        lacking = () if baseline in self._runs else (f"the baseline {baseline} has no run",)
+    def _compare(self, done: Sequence[Planned], reports: Sequence[RunReport]) -> Sequence[RunComparison]:
+        table, first_chunking = self._experiment.experiment, next(iter(self._experiment.chunkings))
+        baseline = f"{done[0].corpus}.{first_chunking}.{self._experiment.baseline}" if done else ""
         if not (pairs := list(list_pairs(done, baseline))):
-            return (), lacking
-        try:
-            compared = compare_reports(
-                reports,
-                pairs=pairs,
-                test=table.test,
-                correction=table.correction,
-                alpha=_ALPHA,
-                resamples=_PERMUTATIONS if table.resamples is None else table.resamples,
-                seed=table.seed,
-            )
-        except InvalidInput as error:
-            return (), (f"not compared: {error}",)
-        return compared, lacking
-
-
-class _Settings(Protocol):
-    def make(self) -> Retriever: ...
+            return ()
+        return compare_reports(
+            reports,
+            pairs=pairs,
+            test=table.test,
+            correction=table.correction,
+            alpha=_ALPHA,
+            resamples=_PERMUTATIONS if table.resamples is None else table.resamples,
+            seed=table.seed,
+        )
 
 
 def _search(
@@ -367,22 +354,6 @@ def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str,
         yield from ((each.name, other) for other in others if other in names and other != each.name)
 
 
-def this_machine() -> dict[str, str]:
-    """Return processor, usable cores, system and Python."""
-    try:
-        lines = _PROCESSORS.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return {
-        "processor": named or platform.processor() or "unknown",
-        "cores": str(cores),
-        "system": f"{platform.system()} {platform.machine()}",
-        "python": platform.python_version(),
-    }
-
-
 def _digest(*values: object) -> str:
     return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()
 
@@ -390,8 +361,3 @@ def _digest(*values: object) -> str:
 def _load_run(path: Path, name: str) -> Run:
     # A query without documents leaves no line, and an empty file is a run that found nothing
     return Run(name, read_run(path, name=path.name).run.results if path.stat().st_size else {})
-
-
-def _write_qrels(path: Path, qrels: Qrels) -> None:
-    lines = (f"{query} 0 {document} {grade}\n" for query, judged in qrels.items() for document, grade in judged.items())
-    replace_file(path, "".join(lines).encode(), mode=0o666)

