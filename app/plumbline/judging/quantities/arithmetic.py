@@ -131,7 +131,7 @@ _HEDGED_TOLERANCE = 0.1
 _OPEN_ENDED = 1.25
 # Feet told in metres are rounded.
 _CONVERTED = 0.025
-# A set: "in" a range is a walk through it for a float.
+# frozenset: testing a float against a range is linear.
 _YEARS = frozenset(range(1_000, 2_100))
 _YEAR_TOLERANCE = 5
 _DECADE, _CENTURY = 10, 100
@@ -204,10 +204,10 @@ def _comparable(facts: Facts, quantity: Quantity) -> Iterator[float]:
             if unit is None or quantity.unit is None or unit == quantity.unit:
                 yield from facts.within(unit, low, high)
             elif unit.dimension == quantity.unit.dimension:
-                factor = unit.factor / quantity.unit.factor
+                factor = unit.size / quantity.unit.size
                 found = facts.within(unit, low / factor, high / factor)
                 yield from (value * factor for value in found)
-                if unit.system != quantity.unit.system and facts.within(
+                if unit.is_imperial != quantity.unit.is_imperial and facts.within(
                     unit, quantity.value * (1 - _CONVERTED) / factor, quantity.value * (1 + _CONVERTED) / factor
                 ):
                     yield quantity.value

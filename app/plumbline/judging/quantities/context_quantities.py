@@ -10,7 +10,7 @@ from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Quantity, Stated, is_rounded_to, missing
 from plumbline.judging.quantities.derivation import MULTIPLIED
 from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, prepared, stated_in_claim
-from plumbline.judging.quantities.numerals import PERCENT, Unit, letter_runs
+from plumbline.judging.quantities.numerals import PERCENT, WORDS, Unit, letter_runs
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import pieces
 
@@ -18,16 +18,12 @@ Amount = tuple[float, Unit | None]
 
 # Whatever may name an amount. Most sentences have none of it, and cost nothing more.
 _SIGN = re.compile("[\\d〇零一二两兩三四五六七八九十百千万萬亿億半½-⅞]")
-_NUMBER_WORDS = (
-    "two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy eighty ninety"
-    " hundred thousand million billion trillion half third quarter fifth century noon midday midnight"
-    " jan feb mar apr may jun jul aug sep oct nov dec"
-)
-_NUMBER_WORD = rf"\b(?:{'|'.join(_NUMBER_WORDS.split())}|\w{{3,5}}teen)"
+_NUMBER_WORDS = WORDS.words("hints.numbers")
+_NUMBER_WORD = rf"\b(?:{'|'.join(WORDS.read('hints.numbers').split())}|\w{{3,5}}teen)"
 _HINT = re.compile(_NUMBER_WORD)
 # The pattern takes ten times as long as a look at the words' first letters.
 _LETTERS = range(3, 5)
-_BEGINNINGS = frozenset(word[: _LETTERS[-1]] for word in _NUMBER_WORDS.split())
+_BEGINNINGS = frozenset(word[: _LETTERS[-1]] for word in _NUMBER_WORDS)
 # What an amount of a passage may hang on besides: a list, an ordinal, a multiple, a Roman numeral.
 _FACT = re.compile(
     rf"{_SIGN.pattern}|{_NUMBER_WORD}|,[^,]{{1,80}},|、|\b(?:both|pair|couple|double|twice|trip|quad|once|single|sole|decade|centur"
@@ -163,23 +159,10 @@ def _continues(edge: str, beyond: str) -> bool:
 _MAX_OPERANDS = 8
 # The sum of so many amounts is hit by chance too seldom to need a word such as "together".
 _TELLING_TERMS = 3
-_SUM = re.compile(
-    r"\b(?:together|total|altogether|in all|combined|overall|in sum|both)\b|[共总總]|合[计計]|加起[来來]|累[计計]"
+_SUM, _DIFFERENCE, _EACH, _SHARED, _CHANGE, _SHARE, _HALF = (
+    re.compile(WORDS.pattern(f"calculations.{name}"))
+    for name in ("sum", "difference", "each", "shared", "change", "share", "half")
 )
-_DIFFERENCE = re.compile(
-    r"\b(?:than|left|remain\w*|remaining|difference|gap|rest|apart|lead)\b"
-    r"|\b(?:high|tall|long|short|wid|deep|old|young|larg|bigg|small|low|heavi|light|fast|slow|lat|earli)er\b"
-    r"|\b(?:rose|grew|increased?|fell|dropped|decreased?|declined|gained|lost|shrank|down|up) (?:of |by )"
-    r"|[比剩余餘差]|相差|[增减減][加长長少]"
-)
-_EACH = re.compile(r"\b(?:each|every|per|apiece|times)\b|[每各]")
-_SHARED = re.compile(r"\b(?:each|every|per|apiece|equally|average|mean|split|shared?|divided)\b|[每各]|平[均分]|均分")
-_CHANGE = re.compile(
-    r"\b(?:rose|rise|rises|risen|grew|grown|grow|growth|increas\w+|climb\w*|gain\w*|higher|more|fell|fall\w*|drop\w*|decreas\w+"
-    r"|declin\w+|shrank|lower|less|fewer|loss|lost|cut|down|up)\b|[增减減升降涨漲跌高低多少]"
-)
-_SHARE = re.compile(r"\b(?:of|share|proportion|percentage|rate)\b|[占佔]|比[例率重]|其中")
-_HALF = re.compile(r"\bhalf\b|一半|半[数數]")
 
 
 def without_calculated(lacking: Stated, passages: Sequence[str]) -> Stated:

@@ -15,7 +15,7 @@ One = TypeVar("One")
 Other = TypeVar("Other")
 Amount = tuple[float, Unit | None]
 
-# A set: "in" a range is a walk through it for a float.
+# frozenset: testing a float against a range is linear.
 _YEARS = frozenset(range(1_000, 2_100))
 _YEAR, _DAY = UNIT_BY_NAME["year"], UNIT_BY_NAME["day"]
 # Neighbours: at most so far apart, and of those the next few, so that the work is linear.
@@ -54,11 +54,11 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
         | {(date.start, float(date.year)) for date in dates if date.year and date.year in _YEARS}
     )
     days = [
-        (start, value * unit.factor / _DAY.factor)
+        (start, value * unit.size / _DAY.size)
         for start, value, unit in placed
-        if unit and unit.dimension == "time" and unit.factor >= _DAY.factor
+        if unit and unit.dimension == "time" and unit.size >= _DAY.size
     ]
-    spans = [(start, count * _DAY.factor / _YEAR.factor) for start, count in days]
+    spans = [(start, count * _DAY.size / _YEAR.size) for start, count in days]
     if years:
         spans += _ages(text)
         spans += [(match.start(), 1.0) for match in _NEXT_YEAR.finditer(text)]

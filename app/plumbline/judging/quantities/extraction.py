@@ -21,6 +21,7 @@ from plumbline.judging.quantities.numerals import (
     UNIT_AFTER,
     UNIT_BEFORE,
     UNIT_BY_NAME,
+    WORDS,
     Unit,
     english_part,
     english_value,
@@ -58,18 +59,7 @@ _SHORT_RANGE = re.compile(r"(?P<century>[12](?<!\d[12])\d)\d\d ?[-–—/]{1,2} 
 # The day, month and year of a date are numbers, and no amounts of anything.
 _OF_DATE = Unit("date", 1.0)
 _FISCAL_YEAR = re.compile(r"(?<![a-z])fy ?['’]?(\d\d)(?!\d)")
-_ABOUT_WORDS = (
-    r"about|around|approximately|approx\.?|roughly|nearly|almost|some|close to|circa|c\.|ca\.|~|≈|estimated|as many as"
-    "|as much as|[近约]|大约|大概|将近|接近|高达|多达|估计"
-)
-_OVER_WORDS = (
-    r"over|(?<!\bno )(?<!\bnot )more than|at least|(?:no|not) (?:less|fewer) than|greater than|above"
-    r"|(?<!not )exceed(?:s|ed|ing)?|(?<![不未])超过|逾|至少|突破|不[低少小]于"
-)
-_UNDER_WORDS = (
-    r"under|(?<!\bno )(?<!\bnot )(?:less|fewer) than|up to|at most|below|(?:no|not) more than|not exceed(?:ing)?"
-    "|不到|不足|至多|最多|(?<!不)[低少]于|[不未]超过|不[多高大]于"
-)
+_ABOUT_WORDS, _OVER_WORDS, _UNDER_WORDS = (WORDS.pattern(f"hedges.{hedge}") for hedge in ("about", "over", "under"))
 _ABOUT = re.compile(rf"(?:{_ABOUT_WORDS})[ ]?(?:an? |the |us)?[$€£¥]?\Z")
 _OVER = re.compile(rf"(?:{_OVER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
 _UNDER = re.compile(rf"(?:{_UNDER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
@@ -90,16 +80,9 @@ _FIRST_KIND = re.compile(FIRST_KIND)
 _LONGEST_KIND = 12
 _VULGAR = re.compile("(\\d)([¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
-_MEASURES = (
-    "年月日号天周岁个名人次元角万亿米里公吨斤克升倍种项届位家只条座度小分秒吋英层辆台艘架篇部集场轮局票"
-    "本册张间所栋幢户匹株棵颗枚支瓶杯袋盒箱件页遍趟顿级款批组队节平刻首封份束串卷幅滴粒双副排列圈朵笔例起席扇门"
-    # Japanese.
-    "かヶカヵ箇円歳つ"
-)
-_HAN_IDIOMS = re.compile(
-    "千万(?![元人美吨])|万一|万万|百万富翁|一一|三三两两|七七八八|千百|百般|万千|万分|十分(?!之|钟)|百分"
-)
-# A set: "in" a range is a walk through it for a float.
+_MEASURES = frozenset(WORDS.read("han.measures").replace("\n", ""))
+_HAN_IDIOMS = re.compile(WORDS.pattern("han.idioms"))
+# frozenset: testing a float against a range is linear.
 _YEARS = frozenset(range(1_000, 2_100))
 _TWO, _YEAR_DIGITS = 2, 4
 _WORD = re.compile(r"[a-z-]{3,20}")

@@ -1,7 +1,7 @@
 """Amounts written as phrases: "half an hour", 一个半小时, 八折, 三分之一, "the third quarter", 八十年代, 光绪元年."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from plumbline.judging.quantities.arithmetic import Quantity
@@ -12,6 +12,7 @@ from plumbline.judging.quantities.numerals import (
     PERCENT,
     QUARTER,
     UNIT_BY_NAME,
+    WORDS,
     english_part,
     english_value,
     han_value,
@@ -25,13 +26,8 @@ _HAN_DIGIT = "[一二两兩三四五六七八九]"
 _LASTING = r"(?P<unit>minute|hour|day|week|fortnight|month|year|decade|century|mile|kilomet(?:re|er)|lit(?:re|er))"
 _LASTING_HAN = r"(?P<unit>小时|钟头|分钟|世纪|公里|英里|公斤|千克|年|月|天|米|升|斤|吨)"
 _COUNT = r"(?P<count>an?|one|two|three|four|five|six|seven|eight|nine|ten|\d{1,4})"
-# First years of the reigns and eras that texts of today still name.
-_FIRST_YEARS = {
-    "贞观": 627, "开元": 713, "洪武": 1368, "永乐": 1403, "嘉靖": 1522, "万历": 1573, "崇祯": 1628, "顺治": 1644,
-    "康熙": 1662, "雍正": 1723, "乾隆": 1736, "嘉庆": 1796, "道光": 1821, "咸丰": 1851, "同治": 1862, "光绪": 1875,
-    "宣统": 1909, "民国": 1912, "明治": 1868, "大正": 1912, "昭和": 1926, "平成": 1989, "令和": 2019,
-}  # fmt: skip
-# A share told as a fraction meets one in percent that is rounded to tens.
+_FIRST_YEARS: Mapping[str, int] = WORDS.read("first_years")
+# A share stated as a fraction meets one in percent that is rounded to tens.
 _SHARE_STEP = 5.0
 
 

@@ -1,12 +1,11 @@
 """Boilerplate of answers: openers, closers, remarks on the documents. It asserts nothing, and no tier judges it."""
 
 import re
-import tomllib
 from collections.abc import Container
-from importlib.resources import files
-from typing import Any, Final
+from typing import Final
 
 from plumbline.judging.text.blocks import has_word
+from plumbline.judging.text.phrases import Phrases
 
 # Words of the question are compared up to here: "resetting" meets "reset".
 STEM_CHARACTERS = 5
@@ -17,26 +16,24 @@ _MAX_LAYERS = 4
 _TAIL_CHARACTERS = 160
 _LONGEST_ZH = 6
 _COUNT_DIGITS = 2
-# Words of its own, known neither from the question nor from the contexts, that a sentence of no assertion may have.
-_MAX_NEW_LED = 2
-_MAX_NEW_ASKED = 3
+# A sentence that asserts nothing may have so many words that neither the question nor the contexts have.
+_MAX_NEW_IN_LEAD = 2
+_MAX_NEW_IN_QUESTION = 3
 _FIRST_CHARACTERS = 24
 
-_PHRASES: Final[dict[str, Any]] = tomllib.loads(
-    files("plumbline.judging.text").joinpath("everyday_phrases.toml").read_text(encoding="utf-8")
-)
-LABELS: Final = frozenset(_PHRASES["labels"]["en"].split()) | frozenset(_PHRASES["labels"]["zh"].split())
-_FILLER: Final = frozenset(_PHRASES["en"]["filler"].split()) | frozenset(_PHRASES["zh"]["filler"].split())
-_ASSERTING: Final = frozenset(_PHRASES["en"]["asserting"].split())
-_CONCRETE: Final = frozenset(_PHRASES["en"]["concrete"].split()) | frozenset(_PHRASES["zh"]["concrete"].split())
-_ABSTRACT: Final = _FILLER - _CONCRETE
-_SPEAKERS: Final = frozenset(_PHRASES["en"]["speakers"].split())
+_PHRASES: Final = Phrases("text/boilerplate")
+LABELS: Final = _PHRASES.words("labels.en", "labels.zh")
+_FILLER: Final = _PHRASES.words("en.filler", "zh.filler")
+_ASSERTING: Final = _PHRASES.words("en.asserting")
+_ABSTRACT: Final = _FILLER - _PHRASES.words("en.concrete", "zh.concrete")
+_SPEAKERS: Final = _PHRASES.words("en.speakers")
 _SPEAKER_ZH: Final = re.compile("[我您你]")
+_HEADS: Final = ("heads", "topics", "signatures")
 
 
 def _any_of(name: str) -> str:
     """Return a pattern of the phrases, the longest first; an English one ends with its word."""
-    found = [f"{re.escape(phrase)}\\b" for phrase in _PHRASES["en"][name]] + _PHRASES["zh"][name]
+    found = [f"{re.escape(phrase)}\\b" for phrase in _PHRASES.read(f"en.{name}")] + _PHRASES.read(f"zh.{name}")
     return "|".join(sorted(found, key=len, reverse=True))
 
 
@@ -44,31 +41,15 @@ _HEAD = re.compile(
     rf"\s*(?:(?P<topic>{_any_of('topics')})|(?:{_any_of('heads')})|(?:{_any_of('signatures')})(?=\W*\Z))"
 )
 _FIRST = re.compile(r"[\s\"“]*([a-z']+|[^\W\d_])")
-_HEAD_FIRST = frozenset(
-    phrase.split()[0] for name in ("heads", "topics", "signatures") for phrase in _PHRASES["en"][name]
-) | frozenset(phrase[0] for name in ("heads", "topics", "signatures") for phrase in _PHRASES["zh"][name])
-_AHEAD = re.compile(
-    r"\b(?:following|follows|below|these|here|steps|summary|overview)\b|以下|如下|下面|步骤|(?:有|是|为|包括|包含)[:：]"
+_HEAD_FIRST = frozenset(phrase.split()[0] for name in _HEADS for phrase in _PHRASES.read(f"en.{name}")) | frozenset(
+    phrase[0] for name in _HEADS for phrase in _PHRASES.read(f"zh.{name}")
 )
-# "Here's how that works:" and "The steps are as follows:" assert nothing, whatever their few words of their own.
-_PRESENTS = re.compile(
-    r"\s*(?:\w+,? )?(?:here(?:'s| is| are)|below (?:is|are)|the following (?:is|are)|these are|this is (?:how|what)|how"
-    r"|what|there are (?:two|three|four|five|six|several|some|a few|a couple of|a number of|\d))\b"
-    r"|\s*(?:(?:please|first|then|next|now|simply|just),? ){0,2}(?:run|execute|use|type|enter|try|follow|complete|take"
-    r"|add|call|paste|copy) (?:the following|this|these)\b"
-    r"|.{1,120}\b(?:as follows|like this|simple|easy|straightforward)\s?:|.{0,60}(?:如下|以下[^，。；]{1,8})\s?[:：]"
-)
-_RELATES = re.compile(r"\b(?:that|which|who|whose|because|since|after|as long)\b|因为|由于|导致")
-_ASKS_EN = re.compile(
-    r"\s*(?:and |so |or |also,? )?(?:do|does|did|would|could|can|shall|should|may|will|is|are|was|were|has|have|want"
-    r"|need|any|anything|what|how|which|who|where|when|why|ready|interested|curious|sound|sounds|got)\b"
-)
-# Questions in form only.
-_RHETORICAL = re.compile(
-    r"n't\b|\bnot\b|\bknow that\b|\bnow that\b|\byou (?:know|reali[sz]e|hear|notice)(?: that)?\b|, ?\w+(?: \w+)?\s?\?"
-    r"|难道|知道|不|岂|吧|没错|谁说|未|没有"
-)
-_NEGATION = re.compile(r"\b(?:not|no|nor|never|none|without|nothing)\b|n't\b|[不没未无非别]")
+_AHEAD = re.compile(rf"\b(?:{_PHRASES.pattern('en.ahead')})\b|{_PHRASES.pattern('zh.ahead')}")
+_PRESENTS = re.compile(_PHRASES.pattern("en.presents"))
+_RELATES = re.compile(rf"\b(?:{_PHRASES.pattern('en.relates')})\b|{_PHRASES.pattern('zh.relates')}")
+_ASKS_EN = re.compile(rf"\s*(?:and |so |or |also,? )?(?:{_PHRASES.pattern('en.asks')})\b")
+_RHETORICAL = re.compile(_PHRASES.pattern("en.rhetorical", "zh.rhetorical"))
+_NEGATION = re.compile(rf"\b(?:{_PHRASES.pattern('en.negations')})\b|n't\b|[不没未无非别]")
 _COLON = re.compile("[:：]")
 _CLAUSE_BREAK = re.compile(r"[,;:!?.()，。；：、！？（）~～—–]+|\s-\s")
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|[0-9]+|[^\W\d_a-z]+")
@@ -76,101 +57,19 @@ _HAN = re.compile("[\u3400-\u9fff]+")
 _WORD = re.compile(r"\w+")
 _EMPHASIS = str.maketrans("’", "'", "*_`#>")
 
-# The contexts, as answers speak of them.
-SOURCE_EN: Final = (
-    r"(?>(?:(?:the|this|these|your|any|given|provided|retrieved|available|above|supplied|attached|following|search"
-    r"|knowledge|of|and|in|my|all|both)\s){0,5})"
-    r"(?:contexts?|passages?|documents?|documentation|texts?|sources?|information|articles?|excerpts?|snippets?|results?"
-    r"|materials?|content|data|references?|base)"
-    r"(?:\s(?:provided|given|retrieved|available|above|supplied|cited|i have|at hand))?"
-    r"(?:\s(?:#|no\. ?|number )?[\[(]?\d{1,2}[\])]?(?:(?:,| and| &) ?[\[(]?\d{1,2}[\])]?){0,4}(?![\w%]))?"
-    r"(?:\s(?:that )?(?:you|we|i)(?: have| were| was|'ve)? (?:provided|given|shared|supplied|received|found))?"
-)
-_STATED_EN = (
-    r"(?:stated|mentioned|described|noted|indicated|shown|specified|outlined|explained|reported|given|discussed|listed"
-    r"|written|said|seen|per)"
-)
-_THAT_EN = r"(?:\sthat\s|\s?:\s)"
-_NEXT_EN = r"(?:\s?[,:]\s?|\s(?=(?:the|an?|it|there|this|that|these|those|he|she|they|you|we|its|his|her|their)\s))"
-_OPENER_EN = (
-    rf"(?:based (?:\w+ly |only )?(?:up)?on|according to|as {_STATED_EN}(?: (?:in|by|on))?|as per|per|from|in"
-    rf"|within|given"
-    rf"|using|looking at|after reviewing|with reference to) {SOURCE_EN}{_NEXT_EN}"
-    rf"|{SOURCE_EN}(?: (?:clearly|also|explicitly|further|specifically|directly))? (?:states?|says?|mentions?"
-    rf"|indicates?"
-    rf"|notes?|shows?|explains?|specif(?:y|ies)|reports?|confirms?|reveals?|describes?|stated|mentioned|said){_THAT_EN}"
-    rf"|it is (?:also |clearly |explicitly )?{_STATED_EN}(?: (?:in|by) {SOURCE_EN})? that\s"
-    r"|(?:did|do) you know that\s|(?:isn't it|is it not) true that\s"
-    rf"|(?:we|you|i|one) (?:can|could) (?:also )?(?:see|tell|conclude|confirm|find)(?: (?:from"
-    rf"|in) {SOURCE_EN})? that\s"
-    r"|(?:please )?(?:note|keep in mind|be aware) that\s|it should be noted that\s"
-    r"|it(?:'s| is) (?:also )?(?:important|worth|useful|helpful) (?:to (?:note|mention|remember|know)|noting"
-    r"|mentioning)"
-    r" that\s|i can (?:confirm|tell you|say) that\s|(?:to|in) (?:answer|response to|answer to) your question,\s"
-    r"|unfortunately,\s|(?:i'm |i am )?(?:so |very |really )?(?:sorry|afraid),? (?:but |that )"
-    r"|(?:in (?:summary|short|conclusion|brief|other words|addition)|to (?:summari[sz]e|sum up|conclude|recap)"
-    r"|overall|additionally|furthermore|moreover|also|besides|finally|lastly|first(?:ly)?|second(?:ly)?|third(?:ly)?"
-    r"|next|then|specifically|simply put|essentially|basically|for (?:example|instance)|regarding your question)\s?,\s"
-    r"|(?:sure(?: thing)?|certainly|of course|absolutely|definitely|indeed|yes|yeah|yep|no|nope|ok|okay|alright"
-    r"|hello(?: there)?|hi(?: there)?|hey|correct|(?:that's |that is )?(?:right|correct)|(?:great|good) question"
-    r"|thank(?:s| you)(?: for (?:asking|your question))?)\s?(?:[,.!:;–—-]\s?)(?=\s|[^\W\d_])"
-    r"|(?:the )?(?:final |short |quick |direct |brief )?(?:answer|response|summary|conclusion|explanation|note|tl;?dr"
-    r"|key (?:point|takeaway)s?)\s?:\s|the (?:correct |short |final )?answer (?:to (?:your|this|the) question )?"
-    r"(?:is|would be)(?: that\s|\s?:\s|\s)"
-    r"|(?:step|tip|point|item) (?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten)\s?[:.)–—-]\s?"
-)
-# "The context mentions these facts about the dam:"; words of the question may follow.
 _SOURCE_HEAD = re.compile(
-    rf"{SOURCE_EN} (?:also |only |does |do )?(?:provides?|contains?|mentions?|lists?|describes?|gives?|includes?"
-    r"|covers?|offers?|shows?|tells?|says?|states?|outlines?|explains?|discuss(?:es)?)\b"
-)
-_SOURCE_ZH = "上下文|参考资料|资料|信息|文档|文本|内容|材料|文章|段落|背景知识|背景|知识库|检索结果|结果|来源"
-"|文件|片段|文中|原文|文段"
-_AROUND_ZH = (
-    "和|与|及|、|您|你|我们|我|用户|所|提供|给出|给定|检索到|检索|搜索|上述|以上|现有|已有|已知|相关|这些|这段|这份|该|本|目前|当前|给|的|了|到|中"
-    "|里|内|上|描述|说明|介绍|记载|来看|可知|可以看出|可以得知|可以知道|得知|可得|明确|第[一二三四五六七八九十]个"
-    "|[ \\[【]?[0-9]{1,2}[\\]】]?"
-)
-_SAYING_ZH = "提到|提及|指出|显示|表明|写道|记载|说明|介绍|表示|所述|所示|所说"
-_OPENER_ZH = (
-    rf"(?:根据|基于|依据|按照|依照|参考|结合|从|在|如|由)(?>(?:{_SOURCE_ZH}|{_AROUND_ZH}|{_SAYING_ZH})+)[，,：:]"
-    rf"|(?>(?:这些|这份|这段|该|本|上述|以上|您|你|提供|给出|给定|检索到|现有|已有|的|所)*)(?:{_SOURCE_ZH})(?:[0-9]{{1,2}})?"
-    rf"(?:中|里|内|还|也|都|明确|已经|已|均)*(?:{_SAYING_ZH})(?:了|到)?[，,：:]?"
-    "|(?:你|您)知道吗[，,？?]?|(?:你|您)知道(?=.{6})|难道"
-    "|(?:很抱歉|非常抱歉|抱歉|对不起|不好意思|好的|好|当然可以|当然|没问题|您好|你好|综上所述|综上|总之|总的来说|总体来说|总而言之|简而言之|简单来说|也就是说|换句话说"
-    "|需要注意的是|值得注意的是|需要说明的是|请注意|此外|另外|首先|其次|再次|最后|例如|比如|具体来说|具体而言|可以看出|由此可见"
-    "|是的|是|对的|对|没错|不是的|不|否|不是|针对您的问题|关于您的问题|对于您的问题)[，,！!。：:]"
-    "|(?:最终|简短|简要)?(?:答案|回答|答|总结|结论|说明|注意|注|备注|解释)(?:是|为)?[：:]|(?:正确)?答案(?:是|为)"
-    "|(?:第[一二三四五六七八九十]{1,2}步|步骤[一二三四五六七八九十0-9]{1,2})[，,：:、.]?"
+    rf"{_PHRASES.pattern('parts.source')} (?:also |only |does |do )?(?:{_PHRASES.pattern('en.says')})\b"
 )
 # Most sentences start with none of these: they are spared the long pattern.
-_OPENER_FIRST = frozenset(_PHRASES["en"]["opener_first"].split())
-_OPENER = re.compile(rf"[\s\"“]?(?:{_OPENER_EN}|{_OPENER_ZH})\s?", re.IGNORECASE)
-_TRAILER = re.compile(
-    rf"(?:[\s,;]{{0,2}}[(（]|[,;]?\s)(?:as {_STATED_EN}(?: (?:in|by|on))?|as per|according to|based on|per"
-    rf"|see) {SOURCE_EN}\W*\Z"
-    rf"|(?:[\s,;]{{0,2}}[(（]|,\s)(?:in|from) {SOURCE_EN}\W*\Z"
-    r"|\s(?:in|from) the (?:provided|given|retrieved|supplied) (?:contexts?|documents?|passages?|texts?|sources?)\W*\Z"
-    rf"|[(（【\[](?:根据|基于|参见|参考|见|来源|来自|出处|source|ref)[：:]?\s?(?>(?:{_SOURCE_ZH}|{_AROUND_ZH}|[、，,])*)[)）】\]]\W*\Z",
-    re.IGNORECASE,
-)
+_OPENER_FIRST = _PHRASES.words("en.opener_first")
+_OPENER = re.compile(rf"[\s\"“]?(?:{_PHRASES.pattern('en.openers', 'zh.openers')})\s?", re.IGNORECASE)
+_TRAILER = re.compile(_PHRASES.pattern("en.trailers", "zh.trailers"), re.IGNORECASE)
 _ENDING = " .!?。！？~～"
-_CLAUSE_MARKS = ",;，；。.!！"
-_SOURCE_LAST = frozenset(_PHRASES["en"]["source_last"].split())
-_SALUTATION = re.compile(
-    r"(?:(?:dear|hi|hello|hey)(?: [^\s,.:!\d]{1,20}\.?){1,3}|(?:尊敬的|亲爱的)\w{1,12}"
-    r"|\w{1,6}(?:先生|女士|小姐|老师)[您你]好)\s?[,，:：!！]\s*\Z"
-)
-_SOURCES = re.compile(
-    r"\s*(?:sources?|references?|citations?|来源|信息来源|资料来源|参考(?:资料|文献|来源)?|出处|引用)\s?[:：]\s?",
-    re.IGNORECASE,
-)
-_SOURCE_ITEM = re.compile(
-    r"https?://\S{1,500}|[\w.-]{1,80}\.(?:pdf|md|txt|html?|docx?|json|csv|pptx?|xlsx?)\b|\d{1,3}"
-    r"|\b(?:contexts?|passages?|documents?|docs?|texts?|sources?|articles?|excerpts?|snippets?|pages?|pp?|and|the|provided)\b"
-    rf"|{_SOURCE_ZH}|提供|的|第|页|和|及",
-    re.IGNORECASE,
-)
+_CLAUSE_MARKS = ",;,；，。.!！"
+_SOURCE_LAST = _PHRASES.words("en.source_last")
+_SALUTATION = re.compile(rf"(?:{_PHRASES.pattern('en.salutations', 'zh.salutations')})\s?[,，:：!！]\s*\Z")
+_SOURCES = re.compile(rf"\s*(?:{_PHRASES.pattern('en.lists_sources', 'zh.lists_sources')})\s?[:：]\s?", re.IGNORECASE)
+_SOURCE_ITEM = re.compile(_PHRASES.pattern("en.source_items", "zh.source_items"), re.IGNORECASE)
 
 
 def is_boilerplate(text: str, stems: Container[str] = frozenset()) -> bool:
@@ -228,7 +127,7 @@ def introduces(text: str, stems: Container[str], known: Container[str]) -> bool:
     presents = _PRESENTS.match(folded) and not _RELATES.search(folded)
     if not (presents or _AHEAD.search(folded) or _HEAD.match(folded)):
         return False
-    return count_new(folded, stems, known) <= (_MAX_NEW_LED if presents else 0)
+    return count_new(folded, stems, known) <= (_MAX_NEW_IN_LEAD if presents else 0)
 
 
 def asks(text: str, stems: Container[str], known: Container[str]) -> bool:
@@ -246,7 +145,7 @@ def asks(text: str, stems: Container[str], known: Container[str]) -> bool:
     if any(token.isdigit() for token in tokens) or not (_ASKS_EN.match(folded) or _HAN.search(folded)):
         return False
     is_of_speakers = any(token in _SPEAKERS or _SPEAKER_ZH.search(token) for token in tokens)
-    return count_new(folded, stems, known) <= (_MAX_NEW_ASKED if is_of_speakers else 0)
+    return count_new(folded, stems, known) <= (_MAX_NEW_IN_QUESTION if is_of_speakers else 0)
 
 
 def count_new(folded: str, stems: Container[str], known: Container[str]) -> int:

@@ -1,14 +1,12 @@
 """Prompt injection: text that addresses the judge instead of the reader, by the order of its words; linear in it."""
 
 import re
-import tomllib
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from plumbline.judging.text.obfuscation import (
     LOOKALIKES,
@@ -17,6 +15,7 @@ from plumbline.judging.text.obfuscation import (
     may_be_obfuscated,
     remove_hidden,
 )
+from plumbline.judging.text.phrases import Phrases
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import find_in_pieces
 
@@ -29,11 +28,9 @@ class Combination:
     reach: int
 
 
-_WORDS: Final[dict[str, Any]] = tomllib.loads(
-    files("plumbline.judging.text").joinpath("judge_instructions.toml").read_text(encoding="utf-8")
-)
+_WORDS: Final = Phrases("text/judge_instructions")
 # A sentence without one of these holds no combination; looked for as plain text, which is fast.
-_ANCHORS = tuple(_WORDS["anchors"].split())
+_ANCHORS = tuple(_WORDS.read("anchors").split())
 # To ask whether something is true is not to say that it is.
 _QUESTION = re.compile(r"(?:是否|能否|whether\b)[^，。,.]{0,16}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9./%'’-]*")
@@ -52,10 +49,13 @@ def _by_word(classes: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 
 _ENGLISH, _CHINESE = (
-    [Combination(tuple(classes), int(reach)) for *classes, reach in map(str.split, _WORDS[language]["combinations"])]
+    [
+        Combination(tuple(classes), int(reach))
+        for *classes, reach in map(str.split, _WORDS.read(f"{language}.combinations"))
+    ]
     for language in ("en", "zh")
 )
-_ENGLISH_BY_WORD, _CHINESE_BY_WORD = (_by_word(_WORDS[language]["classes"]) for language in ("en", "zh"))
+_ENGLISH_BY_WORD, _CHINESE_BY_WORD = (_by_word(_WORDS.read(f"{language}.classes")) for language in ("en", "zh"))
 _CHINESE_WORD = re.compile("|".join(map(re.escape, sorted(_CHINESE_BY_WORD, key=len, reverse=True))))
 
 
@@ -142,34 +142,10 @@ _SAME_LENGTH = str.maketrans(
     }
     | {"İ": "I", "：": ":", "“": '"', "”": '"', "\u00a0": " "}
 )
-_VERDICT = re.compile(
-    r"verdicts?[\"']? {0,3}[:=] {0,3}[\"']?(?:supported|faithful|true|pass|correct|partial)"
-    r"|faithful(?:ness)?(?:[_ ]score)?[\"']? {0,3}(?:[:=]|is|to|of|as|at|be) {0,3}[\"']?"
-    r"(?:1(?:\.0{1,6})?(?![\d.,])|100 ?%|10 ?/ ?10|true\b|yes\b)"
-    r"|hallucination(?:s|[_ ]rate|[_ ]score)?[\"']? {0,3}[:=] {0,3}[\"']?(?:0(?:\.0{1,6})?(?![\d.,])|none\b|false\b)"
-    r"|(?:sentences|claims)[\"'] {0,3}: {0,3}\[\s{0,3}\{"
-    r"|supported[\"'] {0,3}: {0,3}(?:true|1)\b"
-    r"|忠实度(?:评分|得分|分数)? {0,3}(?:[:=]|为|是) {0,3}(?:1(?:\.0{1,6})?(?![\d.,])|100|满分|最高)"
-    r"|(?:判定|结论|裁定|判决结果|评估结果)[\"']? {0,3}[:=] {0,3}[\"']?(?:支持|忠实|supported|通过)"
-)
-_VERDICT_ANCHORS = (
-    "verdict", "faithful", "hallucination", "sentences", "claims", "supported", "忠实度",
-    "判定", "结论", "裁定", "结果",
-)  # fmt: skip
-_ROLE = re.compile(
-    r"<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>"
-    r"|</?(?:system|data|contexts?|instructions?|untrusted|evidence|judge)>"
-    r"|^[#*\s]{0,8}(?:system|assistant|developer)(?: prompt| message| note| instructions?| override)?[* ]{0,3}:(?!//)"
-    r"|^[#*\s]{0,8}(?:系统|系统提示|系统消息|系统指令|开发者|助手)[* ]{0,3}:"
-    r"|^#{1,4} ?(?:new )?(?:instructions?|system)\b"
-    r"|\b(?:begin|end) (?:[0-9a-f]{16}|data|of (?:the )?(?:data|contexts?|untrusted|input))\b"
-    r"|\b(?:new|updated) (?:system )?instructions?:|\bsystem (?:override|prompt:)",
-    re.MULTILINE,
-)
-_ROLE_ANCHORS = (
-    "<|", "[inst", "[/inst", "<<", "_of_turn", "</", "<", "system", "assistant", "developer", "系统", "开发者", "助手",
-    "instruction", "begin ", "end ",
-)  # fmt: skip
+_VERDICT = re.compile(_WORDS.pattern("disguises.verdicts"))
+_VERDICT_ANCHORS: Final[Sequence[str]] = _WORDS.read("disguises.verdict_anchors")
+_ROLE = re.compile(_WORDS.pattern("disguises.roles"), re.MULTILINE)
+_ROLE_ANCHORS: Final[Sequence[str]] = _WORDS.read("disguises.role_anchors")
 _LIST_REACH_CHARACTERS = 2_000
 _COLON_REACH_CHARACTERS = 20
 # Longer ones have some such word as a rule.

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
+from plumbline.judging.text.phrases import Phrases
 from plumbline.judging.text.words import detect_language, has_content, split_words, to_simplified
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
@@ -21,17 +22,10 @@ _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 _UNIT = re.compile(r"\d\s?(?P<unit>[kMGT]?(?:Pa|Hz|Wh|VA|W|V|A|J|N|B|bps|eV|bar)|Nm|Ah|Mbit|Gbit)\b")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _SHORTEST_NAME = 2
-_DATES = frozenset(
-    {"january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november"}
-    | {"december", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"}
-)
-# Capitalised, and no names: dates are compared as such, titles say nothing of who is meant.
-_NO_NAMES = _DATES | frozenset(
-    {"jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec"}
-    | {"januar", "februar", "märz", "mai", "juni", "juli", "oktober", "dezember", "montag", "dienstag", "mittwoch"}
-    | {"donnerstag", "freitag", "samstag", "sonntag", "herr", "frau", "sie", "ihnen", "ihr", "ihre", "ihren"}
-    | {"mr", "mrs", "ms", "dr", "sr", "jr", "st"}
-)
+_PHRASES = Phrases("text/names")
+_DATES = _PHRASES.words("dates")
+_NO_NAMES = _PHRASES.words("dates", "no_names")
+_ENGLISH, _GERMAN = _PHRASES.words("english"), _PHRASES.words("german")
 _ACRONYM = re.compile(r"\b[A-Z](?:\.?[A-Z]){1,6}\b")
 # "World Health Organization", "Bank of England".
 _SPELT_OUT = re.compile(r"\b[A-Z]\w+(?:(?: of| the| for| and| &)? [A-Z]\w+){1,6}")
@@ -41,14 +35,6 @@ _INITIAL = re.compile(r"\b[A-Z]")
 _STEM = 5
 _SHORTEST_NAME_WITH_ENDING = 4
 _LONGEST_ENDING = 3
-
-
-# Words that most texts of the language have, and that no other language writes alike.
-_ENGLISH = frozenset({"the", "of", "and", "is"})
-_GERMAN = frozenset(
-    {"der", "das", "dem", "und", "ist", "nicht", "eine", "einen", "wird", "wurde", "sich", "auf", "für", "mit", "nach"}
-    | {"ab", "bis", "vom", "von", "zum", "zur", "aus", "auch", "werden", "sind", "die", "ein", "im"}
-)
 
 
 class KnownNames:

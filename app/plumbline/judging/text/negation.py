@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
+from plumbline.judging.text.phrases import Phrases
 from plumbline.judging.text.words import (
     content_words,
     detect_language,
@@ -16,46 +17,13 @@ from plumbline.judging.text.words import (
     to_simplified,
 )
 
-# What plainly negates, once what only looks like it is taken out.
-_NO_EN = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|neither|nor|without|cannot|failed to|fails to|fail to|unable to)\b|n['’]t\b"
-)
-_NO_NEGATION_EN = re.compile(
-    r"\A\W*no\b\s*[,.!]|\bi ?['’]? ?a?m not (?:sure|certain)\b|\bi (?:do|am|did) ?n['’]t\b|"
-    r"\bnot (?:only|just|merely|simply|solely|to mention|surprisingly|least|too distant|until"
-    r"|always|necessarily|all|every|far)\b"
-    r"|\b(?:whether|or|if|why|than) (?:or )?not\b|\bno (?:later|earlier|less|more|fewer|greater"
-    r"|sooner|doubt|matter|wonder"
-    r"|one but|\d+|\.)\b|\bno\. ?\d+|\bnumber no\b|\bnot? (?:less|more|fewer|later|earlier) than\b"
-    r"|\bnothing (?:but|more|less)\b"
-    r"|\bnone other\b|\bif not\b|\b(?:can|could)(?:not|n['’]t| not) (?:but|help)\b|\bwhy (?:do"
-    r"|does|did)n['’]t\b|\bnot so much\b"
-    r"|\bisn['’]t it\b|\bno longer just\b|\bwithout (?:doubt|question|fail)\b|\b(?:never|no)"
-    r" ?mind\b|\bneither here nor\b"
-)
-# Whatever has a negative turn, so that a negation in the claim may well be its paraphrase.
-_NEGATIVE_EN = re.compile(
-    r"\b(?:not|no|non|never|none|nobody|nothing|nowhere|neither|nor|without|cannot|fail\w*|unable|inab\w*|lack\w*|absen\w*|"
-    r"miss(?:ed|es|ing)?|den(?:y|ied|ies|ying)|refus\w*|reject\w*|declin\w*|prevent\w*|stop\w*|ban(?:s|ned|ning)?|prohibit\w*|"
-    r"forbid\w*|forbade|avoid\w*|exclu\w*|except\w*|only|hardly|barely|scarcely|rarely|seldom|few|little|less|least|instead|"
-    r"rather|despite|although|though|but|however|unless|until|yet|end(?:ed|s|ing)?|ceas\w*"
-    r"|los[est]\w*|out of|free|zero|"
-    r"doubt\w*|contrary|false|wrong|incorrect\w*|against|oppos\w*|withdr\w*|cancel\w*|abandon\w*|drop(?:ped|s)?|"
-    r"rul(?:ed|es|ing) out|far from|too|impossib\w*|impermiss\w*|illegal\w*|impract\w*|insuffic\w*"
-    r"|inadequ\w*|differ\w*|"
-    r"rare|unlike\w*|un\w{4,}|in(?:valid|capable|effective|complete|significant|accurate|dependent|visible|active|appropriate)\w*|"
-    r"dis\w{4,}|\w{3,}less|remain\w*|still|halt\w*|escap\w*|overturn\w*|acquit\w*|clear(?:ed)?|minimal\w*|negat\w*|nil|"
-    r"limit\w*|restrict\w*|suspend\w*|lapse\w*|forgo\w*|skip\w*|snub\w*|ignor\w*|neglect\w*"
-    r"|omit\w*|yet to|beyond|other than)\b"
-    r"|n['’]t\b"
-)
-_NO_ZH = re.compile(
-    "无需|无须|毋须|不必|不用|不需要?|没有|没能|并非|并不|并未|从未|尚未|未能|未曾|无法|不能|不会|不是|不可|不得|不|没|未|无|非|勿|莫|否认"
-)
-_NO_NEGATION_ZH = re.compile(
-    "不[仅但光只单]|不[少断过久如妨愧禁管论锈止等一料惜幸良错由具同不]|不得不|不可[避忽缺或思]|不超过|不低于|不少于|不亚于|不低于|不断|不足|不得已|不出所料|不好意思|[是能会要可]不[是能会要可]|差不多|对不起|了不起|来不及|不明|不用说|不可否认|毫不犹豫|未[来必免婚知央]|无[论线人疑数锡忧穷限非愧偿线缘奈意]|非[常洲但典凡遗]|除非|是非|否则|[是能可]否|莫[斯名桑言过扎]|没[收落错]"
-)
-_NEGATIVE_ZH = re.compile("[不没未无非否勿莫缺仅只难少停失但却假]|拒绝|禁止|免除|取消|反对|错误|除外|除了")
+_PHRASES = Phrases("text/negation")
+_NO_EN = re.compile(rf"\b(?:{_PHRASES.pattern('en.negations')})\b|n['’]t\b")
+_NO_NEGATION_EN = re.compile(_PHRASES.pattern("en.no_negations"))
+_NEGATIVE_EN = re.compile(rf"\b(?:{_PHRASES.pattern('en.negative')})\b|n['’]t\b")
+_NO_ZH = re.compile(_PHRASES.pattern("zh.negations"))
+_NO_NEGATION_ZH = re.compile(_PHRASES.pattern("zh.no_negations"))
+_NEGATIVE_ZH = re.compile(_PHRASES.pattern("zh.negative"))
 # Said of what was done, and left out of what was not.
 _ASPECT_ZH = re.compile("[了着过]")
 _MIN_COVERAGE = 0.8
@@ -69,8 +37,8 @@ _PAIR, _OBJECT_HAN, _REACH_HAN = 2, 3, 4
 _STEM = 5
 # "Running" for "runs", "stopped" for "stop".
 _ENDING = re.compile(r"(?:([bdgmnprt])\1)?(?:ing|ed)\Z")
-_AUXILIARIES = frozenset({"do", "does", "did"})
-_PERMISSIONS = frozenset({"allowed", "permitted"})
+_AUXILIARIES = _PHRASES.words("en.auxiliaries")
+_PERMISSIONS = _PHRASES.words("en.permissions")
 _NT = frozenset({"n't", "n’t"})
 _COPULA = re.compile(r"\b(?:is|are|was|were|be)(?: not\b|n['’]t\b)")
 _MAX_PLACES = 16
@@ -78,39 +46,23 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _CLAUSE_END = re.compile(r"[,;:.!?]")
 _CLAUSES = re.compile(r"[,;:.!?，；：。！？]\s*|\s(?:and|but|while|that|because)\s")
 FEWEST_WORDS, _FEWEST_HAN = 3, 4
-# Whatever `_NO_EN` and `_NO_NEGATION_EN` find has one of these: most texts have none, and are spared both.
-_PARTS_EN = ("no", "n't", "n’t", "never", "neither", "without", "fail", "unable")
-_MARKS = (" not ", " no ", "n't", "n’t", "never", "without", "cannot", "None", "No ", *"不没未无")
+# Most texts have none of these, and are spared the patterns above.
+_PARTS_EN = _PHRASES.read("en.parts")
+_MARKS = (*_PHRASES.read("en.marks"), *"不没未无")
 # "Fortunately," says nothing that could be repeated.
 _OPENING = re.compile(r"\A\W*\w{2,20}ly, ")
-_PARTICLES = frozenset("的也都就才是")
-_MODAL_ZH = re.compile("可以|可|能够?|会|应该?|必?须|需要?|允许")
+_PARTICLES = _PHRASES.words("zh.particles")
+_MODAL_ZH = re.compile(_PHRASES.pattern("zh.modals"))
 _NOT_HAN = re.compile("[^\u3400-\u9fff]")
 # "It was not Sun" denies that it was he, and nothing of what he did.
-_NO_STATEMENT_EN = re.compile(r"\bit (?:is|was) not\b|\b(?:is|was)n['’]t it\b")
+_NO_STATEMENT_EN = re.compile(_PHRASES.pattern("en.no_statements"))
 _NO_STATEMENT_ZH = re.compile("^(?:并)?不是")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*|\d+")
-_NEGATING_WORDS = "no not never none nobody nothing neither nor without cannot nt cant"
-_NEGATORS = frozenset(_NEGATING_WORDS.split())
-_FAILURES = frozenset({"failed", "fails", "fail", "unable"})
-_HAN_NEGATORS = frozenset("不没未无非否勿莫")
-# Words that turn a statement round when one of a pair takes the other's place.
-_TURNS = tuple(
-    frozenset(group.split())
-    for group in (
-        "increase increased increases increasing rise rose risen rises rising grew grow grown grows gain gained gains"
-        " up higher more most above over after later larger greater maximum longer faster won win wins positive always"
-        " all before",
-        "decrease decreased decreases decreasing decline declined declines fall fell fallen falls falling drop dropped"
-        " lost lose loses loss down lower less fewer least below under earlier smaller minimum shorter slower negative"
-        " never none before",
-        "before after first last north south east west left right true false male female father mother son daughter",
-    )
-)
-_TURNING = frozenset().union(*_TURNS)
-_TURNING_ZH = re.compile(
-    "增|减|升|降|涨|跌|高于|低于|多于|少于|以前|以后|之前|之后|大于|小于|胜|负|男|女|东|西|南|北|父|母"
-)
+_NEGATORS = _PHRASES.words("en.negators")
+_FAILURES = _PHRASES.words("en.failures")
+_HAN_NEGATORS = _PHRASES.words("zh.negators")
+_REVERSING = _PHRASES.words("en.reversing")
+_REVERSING_ZH = re.compile(_PHRASES.pattern("zh.reversing"))
 
 
 @dataclass(frozen=True)
@@ -327,8 +279,8 @@ def _content(text: str) -> Sequence[str]:
 
 def _turns(text: str) -> Counter[str]:
     folded = to_simplified(text.casefold())
-    counts = Counter(word for word in _WORD.findall(folded) if word in _TURNING or word in _NEGATORS)
+    counts = Counter(word for word in _WORD.findall(folded) if word in _REVERSING or word in _NEGATORS)
     counts["n't"] += len(re.findall(r"n['’]t\b", folded))
-    counts.update(_TURNING_ZH.findall(folded))
+    counts.update(_REVERSING_ZH.findall(folded))
     counts.update(character for character in folded if character in _HAN_NEGATORS)
     return +counts

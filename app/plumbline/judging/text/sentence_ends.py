@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plumbline.judging.text.blocks import is_cjk
+from plumbline.judging.text.phrases import Phrases
 
 # These end a sentence with or without white space after them.
 STRONG_TERMINATORS: Final = "。｡．؟।॥۔።‼⁇⁈⁉！？"
@@ -121,39 +122,15 @@ def _period_ends(stop: Stop) -> bool:
     return not shortens(word.group(), stop.following, is_cased=stop.is_cased)
 
 
-def _words(joined: str) -> frozenset[str]:
-    return frozenset(joined.split())
-
-
-_NUMBERED = _words(
-    "no nos nr fig figs eq eqs vol vols ch chap sec sect art arts p pp para op tab suppl ver bk pt b c d m"
-)
-_PREFIXES = _words(
-    "dr mr mrs ms mx prof st mt ft gen rep reps sen sens gov lt col sgt cpl capt cmdr maj adm brig rev hon pres "
-    "supt det pvt messrs mme mlle vs v et viz cf e.g i.e eg ie ca approx incl excl esp resp"
-)
-_CALENDAR = _words("jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun")
-_CLOCK = frozenset({"a.m", "p.m", "am", "pm"})
-_COMPANIES_AND_RANKS = _words("inc ltd co corp llc plc bros jr sr esq al dept univ ave blvd rd est govt assn")
-# A lower-case word after these continues the sentence; a capital starts a new one.
-_SHORTENED = _words(
-    "etc min max avg temp vol sq oz in lb lbs hr hrs sec secs tbsp tsp ed eds trans ext tel misc cont ibid"
-)
-_STARTERS = _words(
-    "the a an this that these those he she it they we i you his her its their our my your there here who what when "
-    "where why how which while if in on at by for from with without after before during since until under over "
-    "between among although though because as so but and or nor yet however therefore moreover furthermore "
-    "meanwhile instead also then thus hence still despite both each every all some many most several few no not "
-    "one two three another other such according to is are was were do does did can could will would should may "
-    "might once later today now finally first second next please see unlike like even only just"
+_PHRASES = Phrases("text/sentence_ends")
+_NUMBERED, _PREFIXES, _CALENDAR, _CLOCK, _COMPANIES_AND_RANKS, _SHORTENED, _STARTERS = (
+    _PHRASES.words(f"en.{name}")
+    for name in ("numbered", "prefixes", "calendar", "clock", "companies_and_ranks", "shortened", "starters")
 )
 _NUMBER = re.compile(r"[#(]?[A-Z]?\d|[IVXLC]+\b|of\b")
 _INITIALS = re.compile(r"[^\W\d_]{1,2}(?:\.[^\W\d_]{1,2})+|[A-Z]")
 _LEADING_WORD = re.compile(r"[^\W\d_]+")
-_AFTER_CLOCK = re.compile(
-    r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|January|February|March|April|May|June|July|August"
-    r"|September|October|November|December|[A-Z]{2,4}\b"
-)
+_AFTER_CLOCK = re.compile(_PHRASES.pattern("en.after_clock"))
 _VOWELS = frozenset("aeiouyàáâäæèéêëìíîïòóôöøùúûü")
 
 

@@ -1,8 +1,9 @@
 """Short answers read with their question: "Yes." to "Is Paris the capital of France?" says that it is."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from plumbline.judging.text.phrases import Phrases
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.words import normalise
 
@@ -12,65 +13,35 @@ _MAX_QUESTION_CHARACTERS = 400
 # Words of a question among which the auxiliary is put.
 _SUBJECT_REACH = 8
 
-_PRONOUN = "it|they|he|she|you|we|i|there|that|this|these|those"
-_AUXILIARY = "is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|may|might|must"
-_ECHO = (
-    rf"(?:[\s,.!;–—-]+(?:{_PRONOUN}) (?:{_AUXILIARY}|can|won|wouldn|isn|aren|wasn|weren|don|doesn|didn|couldn"
-    rf"|shouldn|hasn"
-    r"|haven|hadn)(?:not|'t| not)?)?"
+_PHRASES = Phrases("text/short_answers")
+_YES = re.compile(rf"(?:(?:{_PHRASES.pattern('en.yes')}){_PHRASES.pattern('parts.echo', 'en.yes_clause')})\W*\Z")
+_NO = re.compile(rf"(?:(?:{_PHRASES.pattern('en.no')}){_PHRASES.pattern('parts.echo', 'en.no_clause')})\W*\Z")
+_YES_ZH, _NO_ZH = (
+    re.compile(
+        rf"(?:{_PHRASES.pattern(f'zh.{one}')}){suffix}(?:[，,。！!\s]+(?:{_PHRASES.pattern(f'zh.{one}_again')})的?)?\W*\Z"
+    )
+    for one, suffix in (("yes", ""), ("no", "的?"))
 )
-_YES = re.compile(
-    rf"(?:(?:yes|yeah|yep|yup|correct|right|true|indeed|exactly|affirmative|absolutely|certainly|definitely"
-    rf"|of course|sure"
-    rf"|(?:that is|that's) (?:correct|right|true)){_ECHO}|(?:yes, )?(?:it|they|he|she|you|there) (?:{_AUXILIARY}))\W*\Z"
-)
-_NO = re.compile(
-    rf"(?:(?:no|nope|false|incorrect|wrong|untrue|not true|not at all|(?:that is|that's) (?:not (?:correct|right"
-    rf"|true)|wrong"
-    rf"|incorrect|false)){_ECHO}|(?:it|they|he|she|you|there) (?:{_AUXILIARY}|can|wo|is|are|do|does)(?:not|n't"
-    rf"| not))\W*\Z"
-)
-_YES_ZH = re.compile(
-    r"(?:(?:是|对|可以|能|能够|会|有|需要|支持|属于|包括|允许)的?|没错|正确|确实(?:如此|是)?|是这样的?|当然(?:可以|是|能|会)?的?|完全正确)"
-    r"(?:[，,。！!\s]+(?:是|对|可以|能|会|有|需要|支持)的?)?\W*\Z"
-)
-_NO_ZH = re.compile(
-    r"(?:不|否|不是|不对|不可以|不能|不会|没有|不需要|不支持|不属于|不包括|不允许|不行|不用|无需|错误|不正确|并非如此|并不是|并不|错)的?"
-    r"(?:[，,。！!\s]+(?:不是|不可以|不能|不会|没有|不需要|不支持)的?)?\W*\Z"
-)
-
 _ASKED = re.compile(
-    r"(?:(?:so|and|then|also|hey|hi|hello|please|ok|okay)[,\s]+)*"
-    r"(?:(?:can|could|would|will) you (?:please |kindly )?(?:tell me|confirm|check|verify|say|explain"
-    r"|let me know) (?:if|whether|that)\s"
-    r"|(?:please )?(?:tell me|confirm|check|verify) (?:if|whether|that)\s|do you know (?:if|whether)\s"
-    r"|i(?:'d like to| want to|'m trying to)? (?:know|wonder|find out) (?:if|whether)\s|is it (?:true|correct"
-    r"|right) that\s"
-    r"|does (?:that|this|it) mean (?:that )?)",
-    re.IGNORECASE,
+    rf"(?:(?:{_PHRASES.pattern('en.greetings')})[,\s]+)*(?:{_PHRASES.pattern('en.polite')})", re.IGNORECASE
 )
-_YES_NO = re.compile(
-    rf"(?P<aux>{_AUXILIARY}|isn't|aren't|doesn't|don't|didn't|can't|wasn't|weren't)\s+(?=\w)", re.IGNORECASE
-)
+_YES_NO = re.compile(rf"(?P<aux>{_PHRASES.pattern('parts.auxiliary', 'en.denied_auxiliary')})\s+(?=\w)", re.IGNORECASE)
 _REQUEST = re.compile(r"(?:can|could|would|will) you\b", re.IGNORECASE)
+_AUXILIARY, _PRONOUN = _PHRASES.pattern("parts.auxiliary"), _PHRASES.pattern("parts.pronoun")
 _TAG = re.compile(rf",? (?:right|correct|(?:{_AUXILIARY})(?:n't)? (?:{_PRONOUN}))\Z", re.IGNORECASE)
-_OPEN = re.compile(
-    r"(?:\S+ )?(?:who|whom|whose|what|when|where|why|how|which)\b|(?:please )?(?:list|describe|explain"
-    r"|summari[sz]e|give|write|tell|name)\b",
-    re.IGNORECASE,
-)
-_DETERMINERS = "the a an this that these those my your his her its our their all some any"
+_OPEN = re.compile(_PHRASES.pattern("en.open"), re.IGNORECASE)
+_DETERMINERS = _PHRASES.words("en.determiners")
 _DO = frozenset({"do", "does", "did", "don't", "doesn't", "didn't"})
 
-_OPEN_ZH = re.compile("谁|什么|哪|何|怎|为什么|多少|几[个年月天人次种]|多[大长高远久重]")
+_OPEN_ZH = re.compile(_PHRASES.pattern("zh.open"))
 _HAN = re.compile("[\u3400-\u9fff]")
-_CHOICE_ZH = re.compile("(是|能|可以|可|会|有|需要|要|应该|支持|属于|包括|允许)(?:不|没)\\1")
-_WHETHER_ZH = re.compile("是否|有没有|能否|可否|会否")
-_WHETHER_BY_FORM = {"是否": "", "有没有": "有", "能否": "能", "可否": "可以", "会否": "会"}
+_CHOICE_ZH = re.compile(rf"({_PHRASES.pattern('zh.choices')})(?:不|没)\1")
+_WHETHER_BY_FORM: Mapping[str, str] = _PHRASES.read("zh.whether")
+_WHETHER_ZH = re.compile("|".join(_WHETHER_BY_FORM))
 _END_ZH = re.compile(r"(?:[，,]?(?:是吗|对吗|对吧|是吧|是不是|对不对))?[了]?[吗么吧呢]?\Z")
 _MARKS_ZH = "?？ \t\n\r\u00a0\u3000"
-_START_ZH = re.compile("(?:请问|我想知道|想问一下|请告诉我|那么|那)[，,]?")
-_NEGATABLE_ZH = re.compile("是|可以|能够|能|会|需要|应该|支持|属于|包括|允许|适合|含有|具有|有")
+_START_ZH = re.compile(rf"(?:{_PHRASES.pattern('zh.openings')})[，,]?")
+_NEGATABLE_ZH = re.compile(_PHRASES.pattern("zh.negatable"))
 
 
 def says_yes_or_no(text: str) -> bool | None:
@@ -127,7 +98,7 @@ def _subject_end(words: Sequence[str], auxiliary: str, contexts: Sequence[str]) 
         wanted = f" {normalise(' '.join(words[max(0, end - 2) : end]))} {auxiliary} "
         if any(wanted in context for context in folded):
             return end
-    if words[0].lower() in _DETERMINERS.split():
+    if words[0].lower() in _DETERMINERS:
         return min(2, len(words))
     end = 1
     while end < len(words) and words[0][:1].isupper() and words[end][:1].isupper():

@@ -6,21 +6,17 @@ agreement with people.
 """
 
 import re
-import tomllib
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
-from importlib.resources import files
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.judging.text.phrases import Phrases, load_data
 
-_FOLDER = files("plumbline.judging.text")
-STOP_WORDS: Final = {
-    language: frozenset(words.split())
-    for language, words in tomllib.loads(_FOLDER.joinpath("stop_words.toml").read_text(encoding="utf-8")).items()
-}
+_STOP_WORDS: Final = Phrases("text/stop_words")
+STOP_WORDS: Final = {language: _STOP_WORDS.words(language) for language in ("english", "chinese")}
 
 
 def to_simplified(text: str) -> str:
@@ -35,7 +31,7 @@ def to_simplified(text: str) -> str:
 
 @cache
 def _simplified_by_code() -> dict[int, str]:
-    read = tomllib.loads(_FOLDER.joinpath("traditional_characters.toml").read_text(encoding="utf-8"))
+    read = load_data("text/traditional_characters")
     return {ord(traditional): simplified for traditional, simplified in read["pairs"].split()}
 
 
@@ -81,20 +77,11 @@ _TOKEN = re.compile(rf"\d+(?:\.\d+)*|[{_HAN}]+|[^\W\d_{_HAN}]+(?:['’][^\W\d_{_
 # The same for text in lower case and ASCII.
 _ASCII_TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|[0-9]+(?:\.[0-9]+)*")
 
-# Negations carry the meaning that faithfulness is about; they are content, whatever the lists say.
-_NEGATIONS_EN = frozenset({"no", "nor", "not", "never", "none", "nobody", "nothing", "cannot", "cant", "without"})
-_NEGATIONS_ZH = frozenset("不无没未非別别")
-# Single characters that hold a Chinese sentence together; by characters, the lists' longer words do not apply.
-FUNCTION_CHARACTERS = frozenset("的了是在和与及而也都就把被对从为以于之其这那有个们着地得")
-# The next by their frequency in modern texts, negations and numerals apart: they say less than others.
-COMMON_CHARACTERS = frozenset(
-    "人我他中来上大国到说时要出会可你生能子下自年过发后作里用道行所然家种事成方多经么去法学如同现当动面起看定天分还进"
-    "好小部些主样理心她本前开但因只想实日军者意力它长机民第公此已工使情明性知全又关点正业外将高间由问很最重并物手应战"
-    "向头文体政美相见利什等产或新己制身果加西斯月话合回特代内信表化老给世位次度门任常先海通教儿原东声提立比员解水名真"
-    "论处走义各入几口认条平系气题活尔更别打女变神总何电数安少报才结反受目太量再感建务做接必场件计管期市直德资命山金指"
-    "克许统区保至队形社便空决治展马科司基眼书非则听白却界达光放强即像难且权思王象完设式色路记南品住告类求据程北边死张"
-    "该交规取拉格望觉术领共确传师观清今切院让识候带导争运"
-)
+# Negations are content, whatever the lists say.
+_NEGATIONS_EN = _STOP_WORDS.words("negations")
+_NEGATIONS_ZH = _STOP_WORDS.words("negations_chinese")
+FUNCTION_CHARACTERS = frozenset(_STOP_WORDS.read("function_characters"))
+COMMON_CHARACTERS = frozenset(_STOP_WORDS.read("common_characters").replace("\n", ""))
 _STOPWORDS_EN = STOP_WORDS["english"] - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
 _STOPWORDS_ZH = STOP_WORDS["chinese"] - _NEGATIONS_ZH
 

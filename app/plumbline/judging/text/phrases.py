@@ -1,0 +1,45 @@
+"""Phrases and words by language: TOML files beside this one, so that people review them without reading code."""
+
+import re
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+_PART: Final = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def load_data(name: str) -> dict[str, Any]:
+    """Return the content of `<name>.toml` in `judging`."""
+    return tomllib.loads(files("plumbline.judging").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+class Phrases:
+    """Words and patterns of one file, each by its `table.key`.
+
+    A list holds the alternatives of a pattern; a text is one pattern, or words with blanks between them. In a pattern
+    `{name}` stands for that of `parts.name`; `borrowed` is another file whose parts count, too.
+    """
+
+    def __init__(self, name: str, *, borrowed: str = "") -> None:
+        self._tables = load_data(name)
+        shared = load_data(borrowed)["parts"] if borrowed else {}
+        self._parts = {**shared, **self._tables.get("parts", {})}
+
+    def read(self, key: str) -> Any:
+        """Return the value of a `table.key`, or of a key outside of tables, as it stands in the file."""
+        table, _, name = key.rpartition(".")
+        return {"parts": self._parts, "": self._tables}.get(table, self._tables.get(table, {}))[name]
+
+    def words(self, *keys: str) -> frozenset[str]:
+        """Return the words of these texts."""
+        return frozenset(word for key in keys for word in self.read(key).split())
+
+    def pattern(self, *keys: str) -> str:
+        """Return the pattern of all alternatives of these keys, in their order."""
+        found: list[str] = []
+        for key in keys:
+            value = self.read(key)
+            found += [value.replace("\n", "")] if isinstance(value, str) else value
+        return _PART.sub(lambda part: self.pattern(f"parts.{part[1]}"), "|".join(found))
