@@ -34,7 +34,7 @@ from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.retrieval.ids import build_id_rule
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run, read_run_lines
+from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run
 
 SIZES = (31_250, 250_000, 500_000, 1_000_000)
 QUICK_SIZES = (31_250, 125_000)
@@ -124,8 +124,6 @@ def _trec(text: str) -> None:
     for read in readers:
         with suppress(InvalidInput):
             read(data, name="f", limits=_LIMITS)
-    with suppress(InvalidInput):
-        read_run_lines(data, name="f", limits=_LIMITS)
 
 
 PARSERS: dict[str, Callable[[str], None]] = {

@@ -9,8 +9,7 @@ from benchmarks.fuzz.material import pieced
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Qrels, Results
 from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
-from plumbline.retrieval.trec import FILE_FORMATS, read_qrels, read_run, read_run_lines
-from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
+from plumbline.retrieval.trec import FILE_FORMATS, read_qrels, read_run
 
 LIMITS = ReadLimits(max_bytes=200_000, max_rows=3_000)
 _PIECES = (
@@ -76,23 +75,15 @@ def check(data: bytes) -> None:
 
 
 def _check_run(file: bytes, text: bytes, last: int) -> None:
-    lines = _outcome(lambda data, *, name, limits: read_run_lines(data, name=name, limits=limits), text)
-    run = _outcome(read_run, file)
-    if isinstance(lines, InvalidInput):
-        _check_place(lines, last)
-        assert isinstance(run, InvalidInput), "read what the lines refuse"
-        assert str(run) == str(lines), "another complaint"
+    run, plain = _outcome(read_run, file), _outcome(read_run, text)
+    if isinstance(run, InvalidInput):
+        _check_place(run, last)
+        assert isinstance(plain, InvalidInput), "refused what is read without compression"
+        assert str(run) == str(plain), "another complaint"
     else:
-        assert not isinstance(run, InvalidInput), "refused what the lines read"
-        assert run.results == lines, "another run"
-        assert list(run.results) == list(lines), "another order of queries"
-        again = read_run(_written_run(lines), name="f.txt", limits=LIMITS)
-        assert again.results == lines, "run written and read"
-    regular = find_regular_text(text)
-    if regular is None or regular.rows > LIMITS.max_rows:
-        return
-    columns = read_run_columns(regular)
-    assert columns is None or columns == lines, "columns"
+        assert not isinstance(plain, InvalidInput), "refused without compression"
+        again = read_run(_written_run(run.results), name="f.txt", limits=LIMITS)
+        assert again.results == run.results == plain.results, "run written and read"
 
 
 def _outcome(read: Callable[..., _Read], data: bytes) -> _Read | InvalidInput:
@@ -109,7 +100,7 @@ def _check_place(error: InvalidInput, last: int | None) -> None:
         assert 1 <= int(found[1]) <= last, "line beyond the file"
 
 
-def _written_run(results: dict[str, Results]) -> bytes:
+def _written_run(results: Mapping[str, Results]) -> bytes:
     """Begins with a line end and blanks: a mark of the byte order or a # may be the first of an id."""
     rows = ["\n"]
     for query, found in results.items():

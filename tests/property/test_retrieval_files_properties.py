@@ -3,7 +3,6 @@
 import gzip
 from contextlib import suppress
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +10,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.ids import ID_RULES, build_id_rule
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run, read_run_lines
-from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
-from tests.making.columns import score_column, text_column
+from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run
 
 LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)
 IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0 \t\r\n\v\f"), min_size=1, max_size=8).filter(
@@ -33,7 +30,6 @@ def test_a_run_that_is_written_reads_back(results: dict[str, dict[str, float]]) 
     data = "".join(rows).encode()
 
     assert read_run(data, name="run", limits=LIMITS).results == results
-    assert read_run_lines(data, name="run", limits=LIMITS) == results
 
 
 @given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-2, 4), min_size=1), min_size=1, max_size=4))
@@ -48,38 +44,6 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     for read in (read_qrels, read_run, read_results_table, read_reference_table):
         with suppress(InvalidInput):
             read(data, name="f", limits=LIMITS)
-
-
-@given(
-    st.lists(
-        st.sampled_from([b"q Q0 d 1 2 t\n", b"q Q0 e 2 1 t\n", b"r Q0 d 1 +2 t\n", b"r  d 1 2 t\n", b"q d 1\n",
-                         b"q e 2\n", b"r d 0x1\n", b"\n", b"# c\n", b"q Q0 f 1 nan t\n", b"r d 7"]),
-        max_size=4,
-    ).map(b"".join)
-)  # fmt: skip
-def test_columns_never_read_what_lines_read_otherwise(data: bytes) -> None:
-    text = find_regular_text(data)
-    columns = None if text is None else read_run_columns(text)
-
-    assert columns is None or columns == read_run_lines(data, name="f", limits=LIMITS)
-
-
-@given(st.lists(st.text(min_size=1, max_size=30), min_size=1, unique=True), st.lists(st.text(), unique=True))
-def test_a_column_finds_the_texts_that_it_holds(held: list[str], sought: list[str]) -> None:
-    column = score_column({text: float(row) for row, text in enumerate(held)})
-
-    for documents in (sought, held, held[::2] + sought):
-        unique = list(dict.fromkeys(documents))
-        assert column.find_rows(unique) == {text: held.index(text) for text in unique if text in held}
-    assert dict(column) == {text: float(row) for row, text in enumerate(held)}
-    assert column.documents_at(np.arange(len(held))) == held
-
-
-@given(st.lists(st.sampled_from(["a", "b", "ab", "an-id-of-many-words", "an-id-of-many-wordz", "文", ""]), min_size=1))
-def test_a_column_changes_where_neighbours_differ(texts: list[str]) -> None:
-    expected = [row for row in range(1, len(texts)) if texts[row] != texts[row - 1]]
-
-    assert text_column(texts).changes().tolist() == expected
 
 
 @given(st.text(max_size=60), st.text(max_size=40))

@@ -13,7 +13,6 @@ from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, Measure, parse_measure
 from plumbline.retrieval.run import Qrels, Results, Run
-from tests.making.columns import score_column
 
 _DOCUMENTS = [f"d{number}" for number in range(8)]
 _QUERIES = ["q1", "q2", "q3"]
@@ -190,30 +189,3 @@ def test_a_list_is_read_no_further_than_the_largest_cutoff_to_the_same_values(
 
     for measure in ("recall@2", "ndcg@3"):
         assert shallow.values[measure].tolist() == deep.values[measure].tolist()
-
-
-@given(
-    _QRELS,
-    st.dictionaries(st.sampled_from(_QUERIES), _SCORES, max_size=3),
-    st.fixed_dictionaries(
-        {
-            "ties": st.sampled_from(["docno_desc", "docno_asc", "input_order", "average"]),
-            "score_precision": st.sampled_from(["float32", "float64"]),
-            "ignore_identical_ids": st.booleans(),
-            "judged_only": st.booleans(),
-        }
-    ),
-)
-def test_columns_are_measured_as_dictionaries_are(
-    qrels: Qrels, results: Mapping[str, Mapping[str, float]], overrides: dict[str, object]
-) -> None:
-    columns = {query: score_column(scores) for query, scores in results.items()}
-    conventions = build_conventions("trec_eval", **overrides)
-    expected, found = (
-        evaluate(qrels, Run("run", given), ["recall@2", "ndcg", "map", "mrr"], conventions=conventions)
-        for given in (results, columns)
-    )
-
-    assert found.counts == expected.counts
-    for measure, values in expected.values.items():
-        assert found.values[measure].tolist() == values.tolist()

@@ -2,18 +2,13 @@
 
 import gzip
 import io
-import re
 import tracemalloc
-from collections.abc import Mapping
 
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval import trec_columns
-from plumbline.retrieval.run import ScoreColumn
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run, read_run_lines
-from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
+from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run
 
 LIMITS = ReadLimits(max_bytes=1_000_000, max_rows=1_000)
 RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\nq2 Q0 d1 1 3 bm25\n"
@@ -88,6 +83,8 @@ def test_bad_judgments_are_refused_with_the_line(data: bytes, message: str) -> N
         (b"q 0 d 1 2 t\nq 0 e 1 2\n", "f:2: expected 6 fields"),
         (b"q 0 d 1 2 t\nq  e 1 2 t\n", "f:2: expected 6 fields"),
         (b"q 0 d 1 inf t\n", "f:1: score 'inf' is not a finite number"),
+        (b"q 0 d 1 1_0 t\n", "f:1: score '1_0' is not a finite number"),
+        (b"q 0 d 1 2,3 t\n", "f:1: score '2,3' is not a finite number"),
         (b"q 0 d 1 1e999 t\n", "f:1: score '1e999' is not a finite number"),
         (b"q 0 d 1 2 t\nq 0 d 2 1 t\n", "f:2: document 'd' is listed twice"),
         (b"q d 1\nq e 1\n", "f:2: rank 1 is taken"),
@@ -100,71 +97,6 @@ def test_bad_runs_are_refused_with_the_line(data: bytes, message: str) -> None:
         read_run(data, name="f", limits=LIMITS)
 
     assert message in str(caught.value)
-
-
-ROWS = 40
-LONG = "".join(
-    f"{query} Q0 {'文' * (row % 3)}doc-{row:0{1 + row % 12}} {row} {100 - row / 7!r} bm25\n"
-    for query in ("q1", "q1", "a-query-whose-name-is-long", "q2")
-    for row in range(ROWS)
-).replace("q1 Q0", "q3 Q0", ROWS)
-
-
-def test_columns_and_lines_read_the_same_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trec_columns, "_BLOCK_BYTES", 999)  # so that queries lie in several blocks
-    lines = LONG.splitlines(keepends=True)
-    scattered = "".join(lines[::2] + lines[1::2])
-
-    for data in (RUN, LONG.encode(), scattered.encode(), scattered.encode().removesuffix(b"\n")):
-        text = find_regular_text(data)
-        assert text is not None
-        columns = read_run_columns(text)
-        expected = read_run_lines(data, name="run", limits=LIMITS)
-        assert columns is not None
-        assert columns == expected
-        assert [list(columns[query]) for query in columns] == [list(expected[query]) for query in expected]
-        assert isinstance(columns.get("q2"), dict if data == RUN else ScoreColumn)
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "# Q0 doc 1 2 bm25",
-        "q2 Q0\tnew 1 2 bm25",
-        "q2 Q0 doc-0 1 2 bm25",
-        "q2 Q0 new 1 2",
-        "q2 Q0 new 1 2 bm25 x",
-        "q2 Q0 new 1 2,3 bm25",
-        "q2 Q0 new 1 nan bm25",
-        "q2 Q0 new 1 1e999 bm25",
-        "q2 Q0 new 1 1_0 bm25",
-        "q2 Q0 new 1 null bm25",
-        "q2 Q0 new 1 0x10 bm25",
-        "q2 Q0 new 1 １２ bm25",
-        f"q2 Q0 new 1 {'1' * 40} bm25",
-    ],
-)
-def test_columns_leave_what_is_not_regular_to_the_lines(line: str) -> None:
-    data = f"{LONG}{line}\n".encode()
-    text = find_regular_text(data)
-    columns = None if text is None else read_run_columns(text)
-
-    if columns is not None:
-        assert columns == read_run_lines(data, name="run", limits=LIMITS)
-        assert line.endswith("1 bm25")  # only the long number is one that some reader takes
-
-
-@pytest.mark.parametrize("line", ["q2  doc 1 2 bm25", "q2 Q0 doc 1 2 ", "q2 Q0 d\rc 1 2 bm25", ""])
-def test_blanks_side_by_side_are_not_regular(line: str) -> None:
-    assert find_regular_text(f"{LONG}{line}\n".encode()) is None
-
-
-def test_a_run_of_many_queries_with_one_document_is_left_to_the_lines() -> None:
-    data = "".join(f"q{query} Q0 d 1 1.5 t\n" for query in range(2_000)).encode()
-    text = find_regular_text(data)
-
-    assert text is not None
-    assert read_run_columns(text) is None
 
 
 def test_a_gzip_bomb_is_refused_in_little_memory() -> None:
@@ -220,30 +152,3 @@ def test_bad_tables_are_refused_with_the_line(data: bytes, message: str) -> None
         read_results_table(data, name="f", limits=LIMITS)
 
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("line", [b"%b Q0 d 1 1 t\n", b"q Q0 %b 1 1 t\n"])
-def test_an_id_of_kilobytes_is_left_to_the_line_reader(line: bytes) -> None:
-    data = line % (b"x" * 2_000) + b"".join(b"q Q0 d%d 1 1 t\n" % place for place in range(100))
-    text = find_regular_text(data)
-
-    assert text is not None
-    assert read_run_columns(text) is None
-    assert "x" * 2_000 in str(read_run(data, name="f", limits=LIMITS).results)
-
-
-@pytest.mark.parametrize(
-    "score", ["-0.500", "-.500", "0.500", "12.500", "+1.500", "007.500", "1-2.500", "--1.500", "1.5.000", "5"]
-)
-def test_scores_with_as_many_decimals_are_read_as_the_line_reader_reads_them(score: str) -> None:
-    lines = "".join(f"q1 Q0 d{place} {place} {place / 7 - 3:.3f} t\n" for place in range(50))
-    data = f"{lines}q1 Q0 last 51 {score} t\n".encode()
-
-    try:
-        expected = read_run_lines(data, name="r", limits=LIMITS)
-    except InvalidInput as error:
-        with pytest.raises(InvalidInput, match=re.escape(str(error))):
-            read_run(data, name="r", limits=LIMITS)
-    else:
-        found = read_run(data, name="r", limits=LIMITS).results
-        assert {query: dict(scores) for query, scores in found.items() if isinstance(scores, Mapping)} == expected

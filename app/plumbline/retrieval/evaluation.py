@@ -14,7 +14,7 @@ from plumbline.retrieval.ids import select_id_rule, suggest_id_rule
 from plumbline.retrieval.measure import TOTALS, Measure, parse_measures
 from plumbline.retrieval.order import IdNormaliser
 from plumbline.retrieval.ranking import Rankings, normalised, rank
-from plumbline.retrieval.run import FloatArray, Qrels, Run
+from plumbline.retrieval.run import FloatArray, Qrels, Run, document_place
 
 # The depth of `judged_share` when no measure has a cutoff: the customary page of results.
 _JUDGED_DEPTH = 10
@@ -213,6 +213,6 @@ def _lengths(
         documents = in_order(run.results.get(query_id, ()), ties=conventions.ties).doc_ids
         lacking = next((doc_id for doc_id in documents if doc_id not in lengths), None)
         if lacking is not None:
-            raise InvalidInput("has no length in tokens", place=f"{quoted(query_id)[1:-1]}/{quoted(lacking)[1:-1]}")
+            raise InvalidInput("has no length in tokens", place=document_place(query_id, lacking))
         found.append(np.array([lengths[doc_id] for doc_id in documents], dtype=np.float64))
     return tuple(found)

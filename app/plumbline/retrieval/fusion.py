@@ -25,8 +25,7 @@ from plumbline.retrieval.combination import (
     pooled,
     ranked,
 )
-from plumbline.retrieval.order import checked_scores
-from plumbline.retrieval.run import FloatArray, Run
+from plumbline.retrieval.run import FloatArray, Run, check_scores
 
 Missing = Literal["zero", "min"]
 _Choice = TypeVar("_Choice", bound=str)
@@ -142,7 +141,7 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
 def _ranked(query_id: str, run: Run, ties: TieOrder) -> RankedResults:
     results = run.results[query_id]
     if isinstance(results, Mapping):
-        checked_scores(query_id, results)
+        check_scores(query_id, results)
     return ranked(results, ties=ties)
 
 

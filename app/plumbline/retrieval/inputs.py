@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 
 from plumbline.ground.errors import InvalidInput, quoted
-from plumbline.retrieval.order import checked_scores
-from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
+from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run, check_scores
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.retrieval.trec import FILE_FORMATS, HEADER_NAMES
 
@@ -87,7 +86,7 @@ def read_run(
             if not _is_json(file):
                 return ReadRun(FILE_FORMATS[format_name].read_run(file, name=name, limits=_LIMITS))
             with _in_file(name):
-                return _with_checked_scores(read_run(_json(file, name), name=name, candidates=candidates))
+                return _check_all_scores(read_run(_json(file, name), name=name, candidates=candidates))
     if not isinstance(source, Mapping):
         rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, {"score", "sim", "similarity"}), needed=2)
         ranks = _columns(source, ({"rank", "position"},), needed=0)
@@ -114,10 +113,10 @@ def _parsed(replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]])
     return {query: parse_ranking(text, candidates=candidates.get(query)) for query, text in replies.items()}
 
 
-def _with_checked_scores(read: ReadRun) -> ReadRun:
+def _check_all_scores(read: ReadRun) -> ReadRun:
     for query, scores in read.run.results.items():
         if isinstance(scores, Mapping):
-            checked_scores(query, scores)
+            check_scores(query, scores)
     return read
 
 

@@ -8,18 +8,13 @@ from typing import Final
 from plumbline.retrieval.ranking_candidates import Candidates, bare_item
 from plumbline.retrieval.ranking_json import json_readings
 from plumbline.retrieval.ranking_text import bracketed, chained, listed, mentioned, tabled
-from plumbline.retrieval.ranking_values import Blocks, Meaning, Reading, flat, meaning
+from plumbline.retrieval.ranking_values import WORDS, Blocks, Meaning, Reading, flat, meaning
 
 _THINK_TAG: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
 _MAX_UNKNOWN_LENGTH: Final = 200
-_TO_BEST: Final = r"[^.\n]{0,20} to [^.\n]{0,20}(?:most|best|highest|top)"
-_FROM_LOW: Final = r"(?:低|差|小|弱|末|不)[^。\n]{0,6}[到至](?:高|好|大|强|优|首|最)"
-# Of text in lower case; each alternative begins with a letter of its own, for which `re` looks first.
-_RISING: Final = re.compile(
-    rf"least{_TO_BEST}|worst{_TO_BEST}|lowest{_TO_BEST}|bottom{_TO_BEST}|ascending|reverse"
-    rf"|从{_FROM_LOW}|由{_FROM_LOW}|升序|倒序"
-)
+# Of text in lower case.
+_RISING: Final = re.compile(WORDS.pattern("prose.rising"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ The rank of a document is 1 + the documents with a greater score + the tied ones
 only the scores are sorted, and ids are compared among documents tied with a judged one alone.
 """
 
-import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -12,9 +11,9 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import Conventions
-from plumbline.retrieval.run import FloatArray, IntArray, Results, ScoreColumn
+from plumbline.retrieval.run import FloatArray, IntArray, Results, check_scores, document_place
 
 IdNormaliser: TypeAlias = Callable[[str], str]
 # Scores as they are compared: float64, or float32 where the conventions say so; ascending is best first.
@@ -86,7 +85,7 @@ def _filtered(
     # The common case, no document named like its query, costs no copy.
     if not conventions.judged_only and query_id not in scores:
         return scores
-    checked_scores(query_id, scores)  # a bad score is refused whether or not its document leaves
+    check_scores(query_id, scores)  # a bad score is refused whether or not its document leaves
     return {document: score for document, score in scores.items() if _stays(query_id, document, grades, conventions)}
 
 
@@ -98,7 +97,7 @@ def _order_normalised(
     normalise_id: IdNormaliser,
 ) -> Order:
     """Rank as `order`, for scores whose ids may become equal."""
-    values = checked_scores(query_id, scores)
+    values = check_scores(query_id, scores)
     rows = [
         (document, value)
         for document, value in zip(map(normalise_id, scores), values.tolist(), strict=True)
@@ -124,15 +123,15 @@ def _order_normalised(
 def _order_scored(
     query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
 ) -> Order:
-    negated = _negated(checked_scores(query_id, scores), conventions)
-    found, found_scores = _found(scores, grades)
+    negated = _negated(check_scores(query_id, scores), conventions)
+    found = [document for document in grades if document in scores]
     found_grades = [grades[document] for document in found]
     is_sorted = bool((negated[1:] >= negated[:-1]).all())
     is_rising = not is_sorted and len(negated) >= _FEWEST_RISING and bool((negated[1:] < negated[:-1]).all())
     if not found:
         return Order(found_grades, np.empty(0, dtype=np.int64), len(scores), is_rising=is_rising)
     ascending = negated if is_sorted else np.sort(negated)
-    sought = _negated(found_scores, conventions)
+    sought = _negated(np.array([scores[document] for document in found], dtype=np.float64), conventions)
     first = ascending.searchsorted(sought) + 1
     sizes = ascending.searchsorted(sought, side="right") - first + 1
     if not (sizes > 1).any():
@@ -140,26 +139,9 @@ def _order_scored(
     if conventions.ties == "average":
         return Order(found_grades, first, len(scores), sizes=sizes)
     tied = {value for value, size in zip(sought.tolist(), sizes.tolist(), strict=True) if size > 1}
-    offsets = _offsets(_tied_rows(scores, negated, tied), tied, conventions)
+    offsets = _offsets(zip(scores, negated.tolist(), strict=True), tied, conventions)
     before = np.array([offsets.get(document, 0) for document in found], dtype=np.int64)
     return Order(found_grades, first + before, len(scores))
-
-
-def _found(scores: Mapping[str, float], grades: Mapping[str, int]) -> tuple[list[str], FloatArray]:
-    """Return the judged documents that were retrieved, and their scores."""
-    if isinstance(scores, ScoreColumn):
-        rows = scores.find_rows(list(grades))
-        return list(rows), scores.scores[list(rows.values())]
-    found = [document for document in grades if document in scores]
-    return found, np.array([scores[document] for document in found], dtype=np.float64)
-
-
-def _tied_rows(scores: Mapping[str, float], negated: _Negated, tied: set[float]) -> Iterable[tuple[str, float]]:
-    """Return documents and negated scores in the order retrieved; at least those whose score is in `tied`."""
-    if isinstance(scores, ScoreColumn):
-        rows = np.flatnonzero(np.isin(negated, list(tied)))
-        return zip(scores.documents_at(rows), negated[rows].tolist(), strict=True)
-    return zip(scores, negated.tolist(), strict=True)
 
 
 def _offsets(rows: Iterable[tuple[str, float]], tied: set[float], conventions: Conventions) -> dict[str, int]:
@@ -202,30 +184,6 @@ def _order_listed(
     return Order(found_grades, ranks, retrieved, None, positions, duplicates, unique_positions)
 
 
-def checked_scores(query_id: str, scores: Mapping[str, float]) -> FloatArray:
-    """Return the scores as an array; InvalidInput names the query and the document of one that is no finite number."""
-    if isinstance(scores, ScoreColumn):
-        return scores.scores
-    try:
-        # twice as quick as numpy.fromiter
-        values = np.frombuffer(struct.pack(f"{len(scores)}d", *scores.values()), dtype=np.float64)
-    except (struct.error, OverflowError):
-        values = np.array([np.nan])
-    if not np.isfinite(values).all():
-        document, score = next(row for row in scores.items() if not _is_finite(row[1]))
-        raise InvalidInput(
-            f"found the score {quoted(str(score))}, wanted a finite number", place=_place(query_id, document)
-        )
-    return values
-
-
-def _is_finite(score: object) -> bool:
-    try:
-        return isinstance(score, int | float) and bool(np.isfinite(float(score)))
-    except OverflowError:
-        return False
-
-
 def _negated(values: FloatArray, conventions: Conventions) -> _Negated:
     if conventions.score_precision == "float64":
         return -values
@@ -238,9 +196,6 @@ def _duplicate(query_id: str, documents: Iterable[str]) -> InvalidInput:
     # set.add returns None, so this is the first document met twice.
     repeated = next(document for document in documents if document in seen or seen.add(document))  # type: ignore[func-returns-value]
     return InvalidInput(
-        "the document was retrieved twice; remove it, or set duplicates to 'first'", place=_place(query_id, repeated)
+        "the document was retrieved twice; remove it, or set duplicates to 'first'",
+        place=document_place(query_id, repeated),
     )
-
-
-def _place(query_id: str, document: str) -> str:
-    return f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}"

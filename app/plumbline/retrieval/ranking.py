@@ -11,7 +11,7 @@ from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.order import IdNormaliser, Order, order
-from plumbline.retrieval.run import MAX_GRADE, FloatArray, IntArray, Qrels, Results, Run
+from plumbline.retrieval.run import MAX_GRADE, FloatArray, IntArray, Qrels, Results, Run, document_place
 
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 
@@ -143,7 +143,7 @@ def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
         ):
             document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > MAX_GRADE)
             detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {MAX_GRADE}"
-            raise InvalidInput(detail, place=f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}")
+            raise InvalidInput(detail, place=document_place(query_id, document))
     if normalise_id is None:
         return qrels
     merged: dict[str, dict[str, int]] = {}

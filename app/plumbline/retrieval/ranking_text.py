@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 from plumbline.retrieval.ranking_candidates import INDEX, MARK, MARKS, NAMED_INDEX, Candidates, looks_like_an_id
 from plumbline.retrieval.ranking_json import label_before, stands_alone
 from plumbline.retrieval.ranking_values import (
+    WORDS,
     Blocks,
     Reading,
     excludes,
@@ -144,8 +145,7 @@ _HEADING_END: Final = (":", "：", "**", ":*")
 _LEADING: Final = " \t\"'`*_“”‘’([【［「《<"
 # Of text in lower case.
 _NAMED_VALUE: Final = re.compile(
-    r"(rank|position|score|relevance|similarity|confidence|rating|排名|名次|得分|分数|评分|打分|相关度|相似度|置信度)"
-    r"[\s:：=\"为是]{1,4}([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+    rf"({WORDS.pattern('prose.named_values')})[\s:：=\"为是]{{1,4}}([0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)"
 )
 
 
@@ -310,15 +310,7 @@ def _plain(lines: Sequence[_Line], candidates: Candidates) -> Iterator[Reading]:
             yield Reading([[piece] for piece in filter(None, pieces)], label)
 
 
-_CUES: Final = re.compile(
-    r"best|most|first|then|next|follow|second|better|top|rank|order|highest|prefer|relevan|"
-    r"最|其次|然后|接着|再次|再者|优于|好于|首|第[一二三123]|相关|推荐|排|再是"
-)
-_REVERSALS: Final = re.compile(
-    r"\b(?:worse|worst|less|least|lower|lowest|last|below|after|behind|not|no|neither|nor|none|without|except|unlike|"
-    r"sorry|cannot|unable|equal|same|tied?|both)\b|n't|n’t|[不无非没]|差|次于|逊|低|弱|除|末|倒|抱歉|同等|并列|一样|之后"
-)
-_TURNS: Final = re.compile(r"\b(?:but|however|although|though|while)\b|[但而]")
+_CUES, _REVERSALS, _TURNS = (re.compile(WORDS.pattern(f"prose.{name}")) for name in ("cues", "reversals", "turns"))
 _SENTENCE_END: Final = re.compile(r"[。！？；!?;\n]|\.(?=\s|\Z)")
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Final
 
+from plumbline.ground.phrases import Phrases
+
 
 class Meaning(IntEnum):
     """Role of a list by the words that stand before it; of several lists the greatest is the ranking."""
@@ -19,42 +21,16 @@ class Meaning(IntEnum):
     FINAL = 5
 
 
-# Each alternative begins with a letter of its own, for which `re` looks before it tries any.
-_EXCLUDED: Final = re.compile(
-    r"exclu|irrelevant|unrelated|unrelevant|non[ _-]?relevant|less[ _-]?relevant|least[ _-]?relevant"
-    r"|not[ _-]?(?:relevant|selected|used|ranked)|reject|discard|remov|dropp|ignor|omit|unranked|filtered|negative"
-    r"|排除|不相关|无相关|无关|剔除|丢弃|过滤|忽略|去除|删除|未入选|未选"
-)
+WORDS: Final = Phrases("retrieval/ranking_words")
 # The first that is found decides: `irrelevant` holds `relevant`.
 _MEANINGS: Final = {
-    Meaning.EXCLUDED: _EXCLUDED,
-    Meaning.INPUT: re.compile(
-        r"candidate|input|original|initial|given|unsorted|draft|first pass|before|候选|输入|原始|初始|初步|给定|备选"
-    ),
-    Meaning.FINAL: re.compile(r"final|conclu|answer|最终|结论|答案|综上"),
-    Meaning.ORDER: re.compile(r"rank|order|sort|排|顺序|名次"),
-    Meaning.LIST: re.compile(
-        r"result|relevan|output|select|chosen|top|best|document|docs|\bids?\b|_ids\b|passage|items|结果|相关|文档|推荐"
-    ),
+    role: re.compile(WORDS.pattern(f"meanings.{role.name.lower()}"))
+    for role in (Meaning.EXCLUDED, Meaning.INPUT, Meaning.FINAL, Meaning.ORDER, Meaning.LIST)
 }
 # Columns by their keys; ranks and distances rise, scores fall.
-_KINDS: Final = {
-    "rank": re.compile(r"(?:final_)?rank(?:ing|s)?|position|place|order|#|no\.?|排名|名次|排序|顺序|位次|序号|次序"),
-    "score": re.compile(
-        r"(?:[a-z]+_)*(?:scores?|relevance|relevancy|similarity|confidence|rating|probability|grade)"
-        r"|得分|分数|评分|打分|相关性|相关度|相关性得分|相关性评分|相似度|置信度"
-    ),
-    "distance": re.compile(r"(?:[a-z]+_)*distance|距离"),
-}
-_FLAG_KEY: Final = re.compile(r"(?:is_)?(?:relevant|included?|selected|kept?|keep)|(?:是否)?(?:相关|入选|保留)")
+_KINDS: Final = {kind: re.compile(WORDS.pattern(f"columns.{kind}")) for kind in ("rank", "score", "distance")}
+_FLAG_KEY: Final = re.compile(WORDS.pattern("columns.flag"))
 _GAP: Final = re.compile(r"[ -]+")
-_REFUSALS: Final = frozenset({"false", "no", "n", "0", "否", "不", "不相关", "无关"})
-_AGREEMENTS: Final = frozenset({"true", "yes", "y", "1", "是"})
-# A row names its document by the first of these that it has.
-_ID_KEYS: Final = (
-    *("id", "doc_id", "docid", "document_id", "_id", "pid", "passage_id", "chunk_id", "identifier", "doc"),
-    *("文档id", "文档编号", "文档", "段落", "编号", "document", "passage", "chunk", "index"),
-)
 
 Blocks = list[list[str]]
 # Items held equal, and numbers by their key; a number that nothing names has the key "".
@@ -81,7 +57,7 @@ def meaning(label: str) -> Meaning:
 
 def excludes(label: str) -> bool:
     """Return True if a key, heading or remark says that what it names is left out."""
-    return bool(label) and _EXCLUDED.search(_fold(label)) is not None
+    return bool(label) and _MEANINGS[Meaning.EXCLUDED].search(_fold(label)) is not None
 
 
 def _fold(text: str) -> str:
@@ -177,7 +153,7 @@ def read_table(rows: Sequence[Mapping[str, object]], label: str) -> Iterator[Rea
 def row_id(row: Mapping[str, object]) -> str | None:
     """Return the document that a row names."""
     by_key = {key(name): value for name, value in row.items() if isinstance(value, str)}
-    return next((str(by_key[name]) for name in _ID_KEYS if name in by_key), None)
+    return next((str(by_key[name]) for name in WORDS.read("columns.ids") if name in by_key), None)
 
 
 def number(value: object) -> float | None:
@@ -190,7 +166,7 @@ def number(value: object) -> float | None:
         return None
 
 
-def _excluding_words(name: str) -> frozenset[str]:
+def _excluding_words(name: str) -> set[str]:
     """Return the words under this name that exclude a row."""
-    words = _AGREEMENTS if excludes(name) else frozenset[str]()
-    return words | _REFUSALS if _FLAG_KEY.fullmatch(key(name)) else words
+    words = set(WORDS.read("columns.agreements")) if excludes(name) else set()
+    return words | set(WORDS.read("columns.refusals")) if _FLAG_KEY.fullmatch(key(name)) else words

@@ -16,7 +16,6 @@ from typing import BinaryIO, Final, NamedTuple
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
 from plumbline.retrieval.text_file import ReadLimits, format_place, numbered_lines, read_text_bytes
-from plumbline.retrieval.trec_columns import find_regular_text, read_run_columns
 
 _QRELS_FORM: Final = "'query_id 0 doc_id relevance'"
 _RUN_FORM: Final = "'query_id Q0 doc_id rank score tag'"
@@ -63,18 +62,22 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
 
     Six columns give scores: the columns Q0, rank and tag are not read, and a seventh is ignored, as in trec_eval.
     Three columns give ranked lists in the order of their ranks: ranks are distinct and >= 0, gaps are closed.
-    The first row decides which it is. The run is named `name`. A regular file of scores is read in blocks, as columns,
-    with the same result; any irregularity is left to the line reader, which names the line.
+    The first row decides which it is. The run is named `name`.
 
     Raises:
         InvalidInput: names the file and the line; also when the file holds no row.
     """
     data = read_text_bytes(source, name=name, limits=limits)
-    text = find_regular_text(data)
-    results = None
-    if text is not None and text.rows <= limits.max_rows:
-        results = read_run_columns(text)
-    return Run(name, results if results is not None else read_run_lines(data, name=name, limits=limits))
+    rows = _rows(data, name, limits)
+    first = next(rows, None)
+    if first is None:
+        raise InvalidInput(f"holds no row; expected lines of {_RUN_FORM}", place=format_place(name))
+    if len(first[1]) == _TRIPLE_FIELDS:
+        return Run(name, _ranked_lists(chain([first], rows), name))
+    if len(first[1]) >= _RUN_FIELDS:
+        return Run(name, _scores(chain([first], rows), name))
+    expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
+    raise InvalidInput(f"{expected}, found {len(first[1])}", place=format_place(name, first[0]))
 
 
 def format_run(run: Run) -> Iterator[str]:
@@ -82,20 +85,6 @@ def format_run(run: Run) -> Iterator[str]:
     for query_id, results in run.results.items():
         for rank, (doc_id, score) in enumerate(results.items() if isinstance(results, Mapping) else (), start=1):
             yield f"{query_id} Q0 {doc_id} {rank} {score!r} {run.name}\n"
-
-
-def read_run_lines(data: bytes, *, name: str, limits: ReadLimits) -> dict[str, Results]:
-    """Read a run from checked UTF-8 bytes line by line; otherwise as `read_run`."""
-    rows = _rows(data, name, limits)
-    first = next(rows, None)
-    if first is None:
-        raise InvalidInput(f"holds no row; expected lines of {_RUN_FORM}", place=format_place(name))
-    if len(first[1]) == _TRIPLE_FIELDS:
-        return _ranked_lists(chain([first], rows), name)
-    if len(first[1]) >= _RUN_FIELDS:
-        return _scores(chain([first], rows), name)
-    expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
-    raise InvalidInput(f"{expected}, found {len(first[1])}", place=format_place(name, first[0]))
 
 
 def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:

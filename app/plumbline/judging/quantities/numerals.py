@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from plumbline.judging.text.phrases import Phrases
+from plumbline.ground.phrases import Phrases
 
-WORDS: Final = Phrases("quantities/words")
+WORDS: Final = Phrases("judging/quantities/words")
 
 
 def _values(key: str) -> dict[str, int]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Container
 from typing import Final
 
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import has_word
-from plumbline.judging.text.phrases import Phrases
 
 # Words of the question are compared up to here: "resetting" meets "reset".
 STEM_CHARACTERS = 5
@@ -21,7 +21,7 @@ _MAX_NEW_IN_LEAD = 2
 _MAX_NEW_IN_QUESTION = 3
 _FIRST_CHARACTERS = 24
 
-_PHRASES: Final = Phrases("text/boilerplate")
+_PHRASES: Final = Phrases("judging/text/boilerplate")
 LABELS: Final = _PHRASES.words("labels.en", "labels.zh")
 _FILLER: Final = _PHRASES.words("en.filler", "zh.filler")
 _ASSERTING: Final = _PHRASES.words("en.asserting")

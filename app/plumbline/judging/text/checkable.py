@@ -4,8 +4,8 @@ import re
 from collections.abc import Container, Sequence
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.boilerplate import STEM_CHARACTERS, asks, count_new, introduces, is_boilerplate
-from plumbline.judging.text.phrases import Phrases
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.structured import EMPTY_CELLS, header_positions, split_cells
 from plumbline.judging.text.words import content_words, han_share
@@ -16,7 +16,7 @@ _LABEL_WORDS = 4
 _LABEL_HAN_PAIRS = 8
 # A line that ends in a colon may have one new word up to here.
 _TERSE_WORDS = 2
-_PHRASES = Phrases("text/abstentions", borrowed="text/boilerplate")
+_PHRASES = Phrases("judging/text/abstentions", borrowed="judging/text/boilerplate")
 _ASKING = re.compile(_PHRASES.pattern("en.asking", "zh.asking"), re.IGNORECASE)
 _STATES_EN = re.compile(_PHRASES.pattern("en.states"), re.IGNORECASE)
 _STATES_ZH = re.compile(_PHRASES.pattern("zh.states"))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.obfuscation import (
     LOOKALIKES,
     find_hidden,
@@ -15,7 +16,6 @@ from plumbline.judging.text.obfuscation import (
     may_be_obfuscated,
     remove_hidden,
 )
-from plumbline.judging.text.phrases import Phrases
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import find_in_pieces
 
@@ -28,7 +28,7 @@ class Combination:
     reach: int
 
 
-_WORDS: Final = Phrases("text/judge_instructions")
+_WORDS: Final = Phrases("judging/text/judge_instructions")
 # A sentence without one of these holds no combination; looked for as plain text, which is fast.
 _ANCHORS = tuple(_WORDS.read("anchors").split())
 # To ask whether something is true is not to say that it is.

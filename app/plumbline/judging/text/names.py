@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
-from plumbline.judging.text.phrases import Phrases
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.words import detect_language, has_content, split_words, to_simplified
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
@@ -22,7 +22,7 @@ _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 _UNIT = re.compile(r"\d\s?(?P<unit>[kMGT]?(?:Pa|Hz|Wh|VA|W|V|A|J|N|B|bps|eV|bar)|Nm|Ah|Mbit|Gbit)\b")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 _SHORTEST_NAME = 2
-_PHRASES = Phrases("text/names")
+_PHRASES = Phrases("judging/text/names")
 _DATES = _PHRASES.words("dates")
 _NO_NAMES = _PHRASES.words("dates", "no_names")
 _ENGLISH, _GERMAN = _PHRASES.words("english"), _PHRASES.words("german")

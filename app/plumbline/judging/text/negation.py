@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from plumbline.judging.text.phrases import Phrases
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.words import (
     content_words,
     detect_language,
@@ -17,7 +17,7 @@ from plumbline.judging.text.words import (
     to_simplified,
 )
 
-_PHRASES = Phrases("text/negation")
+_PHRASES = Phrases("judging/text/negation")
 _NO_EN = re.compile(rf"\b(?:{_PHRASES.pattern('en.negations')})\b|n['’]t\b")
 _NO_NEGATION_EN = re.compile(_PHRASES.pattern("en.no_negations"))
 _NEGATIVE_EN = re.compile(rf"\b(?:{_PHRASES.pattern('en.negative')})\b|n['’]t\b")

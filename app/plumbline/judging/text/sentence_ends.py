@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import is_cjk
-from plumbline.judging.text.phrases import Phrases
 
 # These end a sentence with or without white space after them.
 STRONG_TERMINATORS: Final = "。｡．؟।॥۔።‼⁇⁈⁉！？"
@@ -122,7 +122,7 @@ def _period_ends(stop: Stop) -> bool:
     return not shortens(word.group(), stop.following, is_cased=stop.is_cased)
 
 
-_PHRASES = Phrases("text/sentence_ends")
+_PHRASES = Phrases("judging/text/sentence_ends")
 _NUMBERED, _PREFIXES, _CALENDAR, _CLOCK, _COMPANIES_AND_RANKS, _SHORTENED, _STARTERS = (
     _PHRASES.words(f"en.{name}")
     for name in ("numbered", "prefixes", "calendar", "clock", "companies_and_ranks", "shortened", "starters")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from plumbline.judging.text.phrases import Phrases
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.words import normalise
 
@@ -13,7 +13,7 @@ _MAX_QUESTION_CHARACTERS = 400
 # Words of a question among which the auxiliary is put.
 _SUBJECT_REACH = 8
 
-_PHRASES = Phrases("text/short_answers")
+_PHRASES = Phrases("judging/text/short_answers")
 _YES = re.compile(rf"(?:(?:{_PHRASES.pattern('en.yes')}){_PHRASES.pattern('parts.echo', 'en.yes_clause')})\W*\Z")
 _NO = re.compile(rf"(?:(?:{_PHRASES.pattern('en.no')}){_PHRASES.pattern('parts.echo', 'en.no_clause')})\W*\Z")
 _YES_ZH, _NO_ZH = (

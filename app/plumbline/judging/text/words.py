@@ -13,9 +13,9 @@ from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
 from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.text.phrases import Phrases, load_data
+from plumbline.ground.phrases import Phrases, load_data
 
-_STOP_WORDS: Final = Phrases("text/stop_words")
+_STOP_WORDS: Final = Phrases("judging/text/stop_words")
 STOP_WORDS: Final = {language: _STOP_WORDS.words(language) for language in ("english", "chinese")}
 
 
@@ -31,7 +31,7 @@ def to_simplified(text: str) -> str:
 
 @cache
 def _simplified_by_code() -> dict[int, str]:
-    read = load_data("text/traditional_characters")
+    read = load_data("judging/text/traditional_characters")
     return {ord(traditional): simplified for traditional, simplified in read["pairs"].split()}
 
 

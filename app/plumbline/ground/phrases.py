@@ -1,4 +1,4 @@
-"""Phrases and words by language: TOML files beside this one, so that people review them without reading code."""
+"""Phrases and words by language: TOML files of the package, so that people review them without reading code."""
 
 import re
 import tomllib
@@ -11,8 +11,8 @@ _PART: Final = re.compile(r"\{([a-z_]+)\}")
 
 @cache
 def load_data(name: str) -> dict[str, Any]:
-    """Return the content of `<name>.toml` in `judging`."""
-    return tomllib.loads(files("plumbline.judging").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    """Return the content of the file `<name>.toml` in the package, such as `judging/text/negation`."""
+    return tomllib.loads(files("plumbline").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
 class Phrases:
