@@ -1,22 +1,15 @@
-"""Every curl of the READMEs, docs/how-to/results.md and batch.md gives the output printed beneath it."""
+"""Every curl of the READMEs and docs/how-to/results.md gives the output printed beneath it."""
 
 import json
-import re
 from typing import Any
 
 import httpx2
 import pytest
 
-from tests.reading.generated_pages import EXAMPLE, READMES, RESULTS, ROOT
+from tests.reading.generated_pages import EXAMPLE, READMES, RESULTS
 
 WHOLE = EXAMPLE.findall(RESULTS.read_text(encoding="utf-8"))
 EXCERPTS = [found for readme in READMES for found in EXAMPLE.findall(readme.read_text(encoding="utf-8"))]
-
-BATCH = re.search(
-    r"```json\n([^`]*)\n```[^`]*```bash\n[^`]*-d @batch\.json\n```[^`]*`[^`]*`[^`]*```\n(.*?)\n```",
-    (ROOT / "docs" / "how-to" / "batch.md").read_text(encoding="utf-8"),
-    re.DOTALL,
-)
 
 
 @pytest.mark.parametrize(("sent", "printed"), EXCERPTS, ids=["english", "chinese"])
@@ -41,24 +34,6 @@ async def test_the_whole_answer_is_the_output_of_the_service(
 
     assert response.status_code == 200
     assert _comparable(response.json()) == _comparable(json.loads(printed))
-
-
-async def test_the_lines_of_the_batch_are_those_of_the_service(real_service: httpx2.AsyncClient) -> None:
-    assert BATCH is not None
-
-    response = await real_service.post("/v1/evaluations/batch", json=json.loads(BATCH[1]))
-
-    # "..." stands for fields that are left out
-    printed = [json.loads(line.replace(", ...", "")) for line in BATCH[2].splitlines()]
-    sent = [json.loads(line) for line in response.text.splitlines()]
-    assert len(printed) == len(sent) == 4
-    for expected, answered in zip(sorted(printed, key=_place), sorted(sent, key=_place), strict=True):
-        assert _holds(answered, expected), (expected, answered)
-
-
-def _place(line: dict[str, Any]) -> int:
-    """The row's, the summary after all: rows come in order of completion."""
-    return int(line.get("index", len(line) * 1_000))
 
 
 def _holds(value: Any, part: Any) -> bool:

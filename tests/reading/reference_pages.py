@@ -28,8 +28,8 @@ _TAGS = {"evaluation": "Evaluations", "jobs": "Jobs", "retrieval": "Retrieval", 
 # In docs of its own, with examples
 _OF_RETRIEVAL = ("evaluate", "compare", "fuse")
 _NEXT = {
-    "http": "Guides: [batches](../how-to/batch.md), [jobs](../how-to/jobs.md), [read a result](../how-to/results.md).",
-    "cli": "Guides: [files](../how-to/scoring-files.md), [gate a pull request](../how-to/gate-a-pull-request.md).",
+    "http": "Guides: [score many rows](../how-to/many-rows.md), [read a result](../how-to/results.md).",
+    "cli": "Guides: [many rows](../how-to/many-rows.md), [gate a pull request](../how-to/gate-a-pull-request.md).",
     "python": "Guide with examples: [the Python client](../how-to/client.md).",
 }
 

@@ -17,8 +17,8 @@ _TO_ENGLISH = re.compile(r'(?<=<a href=")([^"#:]+)([^"]*">英文[页版]</a>)')
 _TO_ENGLISH_MARKDOWN = re.compile(r"(?<=\[英文[页版]\]\()([^)#:]+)()")
 _ENGLISH_ONLY = '!!! note "本页只有英文"\n    {}\n\n'
 _INSTEAD = {
-    "reference/http.md": "中文说明见[结果怎么读](../how-to/results.md)和[后台任务](../how-to/jobs.md)。",
-    "reference/cli.md": "中文说明见[文件评分与门禁](../how-to/scoring-files.md)和[报告](../how-to/report.md)。",
+    "reference/http.md": "中文说明见[结果怎么读](../how-to/results.md)和[给大量数据评分](../how-to/many-rows.md)。",
+    "reference/cli.md": "中文说明见[给大量数据评分](../how-to/many-rows.md)和[报告](../how-to/report.md)。",
     "reference/python.md": "中文说明和例子见[Python 客户端](../how-to/client.md)。",
     "decisions": "各项决定的结论见[设计决定一览](index.md)。",
 }
