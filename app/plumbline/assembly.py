@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Mapping
 from concurrent.futures import Executor
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
@@ -26,13 +26,14 @@ from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import AbsentTier, Tier, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier
-from plumbline.models.chat.endpoints import check_http_url, resolve_judges
+from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, check_http_url, resolve_judges
 from plumbline.models.chat.memory_verdicts import MemoryVerdictStore
 from plumbline.models.detectors.description import Description, find_description
 from plumbline.models.detectors.detector import LocalDetector
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import Precision
+from plumbline.models.encoder.vector_cache import CACHE_BYTES
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
@@ -44,11 +45,17 @@ if TYPE_CHECKING:
     from plumbline.rows.jobs.store import JobStore
 
 # One sample is encoded while the others are prepared or matched.
-_CONCURRENT_ENCODER_SAMPLES = 4
+_CONCURRENT_ENCODER_SAMPLES: Final = 4
 # At shutdown, running rows of jobs get this long; the rest is done after the next start.
 _DRAIN_SECONDS = 5.0
-# A text's vectors do not change.
-_TEN_YEARS_SECONDS = 10 * 365 * 86_400
+# Threads for segmentation and the lexical tier, of all processes together: Python runs one at a time, and the second
+# keeps a short sample from waiting for a long one.
+_CPU_THREADS: Final = 2
+# Windows and sentences of one sample that are encoded; a sample with more is too long for the tier.
+_MAX_WINDOWS: Final = 2_000
+# Of the verdict cache.
+_VERDICT_BYTES: Final = 2**28
+_DETECTOR_CACHE_BYTES: Final = 2**26
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +90,10 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     resolve_embedding_service(settings)
     if settings.public_url is not None:
         check_http_url(settings.public_url, "PLUMBLINE_PUBLIC_URL")
-    for name in ("cache_path", "embedding_cache_path"):
-        path = getattr(settings, name)
-        if path is not None and path.is_dir():
-            raise ConfigurationError(f"{variable_name(name)}: {str(path)!r} is a folder; name a file in it")
+    if settings.cache_path is not None and settings.cache_path.is_dir():
+        raise ConfigurationError(
+            f"{variable_name('cache_path')}: {str(settings.cache_path)!r} is a folder; name a file in it"
+        )
     if settings.database_url is not None:
         # late: a second that only users of it pay
         from plumbline.ground.store.postgres import connection_string  # noqa: PLC0415
@@ -134,18 +141,17 @@ def build(
         mark: makes the marks around the data of their questions.
     """
     if executor is None:
-        executor = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="scoring")
+        executor = Threads(max_workers=_share_of(_CPU_THREADS, plan.settings), thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
     encoder = plan.encoder or _encoder(plan.settings, stack, observer)
-    max_windows = plan.settings.embedding_max_windows
-    embedding = EmbeddingTier(encoder, plan.calibrations, executor, max_windows=max_windows)
+    embedding = EmbeddingTier(encoder, plan.calibrations, executor, max_windows=_MAX_WINDOWS)
     llm: Tier = (
         _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
     )
     detector = _detector_tier(plan, executor, stack, observer)
     is_set = not isinstance(detector, AbsentTier)
     is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
-    samples = _CONCURRENT_ENCODER_SAMPLES if is_local else plan.settings.embedding_max_concurrency
+    samples = _CONCURRENT_ENCODER_SAMPLES if is_local else _share_of(MAX_MODEL_CALLS, plan.settings)
     cascade = JudgeCascade(
         [llm, *([detector] if is_set else []), embedding, LexicalTier(plan.calibrations, executor)],
         unset=() if is_set else (detector,),
@@ -155,7 +161,7 @@ def build(
     scorer = Scorer(cascade, executor, observer=observer, calibrations=plan.calibrations)
     slots = asyncio.Semaphore(plan.settings.batch_concurrency)
     # apart from the scoring threads, which a minute of measures would keep from evaluations
-    retrieval = Threads(max_workers=plan.settings.cpu_threads, thread_name_prefix="retrieval")
+    retrieval = Threads(max_workers=_share_of(_CPU_THREADS, plan.settings), thread_name_prefix="retrieval")
     stack.callback(retrieval.shutdown, wait=True, cancel_futures=True)
     return Service(cascade, scorer, slots, encoder, retrieval)
 
@@ -189,7 +195,7 @@ def _verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdictStore 
     """Build the store of the settings, opened at first use; None if they turn the cache off."""
     if not settings.cache_ttl_seconds:
         return None
-    max_bytes, ttl_seconds = settings.cache_max_bytes, settings.cache_ttl_seconds
+    max_bytes, ttl_seconds = _VERDICT_BYTES, settings.cache_ttl_seconds
     if settings.cache_path is None and settings.database_url is None:
         return MemoryVerdictStore(max_bytes=max_bytes, ttl_seconds=ttl_seconds)
     # late: half a second that verdicts in memory do not need
@@ -216,6 +222,11 @@ def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observ
     return DetectorTier(detector, plan.calibrations, executor)
 
 
+def _share_of(bound: int, settings: Settings) -> int:
+    """Return the part of one of the processes that serve together, rounded up."""
+    return -(-bound // settings.workers)
+
+
 async def _load_for_good(loading: Awaitable[None]) -> None:
     """Load a model that is kept as long as the process.
 
@@ -240,11 +251,9 @@ def detector_of(
         return build_remote_detector(description, settings, settings.detector_url, observer=observer)
     return LocalDetector(
         description,
-        precision=settings.detector_precision,
         backend=settings.embedding_backend,
         threads=settings.embedding_threads,
-        cache_bytes=settings.detector_cache_bytes,
-        queue_seconds=settings.embedding_queue_seconds,
+        cache_bytes=_share_of(_DETECTOR_CACHE_BYTES, settings),
     )
 
 
@@ -259,16 +268,10 @@ def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Execut
     )
 
 
-def encoder_of(
-    settings: Settings,
-    *,
-    store: "SqlVerdictStore | None" = None,
-    observer: Observer = NULL_OBSERVER,
-) -> "SharedEncoder | RemoteEncoder":
+def encoder_of(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> "SharedEncoder | RemoteEncoder":
     """Build the encoder of the settings; it loads its model on first use.
 
     Args:
-        store: keeps vectors beyond this process.
         observer: of calls to an embeddings API, as for `build`.
 
     Raises:
@@ -279,29 +282,18 @@ def encoder_of(
         # late: a local model needs no HTTP
         from plumbline.models.embeddings.remote_encoder import build_remote_encoder  # noqa: PLC0415
 
-        return build_remote_encoder(service, settings, store=store, observer=observer)
+        return build_remote_encoder(service, settings, observer=observer)
     precision: Precision = "bf16" if settings.embedding_precision == "bf16" else "fp32"
     return SharedEncoder(
         ModelChoice(settings.embedding_model, settings.embedding_backend, precision),
         threads=settings.embedding_threads,
-        cache_bytes=settings.embedding_cache_bytes,
-        queue_seconds=settings.embedding_queue_seconds,
-        store=store,
+        cache_bytes=_share_of(CACHE_BYTES, settings),
         languages=settings.embedding_languages,
     )
 
 
 def _encoder(settings: Settings, stack: AsyncExitStack, observer: Observer) -> "SharedEncoder | RemoteEncoder":
-    store = None
-    if settings.embedding_cache_path is not None and settings.embedding_cache_bytes:
-        # late, as that of verdicts
-        from plumbline.models.chat.verdict_store import open_verdict_file  # noqa: PLC0415
-
-        store = open_verdict_file(
-            settings.embedding_cache_path, max_bytes=settings.embedding_cache_bytes, ttl_seconds=_TEN_YEARS_SECONDS
-        )
-        stack.push_async_callback(store.close)
-    encoder = encoder_of(settings, store=store, observer=observer)
+    encoder = encoder_of(settings, observer=observer)
     stack.push_async_callback(encoder.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(encoder.warm_up())).cancel)

@@ -7,7 +7,6 @@ import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -23,7 +22,6 @@ from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.main import create_app
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
-from plumbline.models.chat.verdict_store import open_verdict_file
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.embeddings.remote_encoder import RemoteEncoder
 from plumbline.schemas.evaluation import EvaluationOptions
@@ -277,7 +275,7 @@ async def test_a_server_that_hangs_is_a_timeout(judge: ScriptedJudge) -> None:
 async def test_a_batch_has_a_timeout_of_its_own(judge: ScriptedJudge) -> None:
     judge.reply_with(hang())
 
-    async with aclosing(remote_encoder(judge, embedding_timeout_seconds=0.05)) as encoder:
+    async with aclosing(remote_encoder(judge, timeout_seconds=0.05)) as encoder:
         failed = await failure(encoder, "lamp", seconds=60.0)
 
     assert failed.reason is FailureReason.TIMEOUT
@@ -360,31 +358,17 @@ async def test_nothing_is_shared_between_scopes(judge: ScriptedJudge) -> None:
     assert judge.calls == 2
 
 
-async def test_vectors_outlive_the_process_in_a_store(judge: ScriptedJudge, tmp_path: Path) -> None:
-    judge.reply_with(embeddings())
-    store = open_verdict_file(tmp_path / "vectors.db", max_bytes=1_048_576, ttl_seconds=3_600)
-
-    for _ in range(2):
-        async with aclosing(remote_encoder(judge, store=store)) as encoder:
-            await encode(encoder, "lamp")
-            # The store writes in one thread: what comes now is written after what was to be written.
-            await store.put("last", b"")
-    await store.close()
-
-    assert judge.calls == 1
-
-
 async def test_calls_tokens_and_cost_are_in_the_ledger(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings(tokens=5))
     prices = {MODEL: ModelPrice(input=2.0, output=0.0)}
     ledger = Ledger()
 
-    async with aclosing(remote_encoder(judge, embedding_batch_size=2, llm_prices=prices)) as encoder:
-        await encode(encoder, "lamp", "bridge", "red", ledger=ledger)
+    async with aclosing(remote_encoder(judge, llm_prices=prices)) as encoder:
+        await encode(encoder, *(f"lamp {number}" for number in range(33)), ledger=ledger)
 
-    # Three texts of 5 tokens at 2 a million.
-    assert (ledger.usage.calls, ledger.usage.prompt_tokens) == (2, 15)
-    assert ledger.usage.cost == pytest.approx(30e-6)
+    # 33 texts of 5 tokens at 2 a million, at most 32 in a call.
+    assert (ledger.usage.calls, ledger.usage.prompt_tokens) == (2, 165)
+    assert ledger.usage.cost == pytest.approx(330e-6)
 
 
 async def test_a_call_that_could_cost_more_than_is_left_is_not_made(judge: ScriptedJudge) -> None:
@@ -425,19 +409,23 @@ def test_an_api_that_cannot_be_asked_is_refused_at_the_start(knobs: dict[str, An
         resolve_embedding_service(Settings(**knobs))
 
 
-def test_dashscope_needs_nothing_but_its_key() -> None:
-    service = resolve_embedding_service(Settings(embedding_provider="dashscope-intl", DASHSCOPE_API_KEY="sk-1"))
+def test_dashscope_needs_nothing_but_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-1")
+
+    service = resolve_embedding_service(Settings(embedding_provider="dashscope-intl"))
 
     assert service is not None
     assert (service.model, service.batch_size, service.languages) == ("text-embedding-v4", 10, None)
     assert service.endpoint.base_url == "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
 
 
-def test_a_key_of_dashscope_goes_to_nobody_else_and_asks_nothing_by_itself() -> None:
-    assert resolve_embedding_service(Settings(DASHSCOPE_API_KEY="sk-1")) is None
+def test_a_key_of_dashscope_goes_to_nobody_else_and_asks_nothing_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-1")
+
+    assert resolve_embedding_service(Settings()) is None
 
     with pytest.raises(ConfigurationError, match="PLUMBLINE_EMBEDDING_API_KEY: needed"):
-        resolve_embedding_service(Settings(embedding_provider="openai", DASHSCOPE_API_KEY="sk-1"))
+        resolve_embedding_service(Settings(embedding_provider="openai"))
 
 
 def test_the_word_vectors_are_as_this_file_calculates() -> None:

@@ -12,7 +12,6 @@ from plumbline.ground.settings import Settings
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.embeddings.remote_encoder import RemoteEncoder, build_remote_encoder
-from plumbline.models.encoder.vector_cache import VectorStore
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, TokenCount, status
 from tests.doubles.scripted_transport import PROMPT_RETRIES
@@ -67,13 +66,13 @@ def remote_settings(server: ScriptedJudge, **knobs: Any) -> Settings:
 
 
 def remote_encoder(
-    server: ScriptedJudge, policy: RetryPolicy = PROMPT_RETRIES, *, store: VectorStore | None = None, **knobs: Any
+    server: ScriptedJudge, policy: RetryPolicy = PROMPT_RETRIES, *, timeout_seconds: float = 10.0, **knobs: Any
 ) -> RemoteEncoder:
     """The encoder that asks the server; retries do not wait."""
     settings = remote_settings(server, **knobs)
     service = resolve_embedding_service(settings)
     assert service is not None
-    return build_remote_encoder(service, settings, policy, store=store)
+    return build_remote_encoder(service, settings, policy, timeout_seconds=timeout_seconds)
 
 
 def _base64(vector: Sequence[float]) -> str:

@@ -10,9 +10,7 @@ import pytest
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import State
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
-from plumbline.main import create_app
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
-from tests.running.edge_app import client_of
 from tests.running.service import evaluate, plain_settings, running
 
 CONTEXT = (
@@ -223,18 +221,3 @@ async def test_a_deadline_that_has_passed_is_a_timeout_and_loads_nothing() -> No
 
     assert caught.value.reason is FailureReason.TIMEOUT
     assert encoder.readiness().state is State.IDLE
-
-
-async def test_vectors_kept_in_a_file_serve_the_next_process(tmp_path: Path) -> None:
-    path = tmp_path / "vectors.sqlite"
-    settings = plain_settings(embedding_cache_path=path, deadline_seconds=60)
-    results = []
-    for _ in range(2):
-        app = create_app(settings)
-        async with app.router.lifespan_context(app), client_of(app) as client:
-            asked = {"contexts": [CONTEXT], "answer": "It was opened in 1931.", "tiers": ["embedding"]}
-            results.append(await evaluate(client, **asked))
-
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert results[0]["faithfulness"] == results[1]["faithfulness"]
-    assert b"Marlow" not in path.read_bytes()

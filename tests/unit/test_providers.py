@@ -27,13 +27,20 @@ def _key(**values: Any) -> str | None:
     return endpoint.api_key if endpoint else None
 
 
+@pytest.fixture
+def dashscope_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", DASHSCOPE)
+
+
 @pytest.mark.parametrize("provider", ["dashscope", "dashscope-intl"])
+@pytest.mark.usefixtures("dashscope_key")
 def test_dashscopes_own_variable_serves_its_two_providers(provider: str) -> None:
-    assert _key(llm_provider=provider, dashscope_api_key=SecretStr(DASHSCOPE)) == DASHSCOPE
+    assert _key(llm_provider=provider) == DASHSCOPE
 
 
+@pytest.mark.usefixtures("dashscope_key")
 def test_dashscope_is_the_default_provider() -> None:
-    endpoint = _resolve(dashscope_api_key=SecretStr(DASHSCOPE))
+    endpoint = _resolve()
 
     assert endpoint is not None
     assert (endpoint.provider.name, endpoint.model, endpoint.host) == (
@@ -44,8 +51,9 @@ def test_dashscope_is_the_default_provider() -> None:
 
 
 @pytest.mark.parametrize("provider", ["dashscope", "dashscope-intl"])
+@pytest.mark.usefixtures("dashscope_key")
 def test_the_judges_own_key_comes_before_dashscopes(provider: str) -> None:
-    values = {"llm_api_key": SecretStr(OWN), "dashscope_api_key": SecretStr(DASHSCOPE)}
+    values = {"llm_api_key": SecretStr(OWN)}
 
     assert _key(llm_provider=provider, **values) == OWN
 
@@ -61,12 +69,14 @@ def test_an_empty_judge_key_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> N
     assert endpoint.api_key == DASHSCOPE
 
 
+@pytest.mark.usefixtures("dashscope_key")
 def test_openai_never_gets_dashscopes_key() -> None:
-    assert _resolve(llm_provider="openai", llm_model="m", dashscope_api_key=SecretStr(DASHSCOPE)) is None
+    assert _resolve(llm_provider="openai", llm_model="m") is None
 
 
+@pytest.mark.usefixtures("dashscope_key")
 def test_a_generic_server_never_gets_dashscopes_key() -> None:
-    values = {"llm_base_url": "http://localhost:8000/v1", "llm_model": "m", "dashscope_api_key": SecretStr(DASHSCOPE)}
+    values = {"llm_base_url": "http://localhost:8000/v1", "llm_model": "m"}
 
     assert _key(llm_provider="generic", **values) == "none"
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.processor import has_bf16_instructions
-from plumbline.ground.settings import Settings, load_settings, variable_name
+from plumbline.ground.settings import Settings, load_settings
 
 KEY = "k" * 16
 
@@ -72,19 +72,10 @@ def test_keys_are_not_shown_by_the_settings_themselves(monkeypatch: pytest.Monke
         monkeypatch,
         PLUMBLINE_API_KEYS="first-secret-key-0001",
         PLUMBLINE_LLM_API_KEY="second-secret-key-0002",
-        DASHSCOPE_API_KEY="third-secret-key-0003",
     )
 
     assert "secret-key" not in repr(settings)
     assert "secret-key" not in settings.model_dump_json()
-
-
-def test_dashscopes_own_variable_is_read_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = _load(monkeypatch, DASHSCOPE_API_KEY=KEY)
-
-    assert settings.dashscope_api_key is not None
-    assert settings.dashscope_api_key.get_secret_value() == KEY
-    assert settings.llm_api_key is None
 
 
 @pytest.mark.parametrize(
@@ -119,14 +110,6 @@ def test_every_wrong_variable_is_named_in_one_line(monkeypatch: pytest.MonkeyPat
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         load_settings().threshold = 0.9  # type: ignore[misc]
-
-
-@pytest.mark.parametrize(
-    ("field", "variable"),
-    [("max_body_bytes", "PLUMBLINE_MAX_BODY_BYTES"), ("dashscope_api_key", "DASHSCOPE_API_KEY")],
-)
-def test_a_field_has_the_name_of_its_variable(field: str, variable: str) -> None:
-    assert variable_name(field) == variable
 
 
 def test_a_field_of_every_setting_has_help() -> None:

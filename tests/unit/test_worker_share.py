@@ -17,4 +17,3 @@ def test_bounds_are_divided_and_rounded_up() -> None:
 
     assert (mine.llm_max_concurrency, mine.job_concurrency, mine.batch_concurrency) == (2, 0, 1)
     assert (mine.llm_rpm, mine.llm_tpm) == (31, None)
-    assert mine.max_connections == settings.max_connections / 2

@@ -20,6 +20,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 BACKLOG: Final = 2_048
+# Open connections of all processes together.
+MAX_CONNECTIONS: Final = 2_048
 # Connections that one worker of several accepts at a time, so that a burst is spread over them.
 ACCEPTED_AT_ONCE: Final = 4
 # Bytes of a response that a client must receive in the time.
@@ -51,7 +53,7 @@ class ConnectionTimeouts:
     head_seconds: float = 15.0
     send_seconds: float = 120.0
     linger_seconds: float = 0.5
-    max_connections: int = 2_048
+    max_connections: int = MAX_CONNECTIONS
 
 
 class TimeoutProtocol(H11Protocol):

@@ -17,7 +17,14 @@ import structlog
 import uvicorn
 
 from plumbline.cli import Commands, number_type
-from plumbline.cli.connections import ACCEPTED_AT_ONCE, BACKLOG, ConnectionTimeouts, DrainingServer, timeout_protocol
+from plumbline.cli.connections import (
+    ACCEPTED_AT_ONCE,
+    BACKLOG,
+    MAX_CONNECTIONS,
+    ConnectionTimeouts,
+    DrainingServer,
+    timeout_protocol,
+)
 from plumbline.cli.workers import METRICS_VARIABLE, Workers, end_with_parent, report_failure
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
@@ -126,7 +133,7 @@ def _make_app(settings: Settings, *, metrics_folder: Path | None = None) -> App:
 
 
 def _config(settings: Settings, app: App, *, count: int) -> uvicorn.Config:
-    max_connections = connections_within_descriptors(divide_bounds(settings, count).max_connections)
+    max_connections = connections_within_descriptors(-(-MAX_CONNECTIONS // count))
     return uvicorn.Config(
         app,
         factory=count > 1,

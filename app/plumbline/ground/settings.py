@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_args
+from types import MappingProxyType
+from typing import Annotated, Final, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -35,6 +36,30 @@ PREFIX = "PLUMBLINE_"
 _MIN_KEY_LENGTH = 16
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 CompatName = Literal["promptfoo", "litellm", "tool"]
+# Variables before 0.3: what to do where one is still set. A constant has the value that was the default.
+_CONSTANT: Final = "it has one value now, which fits all; unset it"
+_REMOVED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                *("CACHE_MAX_BYTES", "CPU_THREADS", "DETECTOR_CACHE_BYTES", "EMBEDDING_BATCH_SIZE"),
+                *("EMBEDDING_CACHE_BYTES", "EMBEDDING_MAX_CONCURRENCY", "EMBEDDING_MAX_WINDOWS"),
+                *("EMBEDDING_QUEUE_SECONDS", "EMBEDDING_TIMEOUT_SECONDS", "MAX_CONNECTIONS"),
+            ),
+            _CONSTANT,
+        ),
+        **dict.fromkeys(
+            ("EMBEDDING_RPM", "EMBEDDING_TPM"), "calls wait as the server's 429 and Retry-After ask; unset it"
+        ),
+        **dict.fromkeys(
+            ("KEY_REQUESTS_PER_MINUTE", "KEY_TOKENS_PER_DAY", "KEY_COST_PER_DAY"),
+            "a gateway in front limits callers; unset it",
+        ),
+        "DETECTOR_PRECISION": "detectors run in fp32; unset it",
+        "PROMPTS_VERSION": "there is one version; PLUMBLINE_PROMPTS_DIR names prompts of your own; unset it",
+        "EMBEDDING_CACHE_PATH": "vectors are kept in memory alone; unset it",
+    }
+)
 # Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
 _MISTYPED: Final = 0.7
 
@@ -43,17 +68,10 @@ _Count = Annotated[int, Field(ge=1)]
 _Seconds = Annotated[float, Field(gt=0, le=600)]
 
 
-def _vendor_key(variable: str, providers: str) -> Any:
-    said = f"API key for {providers}, where that provider is chosen and has no key of its own."
-    return Field(None, validation_alias=variable, description=said)
-
-
 class Settings(BaseSettings):
     """The settings of one process. Frozen: a change takes a restart."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, frozen=True, extra="ignore", populate_by_name=True, env_ignore_empty=True
-    )
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", env_ignore_empty=True)
 
     @classmethod
     def settings_customise_sources(
@@ -101,9 +119,6 @@ class Settings(BaseSettings):
     )
     compat: Annotated[tuple[CompatName, ...], NoDecode] = Field(
         (), description=f"Comma-separated contracts under `/v1/compat/`: {', '.join(get_args(CompatName))}."
-    )
-    max_connections: _Count = Field(
-        2_048, description="Maximum open connections; beyond it the longest-idle ones are closed."
     )
 
     # --- what a request may hold
@@ -179,16 +194,12 @@ class Settings(BaseSettings):
         description="`dashscope`, `dashscope-intl`, `openai`, `deepseek`, `gemini`, `moonshot`, `zhipu`, "
         "`siliconflow`, `openrouter`, `ollama`; with a base URL `azure`, `vllm`, `llamacpp`, `generic`.",
     )
-    llm_api_key: SecretStr | None = Field(None, description="API key of the judge's provider.")
-    dashscope_api_key: SecretStr | None = _vendor_key("DASHSCOPE_API_KEY", "`dashscope` and `dashscope-intl`")
-    openai_api_key: SecretStr | None = _vendor_key("OPENAI_API_KEY", "`openai`")
-    deepseek_api_key: SecretStr | None = _vendor_key("DEEPSEEK_API_KEY", "`deepseek`")
-    gemini_api_key: SecretStr | None = _vendor_key("GEMINI_API_KEY", "`gemini`")
-    moonshot_api_key: SecretStr | None = _vendor_key("MOONSHOT_API_KEY", "`moonshot`")
-    zhipu_api_key: SecretStr | None = _vendor_key("ZHIPUAI_API_KEY", "`zhipu`")
-    siliconflow_api_key: SecretStr | None = _vendor_key("SILICONFLOW_API_KEY", "`siliconflow`")
-    openrouter_api_key: SecretStr | None = _vendor_key("OPENROUTER_API_KEY", "`openrouter`")
-    azure_api_key: SecretStr | None = _vendor_key("AZURE_OPENAI_API_KEY", "`azure`")
+    llm_api_key: SecretStr | None = Field(
+        None,
+        description="API key of the judge's provider; empty: that of the provider's own variable, `DASHSCOPE_API_KEY`, "
+        "`OPENAI_API_KEY`, `DEEPSEEK_API_KEY`, `GEMINI_API_KEY`, `MOONSHOT_API_KEY`, `ZHIPUAI_API_KEY`, "
+        "`SILICONFLOW_API_KEY`, `OPENROUTER_API_KEY` or `AZURE_OPENAI_API_KEY`.",
+    )
     llm_base_url: str | None = Field(None, description="Base URL that replaces the provider's.")
     llm_model: str | None = Field(None, description="Model that replaces the provider's default.")
     llm_extra_headers: Annotated[ExtraHeaders | None, NoDecode, BeforeValidator(from_json)] = Field(
@@ -261,10 +272,6 @@ class Settings(BaseSettings):
         description="URL of a server of text-embeddings-inference that runs it; empty: this process does.",
     )
     detector_api_key: SecretStr | None = Field(None, description="API key of that server.")
-    detector_precision: Literal["fp32", "bf16"] = Field("fp32", description="Precision of the detector.")
-    detector_cache_bytes: int = Field(
-        67_108_864, ge=0, description="Maximum bytes of the in-memory cache of what the detector said; 0 disables it."
-    )
 
     # --- tier embedding
     embedding_model: str | None = Field(
@@ -293,24 +300,11 @@ class Settings(BaseSettings):
     embedding_dimensions: int | None = Field(
         None, ge=1, le=65_536, description="Dimensions to ask the server for; empty: the model's own."
     )
-    embedding_batch_size: int | None = Field(
-        None, ge=1, le=2_048, description="Maximum texts of a call; empty: the provider's limit."
-    )
     embedding_max_tokens: int | None = Field(
         None,
         ge=16,
         description="Tokens that the server's model reads of a text; longer texts are cut, with a warning; empty: the "
         "provider's limit, 512 for servers of one's own.",
-    )
-    embedding_timeout_seconds: _Seconds = Field(
-        10.0, description="Timeout in seconds for the vectors of one batch, retries included."
-    )
-    embedding_max_concurrency: int = Field(8, ge=1, le=10_000, description="Maximum concurrent calls to the server.")
-    embedding_rpm: _Count | None = Field(
-        None, description="Rate limit in requests per minute to the server; empty: none."
-    )
-    embedding_tpm: _Count | None = Field(
-        None, description="Rate limit in tokens per minute to the server; empty: none."
     )
     embedding_backend: Literal["auto", "torch", "openvino"] = Field(
         "auto",
@@ -326,28 +320,12 @@ class Settings(BaseSettings):
     embedding_threads: int | None = Field(
         None, ge=1, le=256, description="Threads of the embedding model; empty: one per core."
     )
-    embedding_cache_bytes: int = Field(
-        268_435_456,
-        ge=0,
-        description="Maximum bytes of the in-memory cache of sentence vectors; 0 disables it.",
-    )
-    embedding_cache_path: Path | None = Field(
-        None, description="File that persists the cache of sentence vectors, mode 0600, of the same size; empty: none."
-    )
-    embedding_queue_seconds: _Seconds = Field(
-        10.0, description="Maximum queued embedding work, in seconds; further requests get 503."
-    )
-    embedding_max_windows: _Count = Field(
-        2_000, description="Maximum context windows and sentences encoded for one sample."
-    )
     warm_up: bool = Field(True, description="Load the embedding model in the background at start-up.")
-    cpu_threads: _Count = Field(2, description="Threads for segmentation and the lexical tier.")
 
     # --- cache
     cache_path: Path | None = Field(
         None, description="File that persists the cache of judge verdicts, with quotes, mode 0600; empty: in memory."
     )
-    cache_max_bytes: int = Field(268_435_456, ge=1_048_576, description="Maximum bytes of the verdict cache.")
     cache_ttl_seconds: int = Field(
         604_800, ge=0, description="Time to live of a cached verdict, in seconds; 0 disables the cache."
     )
@@ -413,11 +391,13 @@ def load_settings() -> Settings:
 def unknown_variables(names: Iterable[str]) -> list[str]:
     """List the unknown PLUMBLINE_* variables, which Kubernetes makes of a service's name, too.
 
-    Raises ConfigurationError for one that is all but a setting.
+    Raises ConfigurationError for one that is all but a setting, or was one.
     """
     known = {variable_name(field).removeprefix(PREFIX) for field in Settings.model_fields}
     unknown = sorted(name for name in names if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in known)
     for name in unknown:
+        if advice := _REMOVED.get(name.removeprefix(PREFIX)):
+            raise ConfigurationError(f"{name} is no setting since 0.3: {advice}")
         if close := get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=_MISTYPED):
             raise ConfigurationError(f"unknown setting {name}; did you mean {PREFIX}{close[0]}?")
     return unknown
@@ -425,8 +405,7 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
 
 def variable_name(field: str) -> str:
     """Return the environment variable of a field: `max_body_bytes` -> `PLUMBLINE_MAX_BODY_BYTES`."""
-    alias = Settings.model_fields[field].validation_alias if field in Settings.model_fields else field
-    return alias if isinstance(alias, str) else PREFIX + field.upper()
+    return PREFIX + field.upper()
 
 
 def _inside(location: tuple[int | str, ...]) -> str:

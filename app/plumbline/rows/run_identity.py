@@ -20,7 +20,6 @@ _SETTINGS: Final = (
     "embedding_provider",
     "embedding_dimensions",
     "embedding_precision",
-    "embedding_max_windows",
     "max_contexts",
     "max_context_characters",
     "max_answer_characters",

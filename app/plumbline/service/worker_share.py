@@ -16,19 +16,12 @@ from plumbline.service.tracing import Tracing, otlp_tracing
 # Bounds that hold for all workers of a service together. A worker knows of no other, so each has its part.
 _DIVIDED: Final = (
     "batch_concurrency",
-    "cpu_threads",
-    "detector_cache_bytes",
-    "embedding_cache_bytes",
-    "embedding_max_concurrency",
-    "embedding_rpm",
     "embedding_threads",
-    "embedding_tpm",
     "job_concurrency",
     "llm_max_concurrency",
     "llm_rpm",
     "llm_tpm",
     "max_concurrent_requests",
-    "max_connections",
 )
 
 

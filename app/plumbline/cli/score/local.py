@@ -17,7 +17,7 @@ from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.scoring import unreachable_warning
 from plumbline.judging.tiers.calibration import highest_score
 from plumbline.judging.tiers.tier import TierName
-from plumbline.models.chat.endpoints import resolve_judges
+from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, resolve_judges
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.records.record import Record, RecordProblem
@@ -145,7 +145,7 @@ class LocalEngine:
             scorer = RowScorer(service.scorer, settings, self.options, judge_names=self.plan.judge_names)
             # Many rows that wait for an LLM, few that need this machine alone
             usual = _BESIDE_ENCODER if TierName.EMBEDDING in self.tiers else 1
-            usual = self.settings.embedding_max_concurrency if self.vectors is not None else usual
+            usual = MAX_MODEL_CALLS if self.vectors is not None else usual
             usual = self.settings.batch_concurrency if self.judges else usual
             work = score_in_order(scorer.score, rows, stop, budget, concurrency=self._concurrency or usual)
             async with aclosing(work) as done:

@@ -132,8 +132,7 @@ class EmbeddingTier:
         if len(plan.texts) > self._max_windows:
             raise TierFailure(
                 FailureReason.TOO_LONG,
-                f"{len(plan.texts)} windows and sentences to encode; "
-                f"PLUMBLINE_EMBEDDING_MAX_WINDOWS is {self._max_windows}",
+                f"{len(plan.texts)} windows and sentences to encode; the limit is {self._max_windows}",
             )
         reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic(), scope=options.tenant)
         if unread := self._find_unread(plan, reading):

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -24,6 +25,7 @@ class Provider:
     Args:
         base_url: None where everybody has their own.
         default_model: None where none can be assumed.
+        key_variable: the vendor's own environment variable, read where an endpoint has no key.
         structure: the strictest form of reply that is tried first; what the model refuses is not asked for again.
         temperature: None where models refuse one.
         token_limit: the name of its limit on output tokens.
@@ -38,6 +40,7 @@ class Provider:
     name: str
     base_url: str | None = None
     default_model: str | None = None
+    key_variable: str | None = None
     structure: Structure = "plain"
     temperature: float | None = 0.0
     token_limit: TokenLimit = "max_tokens"  # noqa: S105 - a parameter's name
@@ -55,6 +58,7 @@ def _dashscope(name: str, base_url: str) -> Provider:
         name,
         base_url,
         "qwen-plus",
+        "DASHSCOPE_API_KEY",
         structure="json_object",
         thinking_off={"enable_thinking": False},
         context_tokens=131_072,
@@ -62,12 +66,13 @@ def _dashscope(name: str, base_url: str) -> Provider:
     )
 
 
-def _openai(name: str, base_url: str | None, default_model: str | None = None) -> Provider:
+def _openai(name: str, key_variable: str, base_url: str | None = None, default_model: str | None = None) -> Provider:
     # Its reasoning models refuse a temperature and count output under the newer name.
     return Provider(
         name,
         base_url,
         default_model,
+        key_variable,
         structure="json_schema",
         temperature=None,
         token_limit="max_completion_tokens",  # noqa: S106 - a parameter's name
@@ -89,14 +94,15 @@ def _local(name: str, *, context_tokens: int) -> Provider:
 _PROVIDERS = (
     _dashscope("dashscope", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
     _dashscope("dashscope-intl", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
-    _openai("openai", "https://api.openai.com/v1", "gpt-4.1-mini"),
+    _openai("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-4.1-mini"),
     # Its v1 API, https://<resource>.openai.azure.com/openai/v1: the key as a bearer, no api-version.
-    _openai("azure", None),
+    _openai("azure", "AZURE_OPENAI_API_KEY"),
     # Addresses and models as the vendors document them; forms that a model refuses are not asked for again.
     Provider(
         "deepseek",
         "https://api.deepseek.com/v1",
         "deepseek-chat",
+        "DEEPSEEK_API_KEY",
         structure="json_object",
         context_tokens=65_536,
     ),
@@ -104,21 +110,29 @@ _PROVIDERS = (
         "gemini",
         "https://generativelanguage.googleapis.com/v1beta/openai",
         "gemini-2.5-flash",
+        "GEMINI_API_KEY",
         structure="json_schema",
         thinking_off={"reasoning_effort": "none"},
         context_tokens=131_072,
     ),
-    Provider("moonshot", "https://api.moonshot.cn/v1", "moonshot-v1-32k", structure="json_object"),
+    Provider("moonshot", "https://api.moonshot.cn/v1", "moonshot-v1-32k", "MOONSHOT_API_KEY", structure="json_object"),
     Provider(
         "zhipu",
         "https://open.bigmodel.cn/api/paas/v4",
         "glm-4.5-air",
+        "ZHIPUAI_API_KEY",
         structure="json_object",
         thinking_off={"thinking": {"type": "disabled"}},
         context_tokens=131_072,
     ),
-    _openai("openrouter", "https://openrouter.ai/api/v1", "openai/gpt-4.1-mini"),
-    Provider("siliconflow", "https://api.siliconflow.cn/v1", "Qwen/Qwen2.5-72B-Instruct", structure="json_object"),
+    _openai("openrouter", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openai/gpt-4.1-mini"),
+    Provider(
+        "siliconflow",
+        "https://api.siliconflow.cn/v1",
+        "Qwen/Qwen2.5-72B-Instruct",
+        "SILICONFLOW_API_KEY",
+        structure="json_object",
+    ),
     _local("vllm", context_tokens=32_768),
     _local("llamacpp", context_tokens=8_192),
     # Its compatible API documents JSON mode and takes no `think`; a longer prompt than it was started for is cut
@@ -139,6 +153,8 @@ PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _PR
 
 # Servers on one's own machine often take no key, and some proxies in front of them insist on one.
 NO_KEY = "none"
+# Calls in flight to a server of vectors or of a detector; one that allows fewer answers 429, which is waited for.
+MAX_MODEL_CALLS: Final = 8
 CHAT_PATH = "/chat/completions"
 
 
@@ -208,7 +224,7 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
         extra_headers=settings.llm_extra_headers or {},
         extra_body=settings.llm_extra_body or {},
     )
-    if find_key(entry.api_key, entry.provider, settings) is None and (
+    if find_key(entry.api_key, provider) is None and (
         provider.needs_key or (entry.base_url or provider.base_url) is None
     ):
         return None
@@ -231,7 +247,7 @@ def _resolve(entry: LlmEndpoint, settings: Settings, url_name: str, model_name: 
     model = entry.model or provider.default_model
     if model is None:
         raise ConfigurationError(f"{model_name}: needed with the provider {provider.name!r}")
-    key = find_key(entry.api_key, entry.provider, settings)
+    key = find_key(entry.api_key, provider)
     if key is None:
         if provider.needs_key:
             raise ConfigurationError(f"{key_name}: needed with the provider {provider.name!r}")
@@ -260,7 +276,7 @@ def check_key(key: str, variable: str) -> None:
         raise ConfigurationError(f"{variable}: the key holds characters that no HTTP header can carry")
 
 
-def find_key(own: SecretStr | None, provider: str, settings: Settings) -> str | None:
+def find_key(own: SecretStr | None, provider: Provider) -> str | None:
     """Return the endpoint's own key, or that of its vendor's variable: never one vendor's key to another."""
-    vendors: SecretStr | None = getattr(settings, f"{provider.removesuffix('-intl')}_api_key", None)
-    return next((text for key in (own, vendors) if key and (text := key.get_secret_value().strip())), None)
+    vendors = os.environ.get(provider.key_variable, "") if provider.key_variable else ""
+    return (own.get_secret_value().strip() if own else "") or vendors.strip() or None

@@ -229,13 +229,13 @@ def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[
     )
 
 
-def check_probe(description: Description, number: int, found: float, *, tolerance: float = 0.0) -> None:
-    """Check the support found for a pair of the probe, counted from 1, within the larger of the tolerances.
+def check_probe(description: Description, number: int, found: float) -> None:
+    """Check the support found for a pair of the probe, counted from 1.
 
     Raises:
         TierFailure: `detector_probe_failed`, with both numbers.
     """
-    probe, tolerance = description.probe[number - 1], max(description.tolerance, tolerance)
+    probe, tolerance = description.probe[number - 1], description.tolerance
     expected = None
     if probe.score is not None and not abs(found - probe.score) <= tolerance:
         expected = f"{probe.score:g} ± {tolerance:g}"

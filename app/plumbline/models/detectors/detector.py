@@ -15,11 +15,9 @@ from plumbline.models.detectors.description import Description, Labels, check_pr
 from plumbline.models.detectors.network import DetectorNetwork
 from plumbline.models.detectors.pair_reader import PairReader, Question
 from plumbline.models.encoder.encoder import Backend, ModelChoice, SharedEncoder
-from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
+from plumbline.models.encoder.packing import TokenModel, forward_in_rows
 
 _PROBE_TOKENS = 512
-# Of a probability, in half precision.
-_BF16_DRIFT = 0.02
 # A denial that weighs less decides nothing.
 _DENIED_FROM = 0.5
 
@@ -35,7 +33,6 @@ class LocalDetector:
         self,
         description: Description,
         *,
-        precision: Precision = "fp32",
         backend: Backend = "torch",
         threads: int | None = None,
         cache_bytes: int = 2**26,
@@ -44,9 +41,8 @@ class LocalDetector:
         self._description = description
         self._labels: Labels | None = None
         self._reader: PairReader | None = None
-        self._precision = precision
         self._encoder = SharedEncoder(
-            ModelChoice(description.model, backend, precision),
+            ModelChoice(description.model, backend),
             threads=threads,
             cache_bytes=cache_bytes,
             queue_seconds=queue_seconds,
@@ -136,7 +132,7 @@ class LocalDetector:
 
     def _load(self, choice: ModelChoice, threads: int) -> TokenModel:
         try:
-            model = DetectorNetwork(self._description, choice.precision, backend=choice.backend, threads=threads)
+            model = DetectorNetwork(self._description, backend=choice.backend, threads=threads)
         except ConfigurationError as error:
             raise TierFailure(FailureReason.NOT_INSTALLED, str(error)) from error
         self._labels, self._reader = model.labels, model.reader
@@ -157,7 +153,7 @@ class LocalDetector:
                 for each, part in zip(questions, logits, strict=True)
             ]
             found = self._finding(questions, parts).support
-            check_probe(self._description, number, found, tolerance=_BF16_DRIFT if self._precision == "bf16" else 0.0)
+            check_probe(self._description, number, found)
 
 
 def _support(

@@ -13,7 +13,7 @@ from plumbline.models.detectors.description import Description, Labels, resolve_
 from plumbline.models.detectors.pair_reader import PairReader
 from plumbline.models.encoder.encoder import Backend, choose_runtime
 from plumbline.models.encoder.model_files import ModelFiles, NotLoaded, export_folders, find_model
-from plumbline.models.encoder.packing import MOST_DRIFT, PROBE, PackedBatch, Precision, RowSlot, pack_batch
+from plumbline.models.encoder.packing import MOST_DRIFT, PROBE, PackedBatch, RowSlot, pack_batch
 from plumbline.models.encoder.text_reader import load_tokenizer
 
 _ADVICE = "see the how-to on detectors"
@@ -41,9 +41,7 @@ class DetectorNetwork:
 
     supports_packing = False
 
-    def __init__(
-        self, description: Description, precision: Precision = "fp32", *, backend: Backend = "torch", threads: int = 1
-    ) -> None:
+    def __init__(self, description: Description, *, backend: Backend = "torch", threads: int = 1) -> None:
         try:
             files = find_model(description.model)
             base = files if description.base is None else _base_of(files, description)
@@ -72,9 +70,9 @@ class DetectorNetwork:
         self._separator = tokenizer.sep_token_id if has_types and description.template is None else None
         self.digest = files.digest
         self._run, self.backend = choose_runtime(
-            backend if precision == "fp32" else "torch",
+            backend,
             lambda: self._on_openvino(files, config, threads),
-            lambda: self._on_torch(files, config, precision),
+            lambda: self._on_torch(files, config),
             where=files.folder,
         )
 
@@ -100,13 +98,12 @@ class DetectorNetwork:
             inputs["token_type_ids"] = (after & is_text).astype(np.int64)
         return inputs
 
-    def _on_torch(self, files: ModelFiles, config: Any, precision: Precision) -> tuple[_Run, str]:
+    def _on_torch(self, files: ModelFiles, config: Any) -> tuple[_Run, str]:
         import torch  # noqa: PLC0415 - seconds of import
 
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        kind = torch.bfloat16 if precision == "bf16" else torch.float32
-        network = _load(self._description, files, config).to(device, kind)
-        return _by_torch(network, device), f"torch {torch.__version__.split('+')[0]} {device} {precision}"
+        network = _load(self._description, files, config).to(device, torch.float32)
+        return _by_torch(network, device), f"torch {torch.__version__.split('+')[0]} {device} fp32"
 
     def _on_openvino(self, files: ModelFiles, config: Any, threads: int) -> tuple[_Run, str]:
         from plumbline.models.encoder.openvino_model import CompiledNetwork, kept_graph, runtime_name  # noqa: PLC0415

@@ -105,14 +105,14 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
     model = settings.embedding_model or api.default_model
     if model is None:
         raise ConfigurationError(f"PLUMBLINE_EMBEDDING_MODEL: needed with the provider {name!r}")
-    key = find_key(settings.embedding_api_key, provider.name, settings)
+    key = find_key(settings.embedding_api_key, provider)
     if key is None and provider.needs_key:
         raise ConfigurationError(f"PLUMBLINE_EMBEDDING_API_KEY: needed with the provider {name!r}")
     check_key(key or NO_KEY, "PLUMBLINE_EMBEDDING_API_KEY")
     preset = find_preset(model)
     return EmbeddingService(
         Endpoint(provider, base_url, model, key or NO_KEY, path=_PATH),
-        batch_size=settings.embedding_batch_size or api.batch_size,
+        batch_size=api.batch_size,
         max_tokens=settings.embedding_max_tokens or api.max_tokens,
         encoding=api.encoding,
         dimensions=settings.embedding_dimensions,

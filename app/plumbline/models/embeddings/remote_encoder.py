@@ -16,12 +16,15 @@ from plumbline.judging.ports.exchange import Ledger, estimate_tokens
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
 from plumbline.models.chat.endpoint_guard import ModelHealth
+from plumbline.models.chat.endpoints import MAX_MODEL_CALLS
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
 from plumbline.models.embeddings.embedding_service import EmbeddingService, parse_embeddings
-from plumbline.models.encoder.vector_cache import HalfVectors, StoredVectors, VectorCache, VectorStore, make_key
+from plumbline.models.encoder.vector_cache import CACHE_BYTES, HalfVectors, VectorCache, make_key
 
 # Names of fields and brackets around the texts.
 _FRAME_TOKENS: Final = 16
+# For the vectors of one batch, retries included.
+_TIMEOUT_SECONDS: Final = 10.0
 
 
 def build_remote_encoder(
@@ -29,20 +32,17 @@ def build_remote_encoder(
     settings: Settings,
     policy: RetryPolicy | None = None,
     *,
-    store: VectorStore | None = None,
+    timeout_seconds: float = _TIMEOUT_SECONDS,
     observer: Observer = NULL_OBSERVER,
 ) -> "RemoteEncoder":
     """Build the encoder of an embeddings API, with the limits of the settings.
 
     Args:
         policy: in place of what the settings say of limits, retries and budgets.
-        store: keeps vectors beyond this process.
+        timeout_seconds: for one batch, retries included.
     """
     policy = policy or RetryPolicy(
-        max_concurrency=settings.embedding_max_concurrency,
-        backoff_seconds=settings.llm_backoff_seconds,
-        rpm=settings.embedding_rpm,
-        tpm=settings.embedding_tpm,
+        max_concurrency=-(-MAX_MODEL_CALLS // settings.workers), backoff_seconds=settings.llm_backoff_seconds
     )
     at = service.endpoint
     endpoint = ResilientEndpoint(
@@ -52,13 +52,8 @@ def build_remote_encoder(
         policy,
         observer=observer,
     )
-    return RemoteEncoder(
-        service,
-        endpoint,
-        timeout_seconds=settings.embedding_timeout_seconds,
-        cache_bytes=settings.embedding_cache_bytes,
-        store=store,
-    )
+    cache_bytes = -(-CACHE_BYTES // settings.workers)
+    return RemoteEncoder(service, endpoint, timeout_seconds=timeout_seconds, cache_bytes=cache_bytes)
 
 
 class RemoteEncoder:
@@ -67,7 +62,6 @@ class RemoteEncoder:
     Args:
         timeout_seconds: for one batch, retries included.
         cache_bytes: of vectors kept in memory; 0 keeps none.
-        store: keeps vectors beyond this process; None for memory alone.
     """
 
     def __init__(
@@ -77,14 +71,12 @@ class RemoteEncoder:
         *,
         timeout_seconds: float,
         cache_bytes: int,
-        store: VectorStore | None = None,
     ) -> None:
         self._service = service
         self.model, self.languages = service.model, service.languages
         self._endpoint = endpoint
         self._timeout_seconds = timeout_seconds
         self._cache = VectorCache(cache_bytes)
-        self._stored = None if store is None else StoredVectors(store)
         # None: the call that was to bring it failed or was cancelled.
         self._in_flight: dict[bytes, asyncio.Future[HalfVectors | None]] = {}
         self._dimensions = service.dimensions
@@ -154,10 +146,6 @@ class RemoteEncoder:
         await self._endpoint.close()
 
     async def _vectors(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
-        if self._stored is not None:
-            missing = [key for key in texts if key not in self._cache and key not in self._in_flight]
-            for key, vectors in (await self._stored.get(missing)).items():
-                self._cache.put(key, vectors)
         found: dict[bytes, HalfVectors] = {}
         is_first = True
         while wanted := [key for key in texts if key not in found]:
@@ -209,8 +197,6 @@ class RemoteEncoder:
         for key, half in halves.items():
             self._cache.put(key, half)
             self._in_flight[key].set_result(half)
-        if self._stored is not None:
-            self._stored.keep(halves)
 
     def _count(self, **more: int) -> None:
         for name, number in more.items():

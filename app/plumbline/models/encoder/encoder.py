@@ -36,7 +36,7 @@ from plumbline.models.encoder.fair_queue import (
 )
 from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, model_name, not_loaded
 from plumbline.models.encoder.packing import Precision, RowSlot, TokenModel, pack_batch
-from plumbline.models.encoder.vector_cache import StoredVectors, VectorCache, VectorStore, make_key
+from plumbline.models.encoder.vector_cache import CACHE_BYTES, VectorCache, make_key
 
 Backend = Literal["auto", "torch", "openvino"]
 T = TypeVar("T")
@@ -112,7 +112,6 @@ class SharedEncoder:
         threads: that run the model; None for one on each core.
         cache_bytes: of vectors kept in memory; 0 keeps none.
         queue_seconds: maximum queued work; further requests are refused.
-        store: keeps vectors beyond this process; None for memory alone.
         languages: that the model reads; empty for those known by its name.
         load_model: loads the model, in a thread of its own; for other models than those of sentences.
     """
@@ -122,9 +121,8 @@ class SharedEncoder:
         choice: ModelChoice | None = None,
         *,
         threads: int | None = None,
-        cache_bytes: int = 2**28,
+        cache_bytes: int = CACHE_BYTES,
         queue_seconds: float = 10.0,
-        store: VectorStore | None = None,
         languages: Collection[str] = (),
         load_model: Callable[[ModelChoice, int], TokenModel] | None = None,
     ) -> None:
@@ -136,7 +134,6 @@ class SharedEncoder:
         self.languages = frozenset(languages) or find_preset(name).languages
         self._threads = threads or available_cores()
         self._queue_seconds = queue_seconds
-        self._stored = None if store is None else StoredVectors(store)
         self._cache = VectorCache(cache_bytes)
         self._in_flight: dict[bytes, Text] = {}
         self._lock = threading.Lock()
@@ -259,8 +256,6 @@ class SharedEncoder:
         # Another model, and another precision, gives other vectors.
         secret = hashlib.sha256(f"{scope}\n{self._identity}".encode()).digest()
         keys = [make_key(each, secret) for each in tokens]
-        if self._stored is not None:
-            await self._recall(self._stored, keys)
         waiting = Waiter()
         wanted, known = self._begin(dict(zip(keys, tokens, strict=True)), waiting, can_wait=can_wait)
         try:
@@ -270,18 +265,7 @@ class SharedEncoder:
             raise _too_late() from None
         finally:
             self._leave(wanted.values(), waiting)
-        if self._stored is not None:
-            self._stored.keep({key: _vectors_of(text) for key, text in wanted.items()})
         return [known[key] if key in known else _vectors_of(wanted[key]) for key in keys]
-
-    async def _recall(self, stored: StoredVectors, keys: Sequence[bytes]) -> None:
-        """Load stored vectors into memory."""
-        with self._lock:
-            missing = [key for key in keys if key not in self._cache and key not in self._in_flight]
-        found = await stored.get(missing)
-        with self._lock:
-            for key, vectors in found.items():
-                self._cache.put(key, vectors)
 
     def _begin(
         self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter, *, can_wait: bool
@@ -318,7 +302,7 @@ class SharedEncoder:
         if (ahead := self._seconds_ahead()) > self._queue_seconds:
             self._count(refused=1)
             raise TooBusy(
-                f"{self.model} has {ahead:.0f} s of work waiting, PLUMBLINE_EMBEDDING_QUEUE_SECONDS allows "
+                f"{self.model} has {ahead:.0f} s of work waiting, the limit is "
                 f"{self._queue_seconds:g}; ask again later, or other tiers",
                 retry_after_seconds=ahead - self._queue_seconds / 2,
             )

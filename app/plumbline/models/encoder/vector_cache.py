@@ -1,15 +1,17 @@
-"""Cache of text vectors: in memory, bounded in bytes, least recently used first; and in a store beyond the process."""
+"""Cache of text vectors in memory, bounded in bytes, least recently used first."""
 
-import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 HalfVectors = NDArray[np.float16]
+
+# The bound of all processes of a service together; what it does not hold is encoded again.
+CACHE_BYTES: Final = 2**28
 
 # Beside the numbers: the key, the array around them, their place in the table.
 _OVERHEAD_BYTES = 300
@@ -50,48 +52,3 @@ def make_key(tokens: Sequence[int], scope: bytes) -> bytes:
     `scope`: the owner, at most 64 bytes.
     """
     return hashlib.blake2b(np.array(tokens, dtype=np.int32).tobytes(), digest_size=16, key=scope).digest()
-
-
-_LITTLE_ENDIAN = np.dtype("<f2")
-
-
-class VectorStore(Protocol):
-    """Bytes by key; errors are misses."""
-
-    async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the values that are there."""
-        ...
-
-    async def put_many(self, values: Mapping[str, bytes]) -> None:
-        """Store the values, if possible."""
-        ...
-
-
-class StoredVectors:
-    """Vectors as bytes in a store: the length of one in four bytes, then all of them."""
-
-    def __init__(self, store: VectorStore) -> None:
-        self._store = store
-        self._writing: set[asyncio.Task[None]] = set()
-
-    async def get(self, keys: Sequence[bytes]) -> dict[bytes, HalfVectors]:
-        """Return the stored vectors of the keys."""
-        if not keys:
-            return {}
-        found = await self._store.get_many([key.hex() for key in keys])
-        return {bytes.fromhex(key): _read(value) for key, value in found.items()}
-
-    def keep(self, vectors: Mapping[bytes, HalfVectors]) -> None:
-        """Store vectors in the background."""
-        if vectors:
-            values = {
-                key.hex(): int(each.shape[1]).to_bytes(4, "little") + bytes(each.astype(_LITTLE_ENDIAN))
-                for key, each in vectors.items()
-            }
-            task = asyncio.get_running_loop().create_task(self._store.put_many(values))
-            self._writing.add(task)
-            task.add_done_callback(self._writing.discard)
-
-
-def _read(value: bytes) -> HalfVectors:
-    return np.frombuffer(value, dtype=_LITTLE_ENDIAN, offset=4).reshape(-1, int.from_bytes(value[:4], "little"))
