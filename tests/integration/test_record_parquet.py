@@ -11,7 +11,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import RecordReader
-from plumbline.rows.records.record import ReadPosition, RecordProblem
+from plumbline.rows.records.record import RecordProblem
 from plumbline.rows.records.result_table import open_result_table
 from tests.making.record_files import MILL, mills, read_all, write_and_fail, write_file
 
@@ -28,15 +28,6 @@ def test_rows_are_read_group_by_group_with_lists_as_lists(tmp_path: Path) -> Non
     assert problems == []
     assert [each.custom_id for each in records] == [f"mill-{number}" for number in range(7)]
     assert records[6].sample.contexts == ("The mill was built in 1890.",)
-
-
-def test_reading_from_any_row_gives_the_same_rest(tmp_path: Path) -> None:
-    path = parquet_file(tmp_path, mills(700), group_rows=300)
-    whole, _ = read_all(path)
-
-    for done in (0, 1, 255, 256, 299, 300, 301, 600, 699, 700):
-        with RecordReader(path, start=ReadPosition(done)) as reader:
-            assert list(reader) == whole[done:]
 
 
 def test_a_null_costs_its_own_row(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Large, cut off and resumed data files."""
+"""Data files that are large or cut off."""
 
 import json
 import subprocess
@@ -10,59 +10,10 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
-from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.records.record import Record, RecordProblem
 from tests.making.record_files import json_lines, mills, read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"
-
-
-@pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "a.json", "a.csv", "a.tsv.gz"])
-def test_reading_from_the_middle_gives_the_same_rest(tmp_path: Path, name: str) -> None:
-    path = write_file(tmp_path, name, resumable_text(name))
-    with RecordReader(path) as reader:
-        whole, positions = [], [reader.position]
-        for each in reader:
-            whole.append(each)
-            positions.append(ReadPosition(*json.loads(json.dumps(reader.position))))
-
-    rests = []
-    for position in positions:
-        with RecordReader(path, start=position) as reader:
-            rests.append(list(reader))
-
-    assert rests == [whole[done:] for done in range(len(whole) + 1)]
-    assert sum(isinstance(each, RecordProblem) for each in whole) == 1
-
-
-def resumable_text(name: str) -> str:
-    """Seven rows, one of them bad, with everything that shifts offsets: a mark, blank lines, long characters."""
-    good = [
-        {"contexts": ["老磨坊。"], "answer": f"第{number}。\n下一行", "custom_id": f"{number}"} for number in range(7)
-    ]
-    if ".jsonl" in name:
-        lines = json_lines(good).splitlines()
-        lines[3] = "{"
-        return "\ufeff" + "\r\n\r\n".join(lines)
-    if ".json" in name:
-        return "\ufeff" + json.dumps(good, indent=2, ensure_ascii=False).replace('"3"', "3.5")
-    delimiter = "\t" if ".tsv" in name else ","
-    cells = [f'{number}{delimiter}老磨坊。{delimiter}"第{number}。\r\n下一行"' for number in range(7)]
-    cells[3] = "3"
-    header = delimiter.join(["custom_id", "contexts", "answer"])
-    return "\ufeff" + "\r\n".join([header, *cells]) + "\r\n"
-
-
-def test_an_id_from_before_the_start_is_reported_when_it_is_told(tmp_path: Path) -> None:
-    path = write_file(tmp_path, "a.jsonl", json_lines([*mills(2), mills(1)[0]]))
-    with RecordReader(path) as reader:
-        first = next(reader)
-        position = reader.position
-    assert isinstance(first, Record)
-
-    with RecordReader(path, start=position, seen_ids=[first.custom_id]) as reader:
-        rest = list(reader)
-
-    assert [type(each) for each in rest] == [Record, RecordProblem]
 
 
 def test_truncated_gzip_is_told_behind_the_rows_before_the_break(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
 from plumbline.rows.records.reading import RecordReader, SeenIds
-from plumbline.rows.records.record import BadRow, ReadPosition
+from plumbline.rows.records.record import BadRow
 from tests.making.record_files import MILL, json_lines, mills, read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"
@@ -148,7 +148,7 @@ def test_ids_beyond_the_room_for_them_are_let_through() -> None:
 def test_a_row_longer_than_the_limit_is_skipped_to_its_end(tmp_path: Path) -> None:
     path = write_file(tmp_path, "a.jsonl.gz", b'{"a":"' + b"x" * 5_000_000 + b'"}\n{"a": 1}\n')
 
-    with closing(JsonLineRows(path, ReadPosition(), max_bytes=1_000)) as source:
+    with closing(JsonLineRows(path, max_bytes=1_000)) as source:
         long, short = source
 
     assert isinstance(long.fields, BadRow)
@@ -159,7 +159,7 @@ def test_a_row_longer_than_the_limit_is_skipped_to_its_end(tmp_path: Path) -> No
 def test_an_element_longer_than_the_limit_is_skipped_to_its_end(tmp_path: Path) -> None:
     path = write_file(tmp_path, "a.json", b'[{"a":"' + b"x" * 1_000_000 + b'"},\n{"a": 1}]')
 
-    with closing(JsonArrayRows(path, ReadPosition(), max_bytes=1_000)) as source:
+    with closing(JsonArrayRows(path, max_bytes=1_000)) as source:
         long, short = source
 
     assert isinstance(long.fields, BadRow)

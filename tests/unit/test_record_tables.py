@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.record import BadRow, ReadPosition
+from plumbline.rows.records.record import BadRow
 from plumbline.rows.records.table_rows import TableRows
 from tests.making.record_files import read_all, write_file
 
@@ -37,10 +37,10 @@ def test_the_line_of_a_row_counts_the_lines_inside_of_cells(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'2,q,c,"never closed', "the quote that opens cell 4 is never closed; expected a closing quote"),
-        (b'2,q,"c" d,a', "text after the closing quote of cell 3; expected a separator, or doubled quotes"),
+        (b'2,q,c,"never closed', "a quote that is never closed; expected a closing quote"),
+        (b'2,q,"c" d,a', "text after a closing quote; expected a separator, or doubled quotes"),
         (b"2,q,c,\xff", "text that is not UTF-8; expected text saved as UTF-8 (Excel's CSV UTF-8)"),
-        (b"2,q,c\rd,a", "a bare CR after cell 3; expected LF or CRLF at line ends, or quotes around it"),
+        (b"2,q,c\rd,a", "a bare CR outside of quotes; expected LF or CRLF at line ends, or quotes around it"),
         (b"2,q,c,a,b", "5 cells; expected 4, as the header has"),
         (b'2,q,"[""a"", 3]",a', "contexts begins as a list and cannot be read as one; expected a JSON list"),
     ],
@@ -57,7 +57,7 @@ def test_a_bad_line_of_a_table_costs_no_other(tmp_path: Path, line: bytes, said:
 def test_a_quoted_cell_beyond_the_limit_is_given_up(tmp_path: Path) -> None:
     text = 'a,b\n1,"open\n' + "2,x\n" * 1_000
 
-    with closing(TableRows(write_file(tmp_path, "a.csv", text), ReadPosition(), max_bytes=1_000)) as source:
+    with closing(TableRows(write_file(tmp_path, "a.csv", text), max_bytes=1_000)) as source:
         rows = list(source)
 
     assert len(rows) == 1_001
@@ -70,7 +70,7 @@ def test_a_quoted_cell_beyond_the_limit_is_given_up(tmp_path: Path) -> None:
     [
         ("", "a.csv:1: the first line should be a header; it is empty"),
         ("answer,contexts,answer\n", "a.csv:1: column 'answer' is named twice in the header"),
-        ('answer,"contexts\n', "a.csv:1: the header: the quote that opens cell 2 is never closed"),
+        ('answer,"contexts\n', "a.csv:1: the header: a quote that is never closed"),
     ],
 )
 def test_a_table_without_a_header_is_refused(tmp_path: Path, text: str, said: str) -> None:

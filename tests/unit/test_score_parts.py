@@ -16,7 +16,7 @@ from plumbline.cli.score.source import InputFile, identify_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowStatus, ScoredRow
@@ -145,7 +145,7 @@ def test_a_journal_with_a_row_out_of_place_is_not_gone_on_with(tmp_path: Path, l
 
 def test_a_state_is_kept_whole_and_tells_what_differs(tmp_path: Path) -> None:
     path = tmp_path / "x.state"
-    state = RunState(INPUT, {"tiers": ["llm"], "threshold": 0.5, "limit": None}, ReadPosition(3, 4, 5))
+    state = RunState(INPUT, {"tiers": ["llm"], "threshold": 0.5, "limit": None})
     assert load_state(path) is None
     save_state(state, path)
     assert load_state(path) == state
@@ -258,7 +258,7 @@ def test_a_half_made_output_of_another_version_is_refused_in_one_line_that_says_
     )
     assert (tmp_path / "out.jsonl.partial").read_bytes() == LINES[0] + b"\n"
     with RunOutput(files, data, now, restart=True) as output:
-        assert (output.state.choices, output.state.position) == (now, ReadPosition())
+        assert output.state.choices == now
 
 
 def test_a_run_without_a_row_binds_no_later_one(tmp_path: Path) -> None:

@@ -357,21 +357,6 @@ def test_documents_without_their_text_are_a_problem_and_no_answer_without_contex
     assert "trace a: span 2.documents[0] is an object with 'id', 'score'" in str(problem)
 
 
-def test_a_reader_resumes_after_the_traces_it_has_read(tmp_path: Path) -> None:
-    file = tmp_path / "traces.jsonl"
-    spans = [span for trace in ("a", "b", "c") for span in phoenix_trace(trace)]
-    file.write_text("\n".join(json.dumps(span) for span in spans), encoding="utf-8")
-    with RecordReader(file, columns="openinference") as reader:
-        first = next(reader)
-        columns, form, position = reader.columns, reader.format, reader.position
-
-    with RecordReader(file, columns=columns, format=form, start=position) as reader:
-        rest = list(reader)
-
-    assert [each.custom_id for each in (first, *rest)] == ["a", "b", "c"]
-    assert [each.row for each in (first, *rest)] == [0, 1, 2]
-
-
 def test_spans_without_a_preset_are_told_which_one_to_name(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     file.write_text(json.dumps(otlp_lines(*genai_trace("a"))[0]), encoding="utf-8")

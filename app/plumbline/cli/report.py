@@ -108,13 +108,13 @@ def _samples(report: "Report", options: argparse.Namespace) -> "Mapping[str, Sam
         return {}
     from plumbline.cli.score.options import WHOLE, InputOptions, parse_columns  # noqa: PLC0415 - as above
     from plumbline.cli.score.source import open_source  # noqa: PLC0415
-    from plumbline.rows.records.record import ReadPosition, Record  # noqa: PLC0415
+    from plumbline.rows.records.record import Record  # noqa: PLC0415
 
     columns, changes = parse_columns(options)
     given = InputOptions(name=options.data, columns=columns, changes=changes, shard=WHOLE)
     wanted = report.shown_ids
     with ExitStack() as stack:
-        records = stack.enter_context(open_source(stack, given).open(ReadPosition(), iter(())))
+        records = stack.enter_context(open_source(stack, given).open())
         read = (each for each in records if isinstance(each, Record))
         found = {each.custom_id: each.sample for each in read if each.custom_id in wanted}
     if wanted and not found:

@@ -17,7 +17,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import expected_requests
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.rows.evaluation_wire import metrics_of
-from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.records.record import Record, RecordProblem
 
 _FRAME_TOKENS: Final = 16
 _MILLION: Final = 1_000_000
@@ -59,7 +59,7 @@ class CostEstimate:
 
 def estimate_cost(source: InputSource, engine: LocalEngine) -> CostEstimate:
     """Return the estimate over all rows, some milliseconds each."""
-    with source.open(ReadPosition(), iter(())) as reader:
+    with source.open() as reader:
         rows = (row for row in islice(reader, source.limit) if source.shard.has(row.row))
         metrics = metrics_of(engine.options)
         return _estimate(rows, engine.votes, engine.plan.prompts, engine.settings, metrics)

@@ -14,7 +14,6 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import file_stamp, replace_file, try_lock
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.records.data_file import drop_torn_line, parse_row_format
-from plumbline.rows.records.record import ReadPosition
 from plumbline.rows.records.result_table import open_result_table
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.run_identity import Choice, differences
@@ -23,7 +22,6 @@ from plumbline.schemas.problem import INTERNAL
 
 _RESTART: Final = "--restart begins anew"
 _VERSION: Final = 1
-_BEGINNING: Final = ReadPosition()
 _FILE_MODE: Final = 0o666
 _LOCK_TRIES: Final = 10
 
@@ -35,14 +33,12 @@ class RunState:
     Args:
         input: the file that is scored.
         choices: the run's identity, see `rows.run_identity`.
-        position: where reading resumes, behind a row that is written; a hint, it may be rows behind.
         is_complete: every row is written.
         result_bytes: size of the complete results.
     """
 
     input: InputFile
     choices: Mapping[str, Choice]
-    position: ReadPosition = _BEGINNING
     is_complete: bool = False
     result_bytes: int = 0
     version: int = _VERSION
@@ -108,7 +104,7 @@ class RunOutput:
     """Output of one run; a context manager that holds the lock on its journal.
 
     Attributes:
-        state: where to resume. `state.is_complete`: nothing is left to do, and `journal` is None.
+        state: identity of the run. `state.is_complete`: nothing is left to do, and `journal` is None.
 
     Args:
         source: the input.
@@ -157,9 +153,6 @@ class RunOutput:
         if self.files.form == "jsonl" and self.state.is_complete:
             return self.files.target
         return self.files.lines if self.journal is not None else None
-
-    def save_position(self, position: ReadPosition) -> None:
-        self._save(replace(self.state, position=position))
 
     def finish(self) -> None:
         """Give the results their name; a table is made from the lines, which stay until this is closed.

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing
 from types import FrameType
-from typing import Final, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from plumbline.cli.progress import ScoreProgress, Standing
-from plumbline.cli.score.output import Journal, RunOutput, outcome_of
+from plumbline.cli.score.output import Journal, outcome_of
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput
@@ -26,7 +26,6 @@ from plumbline.schemas.language import translate_json
 from plumbline.schemas.report import ReferenceMeans, ReportLanguage
 
 K = TypeVar("K")
-_SAVE_SECONDS: Final = 2.0
 
 
 class StopSignal:
@@ -156,7 +155,6 @@ class Run:
     def __init__(
         self,
         source: InputSource,
-        output: RunOutput,
         journal: Journal,
         *,
         progress: ScoreProgress | None = None,
@@ -164,12 +162,11 @@ class Run:
         language: ReportLanguage = "en",
     ) -> None:
         self._source = source
-        self._output = output
         self._journal = journal
         self._progress = progress
         self._echo = echo
         self._language: ReportLanguage = language
-        self._written_to = output.state.position
+        self._written_to = ReadPosition()
         self._share_of = source.share_before()
         self._share_before = 0.0
         self._counts = RunCounts()
@@ -209,36 +206,27 @@ class Run:
         return RunEnd(more, standing.unreachable)
 
     async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None]) -> None:
-        saved_at = time.monotonic()
-        try:
-            async with aclosing(scored_rows) as done:
-                async for scored in done:
-                    line = translate_json(scored.line, self._language)
-                    self._journal.write(line)
-                    if self._echo is not None:
-                        self._echo(line)
-                    read = read_line(scored.line)
-                    if isinstance(read, ResultRow):
-                        self._counts.add(read)
-                    self._counts.rows_now += 1
-                    self._written_to = self._positions.popleft()
-                    if time.monotonic() - saved_at > _SAVE_SECONDS:
-                        self._output.save_position(self._written_to)
-                        saved_at = time.monotonic()
-        finally:
-            self._output.save_position(self._written_to)
+        async with aclosing(scored_rows) as done:
+            async for scored in done:
+                line = translate_json(scored.line, self._language)
+                self._journal.write(line)
+                if self._echo is not None:
+                    self._echo(line)
+                read = read_line(scored.line)
+                if isinstance(read, ResultRow):
+                    self._counts.add(read)
+                self._counts.rows_now += 1
+                self._written_to = self._positions.popleft()
 
     def _reader(self) -> RecordReader:
         """Return a reader that stands behind the last row that has a line."""
-        start, shard = self._written_to, self._source.shard
-        rows = self._counted(self._journal.written(shard))
-        reader = self._source.open(start, (row.custom_id for row in rows if row.custom_id is not None))
+        shard = self._source.shard
+        for row in self._journal.written(shard):
+            self._counts.add(row)
+            self._counts.rows_before += 1
+        before = shard.file_row(self._counts.rows_before - 1) + 1 if self._counts.rows_before else 0
+        reader = self._source.open()
         try:
-            before = shard.file_row(self._counts.rows_before - 1) + 1 if self._counts.rows_before else 0
-            if start.row > before or shard.count > 1:
-                # The disk kept less than was written; ids that the rows of other shards have are in no line of this one
-                reader.close()
-                reader = self._source.open(ReadPosition(), iter(()))
             while reader.position.row < before:
                 if next(reader, None) is None:
                     detail = f"has fewer rows than the {self._counts.rows_before} that have results"
@@ -249,12 +237,6 @@ class Run:
         self._written_to = reader.position
         self._share_before = self._share_of(reader.position) or 0.0
         return reader
-
-    def _counted(self, rows: Iterator[ResultRow]) -> Iterator[ResultRow]:
-        for row in rows:
-            self._counts.add(row)
-            self._counts.rows_before += 1
-            yield row
 
     def _rows(self, reader: RecordReader, stop: StopSignal) -> Iterator[Record | RecordProblem]:
         """Yield the pending rows; damage in the file ends them, since those before it have results all the same."""

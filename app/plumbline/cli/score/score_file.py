@@ -46,7 +46,6 @@ def score_file(options: ScoreOptions) -> int:
         else:
             run = Run(
                 source,
-                output,
                 output.journal,
                 progress=progress,
                 echo=(lambda line: _write_stdout(line + b"\n")) if is_streamed else None,

@@ -3,7 +3,7 @@
 import hashlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,8 +43,8 @@ class InputSource:
     limit: int | None = None
     shard: Shard = WHOLE
 
-    def open(self, start: ReadPosition, seen_ids: Iterator[str]) -> RecordReader:
-        return RecordReader(self.path, format=self.form, columns=self.columns, start=start, seen_ids=seen_ids)
+    def open(self) -> RecordReader:
+        return RecordReader(self.path, format=self.form, columns=self.columns)
 
     def identity(self) -> dict[str, Choice]:
         """Return format and columns as a part of the run's identity."""

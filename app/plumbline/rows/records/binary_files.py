@@ -34,7 +34,7 @@ class ParquetRows:
 
     columns: tuple[str, ...]
 
-    def __init__(self, path: Path, start: ReadPosition) -> None:
+    def __init__(self, path: Path) -> None:
         self._name = path.name
         parquet = load_pyarrow(path.name)
         self._failures: tuple[type[Exception], ...] = (OSError, importlib.import_module("pyarrow").ArrowException)
@@ -43,29 +43,17 @@ class ParquetRows:
         except self._failures as error:
             raise self._unreadable(error) from error
         self.columns = tuple(self._file.schema_arrow.names)
-        self._row = start.row
 
     def __iter__(self) -> Iterator[RawRow]:
-        first = 0
-        for group in range(self._file.num_row_groups):
-            size = self._file.metadata.row_group(group).num_rows
-            if self._row < first + size:
-                yield from self._group_rows(group, self._row - first)
-            first += size
+        try:
+            batches = self._file.iter_batches(_BATCH_ROWS, use_threads=False)
+            for row, fields in enumerate(fields for batch in batches for fields in _values(batch)):
+                yield RawRow(row, None, fields, ReadPosition(row + 1))
+        except self._failures as error:
+            raise self._unreadable(error) from error
 
     def close(self) -> None:
         self._file.close()
-
-    def _group_rows(self, group: int, skip: int) -> Iterator[RawRow]:
-        batches = self._file.iter_batches(_BATCH_ROWS, row_groups=[group], use_threads=False)
-        try:
-            for batch in batches:
-                for fields in _values(batch.slice(min(skip, batch.num_rows))):
-                    row, self._row = self._row, self._row + 1
-                    yield RawRow(row, None, fields, ReadPosition(self._row))
-                skip = max(0, skip - batch.num_rows)
-        except self._failures as error:
-            raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> InvalidInput:
         said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
@@ -98,7 +86,7 @@ class SheetRows:
 
     columns: tuple[str, ...]
 
-    def __init__(self, path: Path, start: ReadPosition) -> None:
+    def __init__(self, path: Path) -> None:
         try:
             calamine = importlib.import_module("python_calamine")
         except ImportError:
@@ -119,14 +107,12 @@ class SheetRows:
                 place = f"{path.name}:{self._header + 1}"
                 raise InvalidInput(f"column {quoted(name)} is named twice in the header", place=place)
         self._names, self.columns = names, tuple(filter(None, names))
-        self._row = start.row
 
     def __iter__(self) -> Iterator[RawRow]:
         below = enumerate(self._cells[self._header + 1 :], self._header + 2)
-        filled = [(number, fields) for number, cells in below if any((fields := self._fields(cells)).values())]
-        for number, fields in filled[self._row :]:
-            row, self._row = self._row, self._row + 1
-            yield RawRow(row, number, fields, ReadPosition(self._row, number))
+        filled = ((number, fields) for number, cells in below if any((fields := self._fields(cells)).values()))
+        for row, (number, fields) in enumerate(filled):
+            yield RawRow(row, number, fields, ReadPosition(row + 1))
 
     def close(self) -> None:
         self._cells = []

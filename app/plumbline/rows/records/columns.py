@@ -5,7 +5,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
 
+import msgspec
+
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.phrases import load_data
 
 _MAX_COLUMNS_SHOWN: Final = 20
 _FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
@@ -45,14 +48,7 @@ class ColumnMap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPreset:
-    """A known row format: the possible names of each field; the first one present is used.
-
-    Args:
-        marks: columns that a row of this format must have.
-        note: a limit of the format, as the end of a sentence.
-        lacks: columns of the format that explain why a needed one is missing, with the explanation.
-        is_loose: its names stand in other formats, too: tried where none of those fits.
-    """
+    """A known row format, as `columns.toml` describes it: the possible names of each field."""
 
     name: str
     answer: tuple[str, ...]
@@ -70,189 +66,8 @@ class ColumnPreset:
         return names
 
 
-# Ours comes first, the loosest last; `huggingface` is guessed only where no other format fits.
-_ALL: Final = (
-    ColumnPreset(
-        name="plumbline", question=("question",), contexts=("contexts",), answer=("answer",), reference=("reference",)
-    ),
-    # https://docs.ragas.io SingleTurnSample, version 0.2 on
-    ColumnPreset(
-        name="ragas",
-        question=("user_input",),
-        contexts=("retrieved_contexts",),
-        answer=("response",),
-        reference=("reference",),
-        lacks={"reference_contexts": "reference_contexts are the wanted passages, not the retrieved ones"},
-    ),
-    # ragas before 0.2; `ground_truths` is a list
-    ColumnPreset(
-        name="ragas_old",
-        question=("question",),
-        contexts=("contexts",),
-        answer=("answer",),
-        reference=("ground_truth", "ground_truths"),
-    ),
-    # https://platform.openai.com/docs/guides/batch: a line has custom_id, method, url and body; ours is the body
-    ColumnPreset(
-        name="openai_batch",
-        question=("body.question",),
-        contexts=("body.contexts",),
-        answer=("body.answer",),
-        reference=("body.reference",),
-        custom_id=("custom_id",),
-        marks=("body",),
-        lacks={"body.messages": "body is a chat request; it should be a request of POST /v1/evaluations"},
-    ),
-    # Seed 3's result tables: LiveRAG's columns, lists as pandas prints them
-    ColumnPreset(
-        name="seed_3",
-        question=("question",),
-        contexts=("context", "contexts"),
-        answer=("answer",),
-        reference=("reference", "ground_truth"),
-        custom_id=("qid",),
-        marks=("qid",),
-        lacks={
-            "doc_ids": "doc_ids name the passages but hold no text",
-            "document_ids": "document_ids name the wanted passages but hold no text",
-        },
-    ),
-    # LettuceDetect's HallucinationSample: the prompt holds the passages and the question
-    ColumnPreset(
-        name="lettucedetect",
-        contexts=("prompt",),
-        answer=("answer",),
-        marks=("prompt", "labels"),
-        note="the whole prompt is the only context and the question stays in it; labels are kept as an extra",
-    ),
-    # LLMTestCase, as its dataset writes it: snake case in JSON of Python, camel case in exports of its site
-    ColumnPreset(
-        name="deepeval",
-        question=("input",),
-        contexts=("retrieval_context", "retrievalContext"),
-        answer=("actual_output", "actualOutput"),
-        reference=("expected_output", "expectedOutput"),
-        custom_id=("custom_id", "id", "name"),
-        lacks={"context": "its context is the wanted one, not the retrieved one"},
-    ),
-    # RetrievalQA with return_source_documents, and kin
-    ColumnPreset(
-        name="langchain",
-        question=("query", "question", "input"),
-        contexts=("source_documents",),
-        answer=("result", "answer", "output"),
-    ),
-    # create_retrieval_chain
-    ColumnPreset(
-        name="langchain_chain",
-        question=("input",),
-        contexts=("context",),
-        answer=("answer",),
-        marks=("input",),
-    ),
-    # A Response with its nodes; the question is one's own to add
-    ColumnPreset(
-        name="llamaindex",
-        question=("query", "question", "query_str"),
-        contexts=("source_nodes",),
-        answer=("response", "answer"),
-    ),
-    # PatronusAI/HaluBench
-    ColumnPreset(name="halubench", question=("question",), contexts=("passage",), answer=("answer",)),
-    # pminervini/HaluEval; its own files have two answers a row
-    ColumnPreset(
-        name="halueval",
-        question=("question", "user_query"),
-        contexts=("knowledge",),
-        answer=("answer", "chatgpt_response"),
-        lacks={
-            "right_answer": "each row has two answers: answer=right_answer or answer=hallucinated_answer",
-            "right_response": "each row has two answers: answer=right_response or answer=hallucinated_response",
-            "right_summary": "each row has two answers: answer=right_summary or answer=hallucinated_summary",
-        },
-    ),
-    ColumnPreset(
-        name="phoenix",
-        question=("attributes.input.value", "input"),
-        contexts=("attributes.retrieval.documents", "documents", "reference"),
-        answer=("attributes.output.value", "output"),
-        custom_id=("context.span_id", "span_id"),
-        marks=("context.span_id",),
-        is_loose=True,
-    ),
-    # Traces, observations and data set runs
-    ColumnPreset(
-        name="langfuse",
-        question=("input.question", "input.query", "input.input", "input"),
-        contexts=tuple(
-            f"{place}{name}"
-            for place in ("", "input.", "metadata.", "output.")
-            for name in ("contexts", "context", "documents", "source_documents", "retrieved_contexts")
-        ),
-        answer=("output.answer", "output.response", "output.result", "output.output", "output"),
-        reference=("expected_output", "expectedOutput"),
-        marks=("input", "output"),
-        is_loose=True,
-    ),
-    # Items of OpenAI's evals with a sample of the model
-    ColumnPreset(
-        name="openai_evals",
-        question=("item.question", "item.query", "item.input"),
-        contexts=("item.contexts", "item.context", "item.documents"),
-        answer=("sample.output_text",),
-        reference=("item.reference", "item.ground_truth", "item.ideal", "item.answer"),
-        custom_id=("id", "item.id"),
-        marks=("item", "sample"),
-        is_loose=True,
-    ),
-    # Chat messages in any provider's format, read by `parse_conversation`
-    ColumnPreset(
-        name="conversation",
-        contexts=("contexts", "context", "messages"),
-        answer=("messages",),
-        reference=("reference",),
-        marks=("messages",),
-        note="each answer is judged by what came before it; preset chat judges the last one alone",
-        is_loose=True,
-    ),
-    # Chat messages: the last question and answer, and what tools returned
-    ColumnPreset(
-        name="chat",
-        question=("messages.user",),
-        contexts=("contexts", "context", "messages.tool"),
-        answer=("messages.assistant",),
-        marks=("messages",),
-        lacks={
-            "messages.system": "the last answer is judged by what tools returned; contexts=messages.system reads "
-            "the system prompt as one"
-        },
-        is_loose=True,
-    ),
-    ColumnPreset(
-        name="huggingface",
-        question=("question", "query", "user_input", "user_query", *("问题", "提问", "用户问题", "查询")),
-        contexts=(
-            *("contexts", "context", "retrieved_contexts", "passages", "documents", "ctxs", "retrieved_documents"),
-            *("上下文", "参考资料", "检索内容", "检索结果", "资料", "文档", "知识", "召回内容"),
-        ),
-        answer=(
-            *("answer", "response", "generated_answer", "model_answer", "prediction", "output"),
-            *("回答", "答案", "模型回答", "回复", "答复", "生成答案"),
-        ),
-        reference=(
-            *("reference", "ground_truth", "ground_truths", "reference_answer", "gold_answer", "expected_answer"),
-            *("参考答案", "标准答案", "正确答案"),
-        ),
-        custom_id=(
-            *("custom_id", "id", "_id", "qid", "question_id", "query_id", "example_id"),
-            *("编号", "序号", "样本编号"),
-        ),
-        lacks={
-            "answers": "answers are the right ones, not one to judge",
-            **dict.fromkeys(("resourceSpans", "traceId"), "these are spans: preset openinference or otel_genai"),
-        },
-    ),
-)
+# `huggingface`, the last one, is guessed only where no other format fits.
+_ALL: Final = msgspec.convert(load_data("rows/records/columns")["presets"], tuple[ColumnPreset, ...])
 # Spans, of which `TraceRows` makes rows; never guessed
 _OF_TRACES: Final = tuple(
     ColumnPreset(

@@ -29,13 +29,13 @@ class TextLine(NamedTuple):
 
 
 class ByteStream:
-    """The bytes of a file from an offset of its uncompressed text; gzip is detected by its first bytes.
+    """The bytes of a file, uncompressed; gzip is detected by its first bytes.
 
     Raises:
         InvalidInput: the file cannot be opened or is UTF-16; when read: broken or truncated gzip.
     """
 
-    def __init__(self, path: Path, *, offset: int = 0) -> None:
+    def __init__(self, path: Path) -> None:
         self._name = path.name
         self.offset = 0
         try:
@@ -50,8 +50,7 @@ class ByteStream:
             mark = self.read(len(codecs.BOM_UTF8))
             if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise InvalidInput("is UTF-16; save the file as UTF-8", place=self._name)
-            start = len(codecs.BOM_UTF8) if mark == codecs.BOM_UTF8 else 0
-            self.offset = self._checked(self._stream.seek, max(offset, start))
+            self.offset = self._checked(self._stream.seek, len(mark) if mark == codecs.BOM_UTF8 else 0)
         except BaseException:
             raw.close()
             raise
@@ -90,15 +89,15 @@ class ByteStream:
 
 
 class TextLines:
-    """The lines of a file, one at a time; lines can be put back. `lines_before` lines precede `offset`.
+    """The lines of a file, one at a time; lines can be put back.
 
     Raises:
         InvalidInput: as `ByteStream`.
     """
 
-    def __init__(self, path: Path, *, offset: int = 0, lines_before: int = 0, max_bytes: int = MAX_ROW_BYTES) -> None:
-        self._stream = ByteStream(path, offset=offset)
-        self._number = lines_before
+    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+        self._stream = ByteStream(path)
+        self._number = 0
         self._max_bytes = max_bytes
         self._put_back: list[TextLine] = []
 

@@ -35,18 +35,17 @@ class JsonLineRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, path: Path, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
-        self._lines = TextLines(path, offset=start.offset, lines_before=start.line, max_bytes=max_bytes)
-        self._row = start.row
+    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+        self._lines = TextLines(path, max_bytes=max_bytes)
         self._max_bytes = max_bytes
 
     def __iter__(self) -> Iterator[RawRow]:
+        row = 0
         while (line := self._lines.next_line()) is not None:
-            if line.data is not None and line.data.isspace():
-                continue
-            fields = BadRow(*too_long(self._max_bytes)) if line.data is None else decode_row(line.data)
-            row, self._row = self._row, self._row + 1
-            yield RawRow(row, line.number, fields, ReadPosition(self._row, line.number, line.end))
+            if line.data is None or not line.data.isspace():
+                fields = BadRow(*too_long(self._max_bytes)) if line.data is None else decode_row(line.data)
+                yield RawRow(row, line.number, fields, ReadPosition(row + 1, line.end))
+                row += 1
 
     def close(self) -> None:
         self._lines.close()
@@ -65,16 +64,15 @@ class JsonArrayRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, path: Path, start: ReadPosition, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES) -> None:
         self._name = path.name
         self._max_bytes = max_bytes
-        self._row = start.row
-        self._line = start.line
-        self._stream = ByteStream(path, offset=start.offset)
+        self._row = self._line = 0
+        self._stream = ByteStream(path)
         self._buffer = b""
         self._at = 0
         try:
-            first = b"[" if start.offset else self._next_char()
+            first = self._next_char()
             if first != b"[":
                 what = f"begins with {first.decode('ascii', 'replace')!r}" if first else "is empty"
                 within = _WITHIN.match(self._buffer, self._at)
@@ -83,8 +81,7 @@ class JsonArrayRows:
                     advice = f"take the list {within[1].decode()!r} out of its object into a file of its own"
                 detail = f"{what}; expected '[' and JSON objects; {advice}"
                 raise InvalidInput(detail, place=self._name)
-            if not start.offset:
-                self._move(self._at + 1)
+            self._move(self._at + 1)
         except BaseException:
             self._stream.close()
             raise
@@ -96,7 +93,7 @@ class JsonArrayRows:
             fields = BadRow(*too_long(self._max_bytes)) if element is None else decode_row(element)
             row, self._row = self._row, self._row + 1
             offset = self._stream.offset - len(self._buffer) + self._at
-            yield RawRow(row, line, fields, ReadPosition(self._row, self._line, offset))
+            yield RawRow(row, line, fields, ReadPosition(self._row, offset))
 
     def close(self) -> None:
         self._stream.close()

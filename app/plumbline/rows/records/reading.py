@@ -1,4 +1,4 @@
-"""Records from a data file of any size: one row at a time, bad rows reported, resumable."""
+"""Records from a data file of any size: one row at a time, bad rows reported."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,7 +37,7 @@ class RowSource(Protocol):
         """The names of the columns."""
 
     def __iter__(self) -> Iterator[RawRow]:
-        """Yield the rows from the start position."""
+        """Yield the rows, once."""
 
     def close(self) -> None:
         """Close the file."""
@@ -45,7 +45,7 @@ class RowSource(Protocol):
 
 # In place of the file's format, where a preset of traces is named
 _TRACES: Final = "traces"
-_SOURCES: Final[Mapping[str, Callable[[Path, ReadPosition], RowSource]]] = {
+_SOURCES: Final[Mapping[str, Callable[[Path], RowSource]]] = {
     "jsonl": JsonLineRows,
     "json": JsonArrayRows,
     "csv": TableRows,
@@ -59,14 +59,11 @@ _SOURCES: Final[Mapping[str, Callable[[Path, ReadPosition], RowSource]]] = {
 class RecordReader(Iterator[Record | RecordProblem]):
     """Iterator over the records of a file, once and in file order; a context manager.
 
-    `columns` is the map in use and `explanation` one line on how it was chosen. `position` is the end of the last row;
-    a new reader resumes there with `start`.
+    `columns` is the map in use and `explanation` one line on how it was chosen. `position` is the end of the last row.
 
     Args:
         format: `jsonl`, `json` (an array), `csv`, `tsv`, `parquet` or `xlsx`; None: by the suffix without `.gz`.
         columns: a map, the name of a preset, or None to detect the columns in the first rows.
-        start: the position to start at.
-        seen_ids: custom_ids of rows before `start`; a row that repeats one is reported.
 
     Duplicates: the second row of a custom_id is a problem. Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
 
@@ -81,23 +78,21 @@ class RecordReader(Iterator[Record | RecordProblem]):
         *,
         format: str | None = None,  # noqa: A002
         columns: ColumnMap | str | None = None,
-        start: ReadPosition | None = None,
-        seen_ids: Iterable[str] = (),
     ) -> None:
         self.name = path.name
         is_traces = format == _TRACES or columns in TRACE_PRESETS
         self.format = _TRACES if is_traces else parse_row_format(path, format, is_own=True)
-        self.position = start or ReadPosition()
+        self.position = ReadPosition()
         open_source = _SOURCES[self.format]
         try:
-            with closing(open_source(path, ReadPosition())) as source:
+            with closing(open_source(path)) as source:
                 chosen = choose_columns(source.columns, source, columns)
         except InvalidInput as error:
             raise error if error.place else InvalidInput(error.detail, place=path.name) from error
         self.columns = chosen.map
         self.explanation = chosen.explanation
-        self._seen = SeenIds(seen_ids)
-        self._source = open_source(path, self.position)
+        self._seen = SeenIds()
+        self._source = open_source(path)
         self._rows = iter(self._source)
 
     def __next__(self) -> Record | RecordProblem:
@@ -117,7 +112,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
 
 def open_rows(path: Path, form: str) -> RowSource:
     """Open the raw rows of a file, before their columns are mapped; raises as `RecordReader`."""
-    return _SOURCES[form](path, ReadPosition())
+    return _SOURCES[form](path)
 
 
 def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = None) -> Record | RecordProblem:
@@ -194,12 +189,10 @@ class SeenIds:
     12.5 million stay known and no others are added.
     """
 
-    def __init__(self, ids: Iterable[str] = (), *, max_slots: int = _MAX_SLOTS) -> None:
+    def __init__(self, *, max_slots: int = _MAX_SLOTS) -> None:
         self._max_slots = max_slots
         self._count = 0
         self._table = array("Q", [0]) * min(_FIRST_SLOTS, max_slots)
-        for each in ids:
-            self.add(each)
 
     def add(self, text: str) -> bool:
         """Add an id while there is room; return True if it was present."""

@@ -41,13 +41,9 @@ class RecordProblem:
 
 
 class ReadPosition(NamedTuple):
-    """A position to resume reading from; plain numbers.
-
-    `row` is the next row. `offset` is in bytes of the uncompressed text after `line` lines; both are 0 for Parquet.
-    """
+    """Progress in a file: the next row, and bytes of its uncompressed text so far; 0 where a file has no text."""
 
     row: int = 0
-    line: int = 0
     offset: int = 0
 
 
@@ -61,7 +57,7 @@ class BadRow(Exception):
 
 
 class RawRow(NamedTuple):
-    """A row before its columns are mapped; `after` is the position of the next one."""
+    """A row before its columns are mapped; `after` is the position behind it."""
 
     row: int
     line: int | None

@@ -108,8 +108,7 @@ class TraceRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, path: Path, start: ReadPosition) -> None:
-        self._start = start.row
+    def __init__(self, path: Path) -> None:
         stream = ByteStream(path)
         try:
             self._data = b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
@@ -131,8 +130,7 @@ class TraceRows:
             (lines[trace], _row(trace, spans)) for trace, spans in spans_by_trace.items()
         ]
         for row, (line, fields) in enumerate(sorted([*rows, *bad], key=lambda each: each[0])):
-            if row >= self._start:
-                yield RawRow(row, line, fields, ReadPosition(row + 1))
+            yield RawRow(row, line, fields, ReadPosition(row + 1))
 
     def close(self) -> None:
         self._data = b""
