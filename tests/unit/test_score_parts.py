@@ -1,28 +1,23 @@
-"""The parts of a run: its journal, its state, its scorer, its budget, what they promise one another."""
+"""The parts of a run: its output, its scorer, its budget, what they promise one another."""
 
 import asyncio
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import closing
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from plumbline.cli.score.counts import outcome_of
 from plumbline.cli.score.local import score_in_order
-from plumbline.cli.score.output import Journal, RunOutput, RunState, load_state, outcome_of, result_files, save_state
+from plumbline.cli.score.results import RunOutput, result_files
 from plumbline.cli.score.run import Budget, StopSignal
-from plumbline.cli.score.source import InputFile, identify_file
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.result_lines import ResultRow, read_line
-from plumbline.rows.run_identity import Choice
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 from tests.making.result_rows import error_line, scored_line
 
-INPUT = InputFile(10, 5, "abc")
 LINES = [scored_line(f"q{row}", 0.5, row=row, flags=["degraded"]) for row in range(8)]
 
 
@@ -116,115 +111,53 @@ def test_a_line_is_read_back_as_what_was_counted_of_it() -> None:
     assert outcome_of(error).status is RowStatus.INVALID
 
 
-def test_a_torn_line_is_dropped_and_whole_ones_stay(tmp_path: Path) -> None:
-    path = tmp_path / "x.partial"
-    path.write_bytes(LINES[0] + b"\n" + LINES[1][:50])
+def output_of(tmp_path: Path, *, digest: str = "d1", restart: bool = False) -> RunOutput:
+    return RunOutput(result_files(tmp_path / "out.jsonl"), digest, restart=restart)
 
-    with closing(Journal(path)) as journal:
-        assert [row.row for row in journal.written()] == [0]
-        journal.write(LINES[1])
-        assert [row.row for row in journal.written()] == [0, 1]
+
+def begun(tmp_path: Path, lines: bytes) -> Path:
+    """The files of a run that was killed after these bytes."""
+    with output_of(tmp_path):
+        pass
+    partial = tmp_path / "out.jsonl.partial"
+    partial.write_bytes(lines)
+    return partial
+
+
+def test_a_torn_line_is_dropped_and_whole_ones_stay(tmp_path: Path) -> None:
+    begun(tmp_path, LINES[0] + b"\n" + LINES[1][:50])
+
+    with output_of(tmp_path) as output:
+        assert [row.row for row in output.written()] == [0]
+        output.write(LINES[1])
+        assert [row.row for row in output.written()] == [0, 1]
+        output.finish()
+    assert (tmp_path / "out.jsonl").read_bytes() == LINES[0] + b"\n" + LINES[1] + b"\n"
 
 
 def test_two_runs_do_not_write_into_one_file(tmp_path: Path) -> None:
-    path = tmp_path / "x.partial"
-    with closing(Journal(path)), pytest.raises(InvalidInput, match=r"x\.partial: another run writes to it"):
-        Journal(path)
+    with output_of(tmp_path), pytest.raises(InvalidInput, match=r"out\.jsonl\.partial: another run writes to it"):
+        output_of(tmp_path)
 
-    Journal(path).close()
+    output_of(tmp_path).close()
 
 
 @pytest.mark.parametrize("line", [LINES[3], b'"text"', b"{}"])
-def test_a_journal_with_a_row_out_of_place_is_not_gone_on_with(tmp_path: Path, line: bytes) -> None:
-    path = tmp_path / "x.partial"
-    path.write_bytes(LINES[0] + b"\n" + line + b"\n")
+def test_lines_with_a_row_out_of_place_are_not_resumed(tmp_path: Path, line: bytes) -> None:
+    begun(tmp_path, LINES[0] + b"\n" + line + b"\n")
 
-    with closing(Journal(path)) as journal, pytest.raises(InvalidInput, match="line 2 is not the result of row 1"):
-        list(journal.written())
-
-
-def test_a_state_is_kept_whole_and_tells_what_differs(tmp_path: Path) -> None:
-    path = tmp_path / "x.state"
-    state = RunState(INPUT, {"tiers": ["llm"], "threshold": 0.5, "limit": None})
-    assert load_state(path) is None
-    save_state(state, path)
-    assert load_state(path) == state
-    assert [each.name for each in tmp_path.iterdir()] == ["x.state"]
-
-    other = RunState(InputFile(10, 9, "abd"), {"tiers": ["llm", "lexical"], "threshold": 0.5, "limit": 7})
-    assert state.differences(other) == [
-        "the input has other content",
-        "tiers was llm and is llm,lexical",
-        "limit was not given and is 7",
-    ]
-    assert state.differences(RunState(InputFile(10, 6, "abc"), state.choices)) == []
-
-
-def test_a_damaged_state_is_said(tmp_path: Path) -> None:
-    (tmp_path / "x.state").write_text('{"input": 7}')
-
-    with pytest.raises(InvalidInput, match=r"x\.state: is no state of a run"):
-        load_state(tmp_path / "x.state")
-
-
-def test_an_input_is_known_by_its_content_whatever_its_date(tmp_path: Path) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_text("one\n")
-    first = identify_file(path)
-    assert identify_file(path, InputFile(first.bytes, first.modified_ns, "not read")).digest == "not read"
-    assert identify_file(path, InputFile(first.bytes, 1, "read")).digest == first.digest
-
-
-def data_in(tmp_path: Path) -> Path:
-    """A file of the size and date of INPUT."""
-    path = tmp_path / "data.jsonl"
-    path.write_text("0123456789")
-    os.utime(path, ns=(INPUT.modified_ns, INPUT.modified_ns))
-    return path
-
-
-def output_of(tmp_path: Path, *, restart: bool = False) -> RunOutput:
-    return RunOutput(result_files(tmp_path / "out.jsonl"), data_in(tmp_path), {}, restart=restart)
-
-
-def test_results_that_were_changed_by_hand_are_not_taken_for_the_runs(tmp_path: Path) -> None:
-    with output_of(tmp_path) as output:
-        assert output.journal is not None
-        output.journal.write(LINES[0])
-        output.finish()
-    with output_of(tmp_path) as output:
-        assert output.state.is_complete
-        assert output.result_lines == tmp_path / "out.jsonl"
-    (tmp_path / "out.jsonl").write_bytes(b"")
-
-    with pytest.raises(InvalidInput, match="was changed since it was written"):
-        output_of(tmp_path)
-    with output_of(tmp_path, restart=True) as output:
-        assert not output.state.is_complete
+    with output_of(tmp_path) as output, pytest.raises(InvalidInput, match="line 2 is not the result of row 1"):
+        list(output.written())
 
 
 def test_results_that_were_taken_away_are_made_again(tmp_path: Path) -> None:
     with output_of(tmp_path) as output:
         output.finish()
+    assert output_of(tmp_path).is_complete
     (tmp_path / "out.jsonl").unlink()
 
     with output_of(tmp_path) as output:
-        assert not output.state.is_complete
-
-
-def test_a_run_killed_between_its_last_line_and_the_name_of_the_results_is_finished(tmp_path: Path) -> None:
-    with output_of(tmp_path) as output:
-        assert output.journal is not None
-        output.journal.write(LINES[0])
-        complete = replace(output.state, is_complete=True, result_bytes=output.journal.size())
-        save_state(complete, output.files.state)
-
-    with output_of(tmp_path) as output:
-        assert not output.state.is_complete
-        assert output.journal is not None
-        assert [row.row for row in output.journal.written()] == [0]
-        output.finish()
-    assert (tmp_path / "out.jsonl").read_bytes() == LINES[0] + b"\n"
+        assert not output.is_complete
 
 
 def test_lines_that_nothing_is_known_of_are_left_alone(tmp_path: Path) -> None:
@@ -235,36 +168,29 @@ def test_lines_that_nothing_is_known_of_are_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "out.jsonl.partial").read_bytes() == b"mine\n"
 
 
-STATE_OF_0_1_0 = (
-    b'{"input":{"bytes":10,"modified_ns":5,"digest":"abc"},"choices":{"format":"jsonl","column of answer":["answer"],'
-    b'"context separator":null,"limit":null,"tiers":["lexical"],"judges":null,"samples":1,"escalation":null,'
-    b'"cache":"use","plumbline":"0.1.0","threshold":0.5,"deadline":60.0,"calibration":"0f3c","precision":"float32",'
-    b'"limits of a row":["20"]},"position":[1,20,1],"is_complete":false,"result_bytes":0,"version":1}\n'
+@pytest.mark.parametrize(
+    "state", ["d2\n", '{"input": {"bytes": 10}, "choices": {"plumbline": "0.2.0"}, "version": 1}\n']
 )
-
-
-def test_a_half_made_output_of_another_version_is_refused_in_one_line_that_says_what_to_do(tmp_path: Path) -> None:
-    (tmp_path / "out.jsonl.state").write_bytes(STATE_OF_0_1_0)
-    (tmp_path / "out.jsonl.partial").write_bytes(LINES[0] + b"\n")
-    files = result_files(tmp_path / "out.jsonl")
-    data = data_in(tmp_path)
-    now: Mapping[str, Choice] = {"tiers": ["lexical"], "plumbline": "9.9"}
+def test_lines_made_otherwise_or_by_another_version_are_refused_with_what_to_do(tmp_path: Path, state: str) -> None:
+    partial = begun(tmp_path, LINES[0] + b"\n")
+    (tmp_path / "out.jsonl.state").write_text(state)
 
     with pytest.raises(InvalidInput) as refused:
-        RunOutput(files, data, now)
+        output_of(tmp_path)
 
     assert str(refused.value) == (
-        "out.jsonl: is half made from something else: plumbline was 0.1.0 and is 9.9; --restart begins anew"
+        "out.jsonl.partial: was made with other options, from another input or by another version of Plumbline; "
+        "--restart begins anew"
     )
-    assert (tmp_path / "out.jsonl.partial").read_bytes() == LINES[0] + b"\n"
-    with RunOutput(files, data, now, restart=True) as output:
-        assert output.state.choices == now
+    assert partial.read_bytes() == LINES[0] + b"\n"
+    with output_of(tmp_path, restart=True) as output:
+        assert list(output.written()) == []
 
 
 def test_a_run_without_a_row_binds_no_later_one(tmp_path: Path) -> None:
-    files, data = result_files(tmp_path / "out.jsonl"), data_in(tmp_path)
-    with RunOutput(files, data, {"service": "http://mistyped"}):
-        pass
+    begun(tmp_path, b"")
 
-    with RunOutput(files, data, {"service": "http://right"}) as output:
-        assert output.state.choices == {"service": "http://right"}
+    with output_of(tmp_path, digest="d2") as output:
+        output.write(LINES[0])
+    with pytest.raises(InvalidInput, match="was made with other options"):
+        output_of(tmp_path)

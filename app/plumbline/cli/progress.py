@@ -1,50 +1,14 @@
 """Progress of `plumbline score` and `plumbline lab`: a bar on a terminal, JSON lines in a pipe, nothing if quiet."""
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
-    from plumbline.schemas.batch import BatchSummary
+    from plumbline.cli.score.counts import RunCounts
 
 _BAR_PARTS: Final = 1_000
 _BAR_SECONDS: Final = 0.25
 _LINE_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """State of a run at one moment.
-
-    Args:
-        counts: of all written rows, including those of earlier parts of the run.
-        means: mean faithfulness by tier, over the judged rows.
-        reference_means: means of the scores that compare with a reference, over the rows with one.
-        unreachable: rows whose tier cannot reach their threshold.
-        rows_now: rows of this part alone; `seconds` is its time.
-        share: finished share of the file, in [0, 1], None if unknown; `share_before` at the start of this part.
-    """
-
-    counts: "BatchSummary"
-    means: dict[str, float]
-    rows_now: int
-    seconds: float
-    share: float | None
-    share_before: float
-    unreachable: int = 0
-    reference_means: dict[str, float] = field(default_factory=dict)
-
-    @property
-    def rate(self) -> float:
-        """Return the rows a second of this part."""
-        return self.rows_now / self.seconds if self.seconds > 0 else 0.0
-
-    @property
-    def eta_seconds(self) -> float | None:
-        """Return the seconds left at the rate of this part; None if unknown."""
-        if self.share is None or self.share <= self.share_before:
-            return None
-        return (1.0 - self.share) * self.seconds / (self.share - self.share_before)
 
 
 class _ProgressOutput:
@@ -78,22 +42,22 @@ class ScoreProgress(_ProgressOutput):
         super().__init__(stream, is_quiet=False, total=_BAR_PARTS, bar_format="{postfix}")
         self.every_seconds = _LINE_SECONDS if self.bar is None else _BAR_SECONDS
 
-    def tell(self, standing: Standing) -> None:
+    def tell(self, run: "RunCounts") -> None:
         if self.bar is None:
-            if standing.rows_now:
-                self.write_event("progress", **_fields(standing))
+            if run.rows_now:
+                self.write_event("progress", **_fields(run))
             return
-        if standing.share is not None:
+        if run.share is not None:
             self.bar.bar_format = "{percentage:3.0f}%|{bar:20}|{postfix}"
-            self.bar.n = round(_BAR_PARTS * standing.share)
-        self.bar.set_postfix_str(_line(standing), refresh=True)
+            self.bar.n = round(_BAR_PARTS * run.share)
+        self.bar.set_postfix_str(_line(run), refresh=True)
 
-    def end(self, standing: Standing, left: str | None) -> None:
+    def end(self, run: "RunCounts", left: str | None) -> None:
         """Report the end of the run; `left` is the reason why rows are left, None if none are."""
-        self.write_event("ended", complete=left is None, left=left, **_fields(standing))
+        self.write_event("ended", complete=left is None, left=left, **_fields(run))
         self.close()
         if self.bar is not None:
-            self._stream.write(_summary(standing))
+            self._stream.write(_summary(run))
 
 
 class LabProgress(_ProgressOutput):
@@ -121,16 +85,16 @@ class LabProgress(_ProgressOutput):
             self.bar.write(f"{fields['name']}: {outcome}", file=self.bar.fp)
 
 
-def _summary(standing: Standing) -> str:
-    counts, usage = standing.counts, standing.counts.usage
-    means = ", ".join(f"{tier} {mean:.3f}" for tier, mean in standing.means.items()) or "no row has a score"
+def _summary(run: "RunCounts") -> str:
+    counts, usage = run.summary(), run.summary().usage
+    means = ", ".join(f"{tier} {mean:.3f}" for tier, mean in run.means().items()) or "no row has a score"
     lines = [
         f"{counts.rows} rows: {counts.judged} judged, {counts.abstained} abstained, {counts.empty_answer} empty, "
         f"{counts.not_judged} not judged, {counts.errors} errors; {counts.degraded} degraded",
-        f"mean faithfulness: {means}" + (" (scores of different tiers are not comparable)" * (len(standing.means) > 1)),
-        *(f"mean {name}: {mean:.3f}" for name, mean in standing.reference_means.items()),
+        f"mean faithfulness: {means}" + (" (scores of different tiers are not comparable)" * (len(run.means()) > 1)),
+        *(f"mean {name}: {mean:.3f}" for name, mean in run.reference_means().items()),
         f"{counts.passed} of {counts.judged} judged rows passed",
-        f"{standing.rows_now} rows in {_duration(standing.seconds)}, {standing.rate:.1f} a second",
+        f"{run.rows_now} rows in {_duration(run.seconds)}, {run.rate:.1f} a second",
     ]
     if usage.calls:
         cost = "cost not known (PLUMBLINE_LLM_PRICES)" if usage.cost is None else f"cost {usage.cost:.6g}"
@@ -138,12 +102,12 @@ def _summary(standing: Standing) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _line(standing: Standing) -> str:
-    counts, usage = standing.counts, standing.counts.usage
-    eta = standing.eta_seconds
+def _line(run: "RunCounts") -> str:
+    counts, usage = run.summary(), run.summary().usage
+    eta = run.eta_seconds
     parts = [
         f"{counts.rows} rows",
-        f"{standing.rate:.1f}/s",
+        f"{run.rate:.1f}/s",
         f"ETA {'?' if eta is None else _duration(eta)}",
         *(f"{tier} {rows}" for tier, rows in counts.tiers.model_dump().items() if rows),
     ]
@@ -155,16 +119,16 @@ def _line(standing: Standing) -> str:
     return " ".join(parts)
 
 
-def _fields(standing: Standing) -> dict[str, Any]:
-    eta = standing.eta_seconds
+def _fields(run: "RunCounts") -> dict[str, Any]:
+    eta = run.eta_seconds
     return {
-        **standing.counts.model_dump(exclude={"seconds"}),
-        "means": {tier: round(mean, 6) for tier, mean in standing.means.items()},
-        **({"reference_means": standing.reference_means} if standing.reference_means else {}),
-        "rows_now": standing.rows_now,
-        "seconds": round(standing.seconds, 1),
-        "rows_per_second": round(standing.rate, 2),
-        "share": None if standing.share is None else round(standing.share, 4),
+        **run.summary().model_dump(exclude={"seconds"}),
+        "means": {tier: round(mean, 6) for tier, mean in run.means().items()},
+        **({"reference_means": run.reference_means()} if run.reference_means() else {}),
+        "rows_now": run.rows_now,
+        "seconds": round(run.seconds, 1),
+        "rows_per_second": round(run.rate, 2),
+        "share": None if run.share is None else round(run.share, 4),
         "eta_seconds": None if eta is None else round(eta, 1),
     }
 

@@ -14,6 +14,7 @@ from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
+from plumbline.ground.version import VERSION
 from plumbline.judging.scoring import unreachable_warning
 from plumbline.judging.tiers.calibration import highest_score
 from plumbline.judging.tiers.tier import TierName
@@ -22,10 +23,19 @@ from plumbline.models.embeddings.embedding_service import resolve_embedding_serv
 from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer
-from plumbline.rows.run_identity import Choice, run_identity
 from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.evaluation import EvaluationOptions
 
+# Settings that decide a result; keys and limits of the service do not.
+_DECIDING_SETTINGS: Final = frozenset(
+    {
+        *("threshold", "row_deadline_seconds"),
+        *("llm_prices", "llm_max_output_tokens", "llm_context_tokens", "llm_max_cost", "llm_controls"),
+        *("embedding_model", "embedding_provider", "embedding_dimensions", "embedding_precision"),
+        *("detector", "detector_model"),
+        *("max_contexts", "max_context_characters", "max_answer_characters", "max_question_characters"),
+    }
+)
 # Concurrency with tier embedding: the encoder has a thread of its own, and other rows use the time meanwhile
 _BESIDE_ENCODER: Final = 4
 # Rows read ahead of the slowest row in flight, as a multiple of the concurrency, so that it blocks no others
@@ -111,18 +121,19 @@ class LocalEngine:
         short = {tier: most for tier, most in highest.items() if threshold is not None and threshold > most}
         return unreachable_warning(threshold, short) if threshold is not None and short else None
 
-    def identity(self) -> dict[str, Choice]:
-        return run_identity(
-            self.settings,
-            self.options,
-            calibrations=self.plan.calibrations,
-            prompts=self.plan.prompts,
-            judges=[
-                f"{name}: {each.place} {each.variant}".strip()
-                for name, endpoints in self.judges.items()
-                for each in endpoints
+    def identity(self) -> dict[str, object]:
+        settings, prompts = self.settings.model_dump(mode="json", include=set(_DECIDING_SETTINGS)), self.plan.prompts
+        asked = (*prompts.verify, *prompts.check, *prompts.metrics) if self.judges else ()
+        return {
+            "plumbline": VERSION,
+            "options": self.options.model_dump(mode="json"),
+            "settings": settings,
+            "calibrations": [entry.model_dump(mode="json") for entry in self.plan.calibrations.entries],
+            "judges": [
+                (name, each.place, each.variant) for name, endpoints in self.judges.items() for each in endpoints
             ],
-        )
+            "prompts": [prompt.digest for prompt in asked],
+        }
 
     async def scored(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget

@@ -5,14 +5,13 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Final
 
-from plumbline.cli.score.output import outcome_of
+from plumbline.cli.score.counts import outcome_of
 from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.result_lines import read_line
-from plumbline.rows.run_identity import Choice, option_identity
 from plumbline.rows.scored_row import ScoredRow, unreadable_row
 from plumbline.schemas.evaluation import EvaluationOptions
 
@@ -36,10 +35,8 @@ class RemoteEngine:
     def check(self, _: float | None) -> None:
         """Return no warning: prices and thresholds are the service's."""
 
-    def identity(self) -> dict[str, Choice]:
-        options = self._options
-        own = {"threshold": options.threshold, "deadline": options.deadline_seconds, "service": self._url}
-        return {**option_identity(options), **own}
+    def identity(self) -> dict[str, object]:
+        return {"service": self._url, "options": self._options.model_dump(mode="json")}
 
     async def scored(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget

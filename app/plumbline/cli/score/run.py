@@ -5,27 +5,23 @@ import contextlib
 import signal
 import sys
 import threading
-import time
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from contextlib import aclosing
 from types import FrameType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
-from plumbline.cli.progress import ScoreProgress, Standing
-from plumbline.cli.score.output import Journal, outcome_of
+from plumbline.cli.progress import ScoreProgress
+from plumbline.cli.score.counts import RunCounts
+from plumbline.cli.score.results import RunOutput
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
-from plumbline.rows.records.record import ReadPosition, Record, RecordProblem
+from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.result_lines import ResultRow, read_line
-from plumbline.rows.run_identity import Choice
-from plumbline.rows.scored_row import RowTally, ScoredRow
+from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.language import translate_json
-from plumbline.schemas.report import ReferenceMeans, ReportLanguage
-
-K = TypeVar("K")
+from plumbline.schemas.report import ReportLanguage
 
 
 class StopSignal:
@@ -73,8 +69,8 @@ class Engine(Protocol):
     def check(self, max_cost: float | None) -> str | None:
         """Return a warning in one line, if any. Raises ConfigurationError: the cost cannot be bounded."""
 
-    def identity(self) -> dict[str, Choice]:
-        """Return the part of the run's identity that this place decides."""
+    def identity(self) -> dict[str, object]:
+        """Return what this place and its options decide of the results."""
 
     def scored(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
@@ -96,91 +92,30 @@ class RunEnd(NamedTuple):
     unreachable: int = 0
 
 
-class RunCounts:
-    """Counts of the written rows, those of earlier parts of the run included."""
-
-    def __init__(self) -> None:
-        self._tally = RowTally()
-        # Sum and number, by tier and by score of a reference
-        self._faithfulness: dict[str | None, tuple[float, int]] = {}
-        self._references: dict[str, tuple[float, int]] = {}
-        self._unreachable = 0
-        self.rows_before = self.rows_now = 0
-        # Of this part
-        self.started = time.monotonic()
-
-    @property
-    def cost(self) -> float | None:
-        """Return the cost of all rows; None if one is unknown."""
-        return self._tally.summary().usage.cost
-
-    def add(self, row: ResultRow) -> None:
-        self._tally.add(outcome_of(row))
-        if (result := row.result) is None:
-            return
-        self._unreachable += "threshold_unreachable" in result.flags
-        _add_to_mean(self._faithfulness, result.tier, result.faithfulness)
-        for name in ReferenceMeans.model_fields:
-            _add_to_mean(self._references, name, result.reference_score(name))
-
-    def standing(self, share: float | None, share_before: float) -> Standing:
-        """Return the counts at this moment; `share` of the input that is done, and that was before this part."""
-        # Rows that needed no tier count for the most frequent one, as in a report
-        sums = {tier: each for tier, each in self._faithfulness.items() if tier is not None}
-        if (untiered := self._faithfulness.get(None)) is not None:
-            largest = max(sums, key=lambda tier: sums[tier][1], default="none")
-            total, rows = sums.get(largest, (0.0, 0))
-            sums[largest] = total + untiered[0], rows + untiered[1]
-        return Standing(
-            counts=self._tally.summary(),
-            means={tier: total / rows for tier, (total, rows) in sums.items()},
-            reference_means={name: total / rows for name, (total, rows) in self._references.items()},
-            unreachable=self._unreachable,
-            rows_now=self.rows_now,
-            seconds=time.monotonic() - self.started,
-            share=share,
-            share_before=share_before,
-        )
-
-
-def _add_to_mean(sums: dict[K, tuple[float, int]], key: K, value: float | None) -> None:
-    if value is not None:
-        total, rows = sums.get(key, (0.0, 0))
-        sums[key] = total + value, rows + 1
-
-
 class Run:
     """Scoring of the pending rows of a file; `echo` gets each line that is written."""
 
     def __init__(
         self,
         source: InputSource,
-        journal: Journal,
+        output: RunOutput,
         *,
         progress: ScoreProgress | None = None,
         echo: Callable[[bytes], None] | None = None,
         language: ReportLanguage = "en",
     ) -> None:
         self._source = source
-        self._journal = journal
+        self._output = output
         self._progress = progress
         self._echo = echo
         self._language: ReportLanguage = language
-        self._written_to = ReadPosition()
         self._share_of = source.share_before()
-        self._share_before = 0.0
         self._counts = RunCounts()
-        # Position behind each row in flight, in order
-        self._positions: deque[ReadPosition] = deque()
+        self._taken = 0
         self._is_exhausted = False
         self._damage: str | None = None
 
-    def score_until_signal(
-        self,
-        scored: Callable[[Iterable[Record | RecordProblem], StopSignal, Budget], AsyncGenerator[ScoredRow, None]],
-        *,
-        max_cost: float | None = None,
-    ) -> RunEnd:
+    def score_until_signal(self, engine: Engine, *, max_cost: float | None = None) -> RunEnd:
         """Write the lines of all pending rows, until a signal or `max_cost` ends it; a second signal ends it at once.
 
         Raises:
@@ -190,88 +125,72 @@ class Run:
         budget = Budget(max_cost, stop)
 
         async def work() -> None:
-            with self._reader() as reader:
+            with self._source.open() as reader:
+                self._skip_written_rows(reader)
                 if self._counts.rows_before:
-                    budget.pay(self._counts.cost)
-                async with self._reported():
-                    await self._write(scored(self._rows(reader, stop), stop, budget))
+                    budget.pay(self._counts.summary().usage.cost)
+                reporting = [] if self._progress is None else [asyncio.create_task(self._report(self._progress))]
+                try:
+                    await self._write(engine.scored(self._rows(reader, stop), stop, budget), reader)
+                finally:
+                    await end_tasks(reporting)
 
         if not _run_interruptibly(work, stop):
             return RunEnd("stopped at once")
-        standing = self._standing()
-        left = None if self._is_exhausted and not self._positions else self._damage or stop.reason or "it was stopped"
+        counts = self._counts
+        is_done = self._is_exhausted and self._taken == counts.rows_now
+        left = None if is_done else self._damage or stop.reason or "it was stopped"
         if self._progress is not None:
-            self._progress.end(standing, left)
-        more = None if left is None else f"{standing.counts.rows} rows written, more remain: {left}"
-        return RunEnd(more, standing.unreachable)
+            self._progress.end(counts, left)
+        rows = counts.rows_before + counts.rows_now
+        return RunEnd(None if left is None else f"{rows} rows written, more remain: {left}", counts.unreachable)
 
-    async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None]) -> None:
+    async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None], reader: RecordReader) -> None:
         async with aclosing(scored_rows) as done:
             async for scored in done:
                 line = translate_json(scored.line, self._language)
-                self._journal.write(line)
+                self._output.write(line)
                 if self._echo is not None:
                     self._echo(line)
                 read = read_line(scored.line)
                 if isinstance(read, ResultRow):
                     self._counts.add(read)
                 self._counts.rows_now += 1
-                self._written_to = self._positions.popleft()
+                self._counts.share = self._share_of(reader.position)
 
-    def _reader(self) -> RecordReader:
-        """Return a reader that stands behind the last row that has a line."""
-        shard = self._source.shard
-        for row in self._journal.written(shard):
-            self._counts.add(row)
-            self._counts.rows_before += 1
-        before = shard.file_row(self._counts.rows_before - 1) + 1 if self._counts.rows_before else 0
-        reader = self._source.open()
-        try:
-            while reader.position.row < before:
-                if next(reader, None) is None:
-                    detail = f"has fewer rows than the {self._counts.rows_before} that have results"
-                    raise InvalidInput(detail, place=reader.name)
-        except BaseException:
-            reader.close()
-            raise
-        self._written_to = reader.position
-        self._share_before = self._share_of(reader.position) or 0.0
-        return reader
+    def _skip_written_rows(self, reader: RecordReader) -> None:
+        """Count the rows that have a line, and read beyond them: their ids are seen."""
+        shard, counts = self._source.shard, self._counts
+        for row in self._output.written(shard):
+            counts.add(row)
+            counts.rows_before += 1
+        before = shard.file_row(counts.rows_before - 1) + 1 if counts.rows_before else 0
+        while reader.position.row < before:
+            if next(reader, None) is None:
+                detail = f"has fewer rows than the {counts.rows_before} that have results"
+                raise InvalidInput(detail, place=reader.name)
+        counts.start_part(self._share_of(reader.position))
 
     def _rows(self, reader: RecordReader, stop: StopSignal) -> Iterator[Record | RecordProblem]:
         """Yield the pending rows; damage in the file ends them, since those before it have results all the same."""
-        self._counts.started = time.monotonic()
+        limit = self._source.limit
         while not stop.is_set:
-            if self._source.limit is not None and reader.position.row >= self._source.limit:
-                self._is_exhausted = True
-                return
             try:
-                row = next(reader)
-            except StopIteration:
-                self._is_exhausted = True
-                return
+                row = None if limit is not None and reader.position.row >= limit else next(reader, None)
             except InvalidInput as error:
                 self._damage = str(error)
                 return
+            if row is None:
+                self._is_exhausted = True
+                return
             if self._source.shard.has(row.row):
-                self._positions.append(reader.position)
+                self._taken += 1
                 yield row
-
-    @contextlib.asynccontextmanager
-    async def _reported(self) -> AsyncIterator[None]:
-        reporting = [] if self._progress is None else [asyncio.create_task(self._report(self._progress))]
-        try:
-            yield
-        finally:
-            await end_tasks(reporting)
 
     async def _report(self, progress: ScoreProgress) -> None:
         while True:
-            progress.tell(self._standing())
+            progress.tell(self._counts)
             await asyncio.sleep(progress.every_seconds)
-
-    def _standing(self) -> Standing:
-        return self._counts.standing(self._share_of(self._written_to), self._share_before)
 
 
 def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], stop: StopSignal) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from plumbline.cli.progress import ScoreProgress
 from plumbline.cli.score.options import ScoreOptions
-from plumbline.cli.score.output import ResultFiles, RunOutput, result_files
+from plumbline.cli.score.results import ResultFiles, RunOutput, digest_of, result_files
 from plumbline.cli.score.run import Engine, Run
 from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
@@ -38,20 +38,20 @@ def score_file(options: ScoreOptions) -> int:
             _say(progress, f"scored by the service at {options.url} ({URL_VARIABLE}); --url '' scores in this process")
         if (warning := engine.check(options.max_cost)) is not None:
             _say(progress, warning)
-        identity = {**source.identity(), **engine.identity()}
-        output = stack.enter_context(RunOutput(files, source.path, identity, restart=options.restart))
+        digest = digest_of({**source.identity(), **engine.identity()})
+        output = stack.enter_context(RunOutput(files, digest, restart=options.restart))
         is_streamed = options.output == "-" and files.form == "jsonl"
-        if output.journal is None:
+        if output.is_complete:
             _say(progress, f"{files.target.name} is complete; nothing is left to do (--restart scores again)")
         else:
             run = Run(
                 source,
-                output.journal,
+                output,
                 progress=progress,
                 echo=(lambda line: _write_stdout(line + b"\n")) if is_streamed else None,
                 language=options.language,
             )
-            end = run.score_until_signal(engine.scored, max_cost=options.max_cost)
+            end = run.score_until_signal(engine, max_cost=options.max_cost)
             if end.left is not None:
                 how = "" if "-" in (options.output, options.input.name) else "; run the same command again to resume"
                 sys.stderr.write(f"plumbline: {end.left}{how}\n")

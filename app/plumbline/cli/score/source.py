@@ -1,6 +1,5 @@
 """Input of `plumbline score`: the file, its columns, its digest, and how much of it stands before a position."""
 
-import hashlib
 import shutil
 import sys
 from collections.abc import Callable
@@ -12,24 +11,14 @@ from typing import Final
 
 from plumbline.cli.score.options import COLUMN_FIELDS, WHOLE, InputOptions, Shard
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import sha256_of
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.data_file import SHEET_FORM
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition
-from plumbline.rows.run_identity import Choice
 
 _BLOCK_BYTES: Final = 1 << 20
-_DIGEST_BYTES: Final = 16
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-
-
-@dataclass(frozen=True, slots=True)
-class InputFile:
-    """Identity of a file, whatever its name. `digest` is BLAKE2b of its bytes, compressed or not."""
-
-    bytes: int
-    modified_ns: int
-    digest: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +35,15 @@ class InputSource:
     def open(self) -> RecordReader:
         return RecordReader(self.path, format=self.form, columns=self.columns)
 
-    def identity(self) -> dict[str, Choice]:
-        """Return format and columns as a part of the run's identity."""
-        map_ = self.columns
-        columns = {f"column of {name}": list(map_.columns_of(name)) for name in COLUMN_FIELDS if map_.columns_of(name)}
-        separator = {"context separator": map_.context_separator}
+    def identity(self) -> dict[str, object]:
+        """Return what decides the rows: content of the file, format, columns, limit and shard."""
         return {
+            "input": sha256_of(self.path),
             "format": self.form,
-            **columns,
-            **separator,
+            "columns": [self.columns.columns_of(name) for name in COLUMN_FIELDS],
+            "context separator": self.columns.context_separator,
             "limit": self.limit,
-            "shard": str(self.shard) if self.shard.count > 1 else None,
+            "shard": str(self.shard),
         }
 
     def share_before(self) -> Callable[[ReadPosition], float | None]:
@@ -99,22 +86,3 @@ def open_source(stack: ExitStack, given: InputOptions) -> InputSource:
             form, columns = reader.format, replace(reader.columns, **given.changes)  # type: ignore[arg-type]
     with RecordReader(path, format=form, columns=columns) as reader:
         return InputSource(path, reader.format, reader.columns, reader.explanation, given.limit, given.shard)
-
-
-def identify_file(path: Path, before: InputFile | None = None) -> InputFile:
-    """Return the file's identity; `before`, unread, if size and date are equal (hashing takes 1.2 s a GB).
-
-    Raises:
-        InvalidInput: it cannot be read.
-    """
-    try:
-        stat = path.stat()
-        if before is not None and (stat.st_size, stat.st_mtime_ns) == (before.bytes, before.modified_ns):
-            return before
-        digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK_BYTES):
-                digest.update(block)
-    except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
-    return InputFile(stat.st_size, stat.st_mtime_ns, digest.hexdigest())
