@@ -151,12 +151,12 @@ def create_app(
         app,
         max_body_bytes=settings.max_body_bytes,
         body_timeout_seconds=settings.body_timeout_seconds,
-        body_limit_by_prefix={
+        body_limit_by_path={
+            JOBS_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
             "/v1/retrieval/": BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
             "/v1/rates": BodyLimit(settings.max_batch_body_bytes),
             f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
         },
-        max_streamed_bytes_by_path={JOBS_PATH: settings.max_job_body_bytes},
         admission=partial(Admission, authenticator=authenticator, is_page=needs_caller, is_about_jobs=is_about_jobs),
         cors_origins=settings.cors_origins,
         observer=listeners.observer,

@@ -193,7 +193,7 @@ async def test_the_body_of_a_caller_without_a_key_is_not_read(tmp_path: Path) ->
             "method": "POST",
             "path": "/v1/retrieval/evaluations",
             "query_string": b"",
-            "headers": [(b"host", b"127.0.0.1")],
+            "headers": [(b"host", b"127.0.0.1"), (b"content-length", b"3000")],
             "server": ("127.0.0.1", 8000),
         }
         await service.app(scope, receive, send)

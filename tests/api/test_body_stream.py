@@ -12,7 +12,7 @@ from fastapi import FastAPI, Request
 from structlog.testing import capture_logs
 
 from plumbline.ground.errors import BodyTooLarge, BodyTooSlow
-from plumbline.service.api.body_stream import PROGRESS_BYTES, StreamedBody
+from plumbline.service.api.body_stream import PROGRESS_BYTES, BodyLimit, RequestBody
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.problems import install_problem_handlers
 from tests.running.edge_app import read_problem, serve
@@ -44,8 +44,10 @@ class Server:
         self.sent.append(message)
 
 
-def streamed(server: Server, *, max_bytes: int = MAX_BYTES, progress_seconds: float = 60.0) -> StreamedBody:
-    return StreamedBody(server.receive, server.send, max_bytes=max_bytes, progress_seconds=progress_seconds)
+def streamed(server: Server, *, max_bytes: int = MAX_BYTES, progress_seconds: float = 60.0) -> RequestBody:
+    scope = {"type": "http", "method": "POST", "headers": [(b"transfer-encoding", b"chunked")]}
+    limit = BodyLimit(max_bytes, is_streamed=True)
+    return RequestBody(scope, server.receive, server.send, limit=limit, seconds=progress_seconds)
 
 
 async def test_a_body_is_handed_on_piece_by_piece() -> None:
@@ -178,7 +180,7 @@ def counting_app() -> FastAPI:
         app,
         max_body_bytes=1_000,
         body_timeout_seconds=0.2,
-        max_streamed_bytes_by_path={URL: MAX_BYTES, "/v1/refused": MAX_BYTES},
+        body_limit_by_path=dict.fromkeys((URL, "/v1/refused"), BodyLimit(MAX_BYTES, is_streamed=True)),
     )
     return app
 

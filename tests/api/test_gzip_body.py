@@ -15,7 +15,7 @@ from fastapi import FastAPI, Request
 from starlette.types import Message, Receive
 
 from plumbline.ground.errors import BodyTooLarge
-from plumbline.service.api.body_stream import PROGRESS_BYTES, BodyLimit, GunzippedBody
+from plumbline.service.api.body_stream import PROGRESS_BYTES, BodyLimit, RequestBody
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.problems import install_problem_handlers
 from tests.running.edge_app import MAX_BODY_BYTES, SOON_SECONDS, client_of, edge_app, read_problem, serve
@@ -150,12 +150,22 @@ def server_of(pieces: Sequence[bytes]) -> Receive:
     return receive
 
 
+def gunzipped(receive: Receive) -> RequestBody:
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
+
+    scope = {"type": "http", "method": "POST", "headers": [(b"transfer-encoding", b"chunked")]}
+    body = RequestBody(scope, receive, send, limit=BodyLimit(10**9), seconds=60.0)
+    body.gunzip()
+    return body
+
+
 async def test_however_it_is_cut_the_same_comes_out_in_small_pieces() -> None:
     text = noise(200_000) + SAMPLE * 5_000
     sent = gzip.compress(text[:100_000], 1) + gzip.compress(text[100_000:])
     for size in (1, 7, 1_000, len(sent)):
         pieces = [sent[at : at + size] for at in range(0, len(sent), size)]
-        body = GunzippedBody(server_of(pieces), BodyLimit(10**9))
+        body = gunzipped(server_of(pieces))
         made = []
         while (message := await body.receive())["more_body"]:
             made.append(message["body"])
@@ -169,11 +179,11 @@ async def test_a_caller_who_leaves_is_told_of() -> None:
     async def gone() -> Any:
         return {"type": "http.disconnect"}
 
-    assert (await GunzippedBody(gone, BodyLimit(9)).receive())["type"] == "http.disconnect"
+    assert (await gunzipped(gone).receive())["type"] == "http.disconnect"
 
 
 async def test_a_bomb_is_found_before_it_has_gone_off() -> None:
-    body = GunzippedBody(server_of([zeros(50)]), BodyLimit(10**9))
+    body = gunzipped(server_of([zeros(50)]))
     made = 0
 
     async def read() -> None:
@@ -202,8 +212,8 @@ def counting_app() -> FastAPI:
         """Never reads its body."""
 
     install_problem_handlers(app)
-    paths = dict.fromkeys(["/v1/lines", "/v1/refused"], STREAM_BYTES)
-    install_edge(app, max_body_bytes=1_000, body_timeout_seconds=0.3, max_streamed_bytes_by_path=paths)
+    paths = dict.fromkeys(["/v1/lines", "/v1/refused"], BodyLimit(STREAM_BYTES, is_streamed=True))
+    install_edge(app, max_body_bytes=1_000, body_timeout_seconds=0.3, body_limit_by_path=paths)
     return app
 
 

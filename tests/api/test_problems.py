@@ -12,7 +12,6 @@ from structlog.testing import capture_logs
 from plumbline.ground.errors import AccessDenied, BadRequest, PlumblineError
 from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem
 from plumbline.service.api.edge import install_edge
-from plumbline.service.api.message_body import printable
 from plumbline.service.api.problems import (
     KIND_BY_ERROR,
     MAX_PROBLEM_BYTES,
@@ -20,6 +19,7 @@ from plumbline.service.api.problems import (
     install_problem_handlers,
     json_pointer,
     kind_of,
+    printable,
     problem_response,
     problem_responses,
 )

@@ -118,7 +118,7 @@ async def test_fifty_one_runs_are_refused(client: httpx2.AsyncClient) -> None:
 
     response = await client.post(URL, files=[form()[0], *runs])
 
-    assert "Too many files" in read_problem(response, 400).detail
+    assert "more often than it may" in read_problem(response, 422).detail
 
 
 async def test_an_unknown_part_is_refused(client: httpx2.AsyncClient) -> None:

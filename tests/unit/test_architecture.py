@@ -90,7 +90,6 @@ FENCES: dict[str, set[str] | None] = {
     "pyarrow": {"rows/records"},
     "fastapi": {"service/api", "service/web", "main"},
     "starlette": {"service/api", "service/web"},
-    "python_multipart": {"service/api/job_upload.py"},
     "fastapi_offline": {"main"},
     "uvicorn": {"cli"},
     "tqdm": {"cli/progress.py"},

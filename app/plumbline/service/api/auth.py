@@ -17,8 +17,8 @@ from starlette.types import Scope as AsgiScope
 from plumbline.ground.errors import KeyMissing, Locked, PlumblineError, ScopeMissing
 from plumbline.service.access.access import Access, Quota, is_loopback
 from plumbline.service.access.keys import AccessKey, Scope
-from plumbline.service.api.body_stream import answer_early
-from plumbline.service.api.edge import METHODS_WITH_BODY, is_under_v1
+from plumbline.service.api.body_stream import RequestBody
+from plumbline.service.api.edge import is_under_v1
 from plumbline.service.api.problems import error_response
 
 _SAID_OF_KEYS: Final = (
@@ -172,10 +172,7 @@ class Admission:
             quota = gate.quota_of(caller)
         except PlumblineError as error:
             response = error_response(scope, error)
-            if scope["method"] in METHODS_WITH_BODY:
-                await answer_early(response, receive, send_with_quota)
-            else:
-                await response(scope, receive, send_with_quota)
+            await response(scope, receive, RequestBody(scope, receive, send_with_quota).send)
             return
         connection.state.caller = caller
         try:

@@ -1,28 +1,39 @@
-"""Request bodies read as they arrive, bounded in bytes and time, and expanded when sent as gzip."""
+"""Request bodies, read as they arrive within bounds of bytes and seconds, and expanded when sent as gzip."""
 
 import asyncio
 import contextlib
+import re
 import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plumbline.ground.errors import BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
+from plumbline.ground.errors import BadRequest, BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
 from plumbline.retrieval.text_file import MAX_EXPANSION, MAX_GZIP_MEMBERS, UNWATCHED_BYTES
+from plumbline.service.api.problems import error_response
 
-# Bytes that must arrive within the timeout of a small body.
+# Bytes of a large body that must arrive within the timeout of a small one.
 PROGRESS_BYTES: Final = 16_384
 # A socket closed with bytes unread is reset, and the reset can overtake the answer (RFC 9112, section 9.6).
 _LINGER_SECONDS: Final = 1.0
+_ACCEPTED_CODING: Final = "gzip"
+_GZIP_FORM: Final = zlib.MAX_WBITS | 16
+_PIECE_BYTES: Final = 131_072
+# Small because the end of a gzip member copies the rest.
+_BLOCK_BYTES: Final = 16_384
+_CONTENT_LENGTH: Final = re.compile(r"0*([0-9]{1,15})")
 
 
 class BodyLimit(NamedTuple):
-    """Most bytes of a body, and advice for a larger one."""
+    """Most bytes of a body, and advice for a larger one. `is_streamed`: its route stores it as it arrives."""
 
     max_bytes: int
     advice: str = ""
+    is_streamed: bool = False
 
     def error(self) -> BodyTooLarge:
         """Return the error of a body beyond the limit."""
@@ -30,50 +41,114 @@ class BodyLimit(NamedTuple):
         return BodyTooLarge(f"{detail}; {self.advice}" if self.advice else detail)
 
 
-class StreamedBody:
-    """Stands between the server and an app that reads a body piece by piece.
+# For a body of a refused caller, which is not read.
+_NOTHING: Final = BodyLimit(0)
 
-    `receive` raises BodyTooLarge, or BodyTooSlow if fewer than `PROGRESS_BYTES` arrive within the timeout; time in
-    which the app does not ask does not count. A response before the end of the body closes the connection; `unread`
-    reads the rest of a discarded body, where `receive` expands it.
+
+@dataclass(eq=False)
+class BodyLimits:
+    """ASGI middleware: bounds bodies while their routes read them.
+
+    The limits apply to a gzipped body both as it is sent and expanded. A refused request is answered at once and its
+    connection closed.
+
+    Args:
+        timeout_seconds: for a whole body, or for each `PROGRESS_BYTES` of a streamed one.
+        limit_by_path: limits of paths that begin so, or of the path itself if its body is streamed.
+    """
+
+    app: ASGIApp
+    max_bytes: int
+    timeout_seconds: float
+    limit_by_path: Mapping[str, BodyLimit] = field(default_factory=dict)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        limit, headers = self._limit(str(scope["path"])), Headers(scope=scope)
+        scope.setdefault("state", {})["body_limit"] = limit
+        body = RequestBody(scope, receive, send, limit=limit, seconds=self.timeout_seconds)
+        try:
+            _check_length(headers, limit)
+            if _is_gzip(headers):
+                body.gunzip()
+                stale = (b"content-encoding", b"content-length")
+                scope["headers"] = [(name, value) for name, value in scope["headers"] if name.lower() not in stale]
+        except BadRequest as error:
+            response = error_response(scope, error)
+            if isinstance(error, UnsupportedBody):
+                # RFC 9110, section 15.5.16: it tells a wrong coding from a wrong type.
+                response.headers["Accept-Encoding"] = _ACCEPTED_CODING
+            await response(scope, receive, body.send)
+            return
+        with contextlib.suppress(ClientDisconnect):
+            await self.app(scope, body.receive, body.send)
+
+    def _limit(self, path: str) -> BodyLimit:
+        for start, limit in self.limit_by_path.items():
+            if path == start or (path.startswith(start) and not limit.is_streamed):
+                return limit
+        return BodyLimit(self.max_bytes)
+
+
+class RequestBody:
+    """Stands between the server and an app that reads a body.
+
+    `receive` raises BodyTooLarge beyond the limit, and BodyTooSlow if the body does not arrive in time: a streamed one
+    must make progress, and time in which the app does not ask does not count. A response that is sent before the body
+    has arrived closes the connection.
     """
 
     def __init__(
-        self,
-        receive: Receive,
-        send: Send,
-        *,
-        max_bytes: int,
-        progress_seconds: float,
-        unread: Receive | None = None,
+        self, scope: Scope, receive: Receive, send: Send, *, limit: BodyLimit = _NOTHING, seconds: float = 0.0
     ) -> None:
+        headers = Headers(scope=scope)
+        has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        self._has_arrived = self._is_read = not has_body
         self._receive = receive
-        self._unread = unread or receive
         self._send = send
-        self._max_bytes = max_bytes
-        self._progress_seconds = progress_seconds
-        self._seconds_left = progress_seconds
-        self._progress_bytes = 0
-        self._bytes = 0
-        self._is_whole = False
+        self._limit = limit
+        self._seconds = self._seconds_left = seconds
+        self._progress_bytes = self._arrived_bytes = self._expanded_bytes = 0
+        self._gunzip: _Gunzip | None = None
+        self._expanded: Iterator[bytes] = iter(())
+
+    def gunzip(self) -> None:
+        """Expand the body as it is read."""
+        self._gunzip, self._is_read = _Gunzip(), False
 
     async def receive(self) -> Message:
-        """Return the next piece of the body; after its end, the server's messages."""
-        if self._is_whole:
+        """Return the next piece of the body; after its end, the server's messages.
+
+        Raises MalformedBody, too, if it is not the gzip that it claims to be.
+        """
+        if self._is_read:
             return await self._receive()
-        message = await self._next()
-        if message["type"] == "http.disconnect":
-            self._is_whole = True
+        if self._gunzip is None:
+            message = await self._arrive()
+            self._is_read = self._has_arrived
             return message
-        self._bytes += len(message.get("body", b""))
-        if self._bytes > self._max_bytes:
-            raise BodyLimit(self._max_bytes).error()
-        self._is_whole = not message.get("more_body", False)
-        return message
+        while (piece := next(self._expanded, None)) is None and not self._has_arrived:
+            message = await self._arrive()
+            if message["type"] == "http.disconnect":
+                self._is_read = True
+                return message
+            self._expanded = self._gunzip.expand(message.get("body", b""))
+        if piece is None:
+            self._gunzip.end()
+            self._is_read = True
+        else:
+            self._expanded_bytes += len(piece)
+            if self._expanded_bytes > self._limit.max_bytes:
+                raise self._limit.error()
+            # Other requests run, though the body may be here already.
+            await asyncio.sleep(0)
+        return {"type": "http.request", "body": piece or b"", "more_body": not self._is_read}
 
     async def send(self, message: Message) -> None:
-        """Send a piece of the response."""
-        if self._is_whole:
+        """Send a piece of the response; the last one waits a moment for what still arrives, and discards it."""
+        if self._has_arrived:
             await self._send(message)
         elif message["type"] == "http.response.start":
             MutableHeaders(scope=message)["Connection"] = "close"
@@ -81,51 +156,77 @@ class StreamedBody:
         elif message.get("more_body", False):
             await self._send(message)
         else:
-            await end_early(message, self._unread, self._send)
+            # The client has the whole response by its Content-Length.
+            await self._send({**message, "more_body": True})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_SECONDS):
+                    while (await self._receive()).get("more_body", False):
+                        pass
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _next(self) -> Message:
+    async def _arrive(self) -> Message:
         loop = asyncio.get_running_loop()
         asked = loop.time()
         try:
             async with asyncio.timeout(self._seconds_left):
                 message = await self._receive()
         except TimeoutError:
-            raise BodyTooSlow(
-                f"fewer than {PROGRESS_BYTES} bytes of the body arrived within {self._progress_seconds:g} seconds"
-            ) from None
+            few = f"fewer than {PROGRESS_BYTES} bytes of the body arrived" if self._limit.is_streamed else ""
+            raise BodyTooSlow(f"{few or 'the body did not arrive'} within {self._seconds:g} seconds") from None
+        size = len(message.get("body", b""))
         self._seconds_left -= loop.time() - asked
-        self._progress_bytes += len(message.get("body", b""))
-        if self._progress_bytes >= PROGRESS_BYTES:
-            self._seconds_left, self._progress_bytes = self._progress_seconds, 0
+        self._progress_bytes += size
+        if self._limit.is_streamed and self._progress_bytes >= PROGRESS_BYTES:
+            self._seconds_left, self._progress_bytes = self._seconds, 0
+        self._arrived_bytes += size
+        if self._arrived_bytes > self._limit.max_bytes:
+            raise self._limit.error()
+        self._has_arrived = not message.get("more_body", False)
         return message
 
 
-async def end_early(last: Message, receive: Receive, send: Send) -> None:
-    """Send the last piece of a response to a request whose body was not fully read, so that the client can read it."""
-    await send({**last, "more_body": True})
-    # the client has the whole response (Content-Length); discard what still arrives for a moment
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_LINGER_SECONDS):
-            while (await receive()).get("more_body", False):
-                pass
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+class _Gunzip:
+    """Expands gzip with all of its members (RFC 1952, section 2.2), piece by piece."""
+
+    def __init__(self) -> None:
+        self._inflater = zlib.decompressobj(_GZIP_FORM)
+        self._members = 1
+        self._sent_bytes = self._made_bytes = 0
+
+    def expand(self, data: bytes) -> Iterator[bytes]:
+        """Yield what more data expands to, in small pieces; raise MalformedBody, or BodyTooLarge for a bomb."""
+        for start in range(0, len(data), _BLOCK_BYTES):
+            block = data[start : start + _BLOCK_BYTES]
+            self._sent_bytes += len(block)
+            has_more = True
+            while has_more:
+                made, block = self._inflate(block)
+                self._made_bytes += len(made)
+                if self._made_bytes > max(UNWATCHED_BYTES, MAX_EXPANSION * (self._sent_bytes - len(block))):
+                    raise BodyTooLarge(f"the body expands to more than {MAX_EXPANSION} times of what was sent")
+                if made:
+                    yield made
+                has_more = bool(block) or len(made) == _PIECE_BYTES
+
+    def end(self) -> None:
+        """Raise MalformedBody if the data ends within a member."""
+        if self._sent_bytes and not self._inflater.eof:
+            raise MalformedBody("the gzip body ends too early; was it cut off?")
+
+    def _inflate(self, block: bytes) -> tuple[bytes, bytes]:
+        if self._inflater.eof and block:
+            self._members += 1
+            if self._members > MAX_GZIP_MEMBERS:
+                raise MalformedBody(f"the gzip body has more than {MAX_GZIP_MEMBERS} members; compress it in one piece")
+            self._inflater = zlib.decompressobj(_GZIP_FORM)
+        try:
+            made = self._inflater.decompress(block, _PIECE_BYTES)
+        except zlib.error:
+            raise MalformedBody("the body is not the gzip that its Content-Encoding says, or is damaged") from None
+        return made, self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
 
 
-async def answer_early(response: Response, receive: Receive, send: Send) -> None:
-    """Send a response to a request whose body was not fully read, and close the connection."""
-    response.headers["Connection"] = "close"
-    await send({"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers})
-    await end_early({"type": "http.response.body", "body": response.body}, receive, send)
-
-
-ACCEPTED_CODING: Final = "gzip"
-_GZIP_FORM: Final = zlib.MAX_WBITS | 16
-_PIECE_BYTES: Final = 131_072
-# Compressed bytes per turn of the event loop: they expand to 4 MB or 800 members at most, in some 10 ms.
-_BLOCK_BYTES: Final = 16_384
-
-
-def is_gzip(headers: Headers) -> bool:
+def _is_gzip(headers: Headers) -> bool:
     """Return True if the body is gzipped; raise UnsupportedBody for another coding, or more than one."""
     sent = ",".join(headers.getlist("content-encoding")).lower().split(",")
     codings = [coding for each in sent if (coding := each.strip()) not in ("", "identity")]
@@ -134,82 +235,14 @@ def is_gzip(headers: Headers) -> bool:
     return bool(codings)
 
 
-def forget_coding(scope: Scope) -> None:
-    """Remove the headers that held for the compressed body only."""
-    stale = (b"content-encoding", b"content-length")
-    scope["headers"] = [(name, value) for name, value in scope["headers"] if name.lower() not in stale]
-
-
-class GunzippedBody:
-    """Stands between the server and the reader of a body, within the limit compressed; the reader limits more."""
-
-    def __init__(self, receive: Receive, limit: BodyLimit) -> None:
-        self._receive = receive
-        self._limit = limit
-        self._inflater = zlib.decompressobj(_GZIP_FORM)
-        self._members = 1
-        self._arrived = memoryview(b"")
-        # the next input of the inflater, small because the end of a member copies the rest
-        self._block = b""
-        self._sent_bytes = 0
-        self._made_bytes = 0
-        self._has_more = True
-        self._is_whole = False
-
-    async def receive(self) -> Message:
-        """Return the next expanded piece of the body; after its end, the server's messages.
-
-        Raises:
-            MalformedBody: no gzip, damaged or cut off, more than 65,536 members, or followed by other data.
-            BodyTooLarge: it is beyond the limit, or expands more than 250 times.
-        """
-        while not self._is_whole:
-            if self._has_more and not self._block and not self._arrived:
-                message = await self._receive()
-                if message["type"] == "http.disconnect":
-                    return message
-                self._arrived = memoryview(message.get("body", b""))
-                self._has_more = message.get("more_body", False)
-                self._sent_bytes += len(self._arrived)
-                if self._sent_bytes > self._limit.max_bytes:
-                    raise self._limit.error()
-            elif not self._block:
-                # let other requests run, though the body is here already
-                await asyncio.sleep(0)
-            made = self._expanded()
-            has_ended = not (self._has_more or self._block or self._arrived)
-            is_within_member = self._sent_bytes > 0 and not self._inflater.eof
-            self._is_whole = has_ended and not (made and is_within_member)
-            if self._is_whole and is_within_member:
-                raise MalformedBody("the gzip body ends too early; was it cut off?")
-            if made or self._is_whole:
-                return {"type": "http.request", "body": made, "more_body": not self._is_whole}
-        return await self._receive()
-
-    async def unread(self) -> Message:
-        """Return the rest of the body as it was sent, to be discarded."""
-        if not self._has_more:
-            return {"type": "http.request", "body": b"", "more_body": False}
-        message = await self._receive()
-        self._has_more = message.get("more_body", False)
-        return message
-
-    def _expanded(self) -> bytes:
-        if not self._block:
-            self._block, self._arrived = bytes(self._arrived[:_BLOCK_BYTES]), self._arrived[_BLOCK_BYTES:]
-        if self._inflater.eof and self._block:
-            # RFC 1952, section 2.2: members follow one another
-            self._members += 1
-            if self._members > MAX_GZIP_MEMBERS:
-                raise MalformedBody(f"the gzip body has more than {MAX_GZIP_MEMBERS} members; compress it in one piece")
-            self._inflater = zlib.decompressobj(_GZIP_FORM)
-        try:
-            made = self._inflater.decompress(self._block, _PIECE_BYTES)
-        except zlib.error:
-            raise MalformedBody("the body is not the gzip that its Content-Encoding says, or is damaged") from None
-        self._block = self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
-        self._made_bytes += len(made)
-        read = self._sent_bytes - len(self._arrived) - len(self._block)
-        if self._made_bytes > max(UNWATCHED_BYTES, MAX_EXPANSION * read):
-            raise BodyTooLarge(f"the body expands to more than {MAX_EXPANSION} times of what was sent")
-        return made
+def _check_length(headers: Headers, limit: BodyLimit) -> None:
+    lengths = headers.getlist("content-length")
+    if lengths and "transfer-encoding" in headers:
+        # RFC 9112, section 6.3: request smuggling
+        raise MalformedBody("a body has either a Content-Length or chunks")
+    for length in lengths:
+        match = _CONTENT_LENGTH.fullmatch(length)
+        if match is None and not (length.isascii() and length.isdigit()):
+            raise MalformedBody("Content-Length is not a number of bytes")
+        if match is None or int(match[1]) > limit.max_bytes:
+            raise limit.error()

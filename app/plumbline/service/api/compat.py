@@ -25,6 +25,7 @@ from plumbline.schemas.explanation import explain, summarize, unjudged_reason
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
+from plumbline.service.api.openapi import TOOL_DOCUMENT
 
 Body = Mapping[str, Any]
 COMPAT_PATH: Final = "/v1/compat/"
@@ -209,48 +210,8 @@ def tool_document_routes(settings: Settings) -> APIRouter:
 
     @router.get(TOOL_DOCUMENT_PATH)
     async def tool_document(request: Request) -> dict[str, Any]:
-        return _document((settings.public_url or str(request.base_url)).rstrip("/"))
+        url = (settings.public_url or str(request.base_url)).rstrip("/")
+        info = {**TOOL_DOCUMENT["info"], "version": VERSION}
+        return {**TOOL_DOCUMENT, "info": info, "servers": [{"url": url}]}
 
     return router
-
-
-def _document(url: str) -> dict[str, Any]:
-    """Return OpenAPI 3.0 with `servers`; those platforms take no references, no unions and no nested answers."""
-    asked = {
-        "answer": _text("The answer to check."),
-        "contexts": {"type": "array", "items": {"type": "string"}, "description": "The passages that it rests on."},
-        "question": _text("The question that was asked."),
-    }
-    told = {
-        "passed": {"type": "boolean", "description": "False: something is not supported. Null: it was not judged."},
-        "status": _text("judged, abstained, empty_answer or not_judged."),
-        "faithfulness": {"type": "number", "description": "Share of the claims that the passages support, 0 to 1."},
-        "tier": _text("The tier that judged."),
-        "unsupported": {"type": "array", "items": {"type": "object"}, "description": "Claims at fault: text, verdict."},
-        "explanation": _text("The verdict in words, with each claim at fault and the nearest passage."),
-    }
-    operation = {
-        "operationId": "check_answer",
-        "summary": "Check an answer against its passages",
-        "description": "Checks each sentence of an answer against the passages that it rests on.",
-        "requestBody": {"required": True, "content": _json(asked, required=["answer", "contexts"])},
-        "responses": {"200": {"description": "The verdict.", "content": _json(told)}},
-    }
-    key = {"type": "apiKey", "in": "header", "name": "X-API-Key"}
-    return {
-        "openapi": "3.0.3",
-        "info": {"title": "Plumbline", "version": VERSION, "description": "Checks answers against their passages."},
-        "servers": [{"url": url}],
-        "paths": {f"/v1/compat{TOOL_PATH}": {"post": operation}},
-        "components": {"securitySchemes": {"api_key": key}},
-        "security": [{"api_key": []}],
-    }
-
-
-def _text(description: str) -> dict[str, str]:
-    return {"type": "string", "description": description}
-
-
-def _json(properties: dict[str, Any], *, required: list[str] | None = None) -> dict[str, Any]:
-    needed = {"required": required} if required else {}
-    return {"application/json": {"schema": {"type": "object", "properties": properties, **needed}}}

@@ -1,7 +1,7 @@
 """POST /v1/evaluations: one sample in, one result out; /v1/evaluations/batch: many, streamed as they are judged."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
@@ -12,7 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import Discriminator, Tag
 
 from plumbline.ground.concurrency import map_concurrently
-from plumbline.ground.errors import NotAcceptable, PlumblineError
+from plumbline.ground.errors import PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
 from plumbline.judging.scoring import Scorer
@@ -41,11 +41,11 @@ from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantD
 from plumbline.service.api.json_body import (
     MAX_VALUES,
     StrictRoute,
-    body_with,
     check_media_type,
     check_values,
+    invalid_at,
     is_text,
-    read_json,
+    read_envelope,
     validated,
 )
 from plumbline.service.api.openapi import BATCH_EXAMPLES, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, lines_of, reference
@@ -57,7 +57,7 @@ from plumbline.service.api.problems import (
     problem_responses,
     validation_detail,
 )
-from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, preferred
+from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, choose_format
 
 URL_PATH: Final = "/v1/evaluations"
 _TAGS: Final = ("(sample)", "(conversation)")
@@ -125,7 +125,8 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
 
 
 BATCH_PATH = "/evaluations/batch"
-_MEDIA_TYPES: dict[Format, str] = {"ndjson": NDJSON, "array": JSON}
+# JSON is what callers get who take both.
+_MEDIA_TYPES: Final[Mapping[Format, str]] = {"array": JSON, "ndjson": NDJSON}
 # A valid sample has two, a conversation some dozens; the rest is room for invalid ones, each with an error of its own.
 _CONTAINERS_OF_A_ROW = 100
 _LOG = structlog.get_logger()
@@ -152,7 +153,7 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
         summary, the response was truncated.
         """
         accept = request.headers.getlist("accept")
-        _media_type(accept, None)
+        choose_format(accept, _MEDIA_TYPES, None)
         check_media_type(request.headers.getlist("content-type"))
         # not `body()`, which would keep it until the response ends
         received = b"".join([chunk async for chunk in request.stream()])
@@ -170,7 +171,7 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
             slots=slots,
             limit=settings.batch_concurrency,
         )
-        media_type = _media_type(accept, envelope.format)
+        media_type = _MEDIA_TYPES[choose_format(accept, _MEDIA_TYPES, envelope.format)]
         return BackpressureResponse(lambda: batch.pieces(media_type), media_type)
 
     return router
@@ -202,18 +203,6 @@ _DOCUMENTED_ANSWER: dict[str, Any] = {
         ),
     },
 }
-
-
-def _media_type(accept: list[str], form: Format | None) -> str:
-    """Return the media type of the answer; raise NotAcceptable if the Accept header does not allow it."""
-    taken = preferred(accept, [JSON, NDJSON])
-    if not taken:
-        raise NotAcceptable(f"the answer is {NDJSON} or {JSON}, and the Accept header takes neither")
-    if form is None:
-        return taken[0]
-    if _MEDIA_TYPES[form] not in taken:
-        raise NotAcceptable(f"format '{form}' is {_MEDIA_TYPES[form]}, which the Accept header does not take")
-    return _MEDIA_TYPES[form]
 
 
 _BATCH_LINES = RowLines(
@@ -255,10 +244,7 @@ class _BatchReader:
             MalformedBody: as `read_json`.
             RequestValidationError: no object, an unknown field, wrong options, no sample or too many.
         """
-        value = read_json(body, max_containers=self._max_containers)
-        has_samples = type(value) is dict and isinstance(value.get("samples"), list)
-        check_values({**value, "samples": None} if has_samples else value)
-        return validated(self._envelope, value)
+        return read_envelope(body, self._envelope, "samples", max_containers=self._max_containers)
 
     def rows(self, samples: Sequence[object]) -> Iterator[_SentSample]:
         """Yield the samples with their ids; of several with the same id the first keeps it."""
@@ -270,14 +256,13 @@ class _BatchReader:
 
     def sample(self, row: _SentSample) -> Sample:
         """Return the sample of a row; raise as a single evaluation does, and for a repeated `custom_id`."""
-        place = ("samples", row.index)
-        check_values(row.value, place=place)
+        at = ("body", "samples", row.index)
+        check_values(row.value, at=at)
         model: type[BatchConversation | BatchSample] = BatchConversation if is_conversation(row.value) else self._sample
-        sample = validated(model, row.value, place=place)
+        sample = validated(model, row.value, at=at)
         if row.duplicate_of is not None:
             taken = f"is that of sample {row.duplicate_of} too, counted from 0; each may be used once"
-            error = {"type": "custom_id_repeated", "loc": ("body", *place, "custom_id"), "msg": taken}
-            raise RequestValidationError([error], body=body_with(row.value, place))
+            raise invalid_at(at, row.value, [{"type": "custom_id_repeated", "loc": ("custom_id",), "msg": taken}])
         return to_sample(sample, self._limits)
 
     def problem(self, row: _SentSample, error: Exception) -> RowProblem:

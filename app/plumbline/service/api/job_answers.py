@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
@@ -12,7 +11,6 @@ import msgspec
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from plumbline.ground.errors import NotAcceptable
 from plumbline.rows.jobs.job import Job, JobState, ResultLine
 from plumbline.rows.jobs.labels import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
@@ -28,7 +26,7 @@ from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.jobs import JobInfo, JobLinks, JobOutcomes, RequestCounts, ResultsFormat, job_path
 from plumbline.schemas.language import translate_json
 from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary, TierRate
-from plumbline.service.api.responses import CSV, JSON, NDJSON, BackpressureResponse, preferred
+from plumbline.service.api.responses import CSV, JSON, NDJSON, BackpressureResponse
 
 # Fewer make no rate: `rates.FEWEST_LABELS`, whose module takes a second to import.
 FEWEST: Final = 30
@@ -117,7 +115,7 @@ MAX_PAGE_ROWS: Final = 10_000
 _MAX_PAGE_BYTES: Final = 8_388_608
 # Rows of one query to the store; each has some kilobytes.
 _ROWS_AT_A_TIME: Final = 200
-_MEDIA_TYPES: Final[Mapping[ResultsFormat, str]] = {"ndjson": NDJSON, "csv": CSV}
+RESULT_MEDIA_TYPES: Final[Mapping[ResultsFormat, str]] = {"ndjson": NDJSON, "csv": CSV}
 
 
 class ResultsPage(NamedTuple):
@@ -130,67 +128,44 @@ class ResultsPage(NamedTuple):
     language: ReportLanguage = "en"
 
 
-def results_format(accept: Sequence[str], named: ResultsFormat | None) -> ResultsFormat:
-    """Return the format by its name, or by the Accept header; raise NotAcceptable if that does not allow it."""
-    taken = preferred(accept, list(_MEDIA_TYPES.values()))
-    if not taken:
-        raise NotAcceptable(f"results are {NDJSON} or {CSV}, and the Accept header takes neither")
-    if named is None:
-        return next(each for each, media_type in _MEDIA_TYPES.items() if media_type == taken[0])
-    if _MEDIA_TYPES[named] not in taken:
-        raise NotAcceptable(f"format '{named}' is {_MEDIA_TYPES[named]}, which the Accept header does not take")
-    return named
+async def answer_results(store: JobStore, job: Job, page: ResultsPage) -> Response:
+    """Return a page of results with a `Link` to the next one, or, without a limit, a stream of all finished rows."""
+    media_type = RESULT_MEDIA_TYPES[page.format]
+    if page.limit is None:
+        return BackpressureResponse(lambda: _stream(store, job, page), media_type)
+    lines: list[ResultLine] = []
+    after, is_full = page.after, True
+    while len(lines) < page.limit and sum(len(each.line) for each in lines) < _MAX_PAGE_BYTES:
+        found = await _read_lines(store, job, after, min(_ROWS_AT_A_TIME, page.limit - len(lines)))
+        if not found:
+            is_full = False
+            break
+        lines += found
+        after = lines[-1].row
+    body = await asyncio.to_thread(_encode, lines, page, is_first=page.after < 0)
+    headers = {}
+    # There is a next page while the job runs, or if rows are left after a full one.
+    if not job.state.is_ended or (is_full and after + 1 < (job.total or 0)):
+        query: dict[str, str | int] = {"after": after, "limit": page.limit}
+        query |= {"format": page.format} if page.is_format_named else {}
+        query |= {} if page.language == "en" else {"lang": page.language}
+        headers["Link"] = f'<{job_path(job.id)}/results?{urlencode(query)}>; rel="next"'
+    return Response(body, media_type=media_type, headers=headers)
 
 
-@dataclass(frozen=True, slots=True)
-class JobResults:
-    """The results of one job."""
+async def _stream(store: JobStore, job: Job, page: ResultsPage) -> AsyncGenerator[bytes, None]:
+    after, is_first = page.after, page.after < 0
+    while True:
+        lines = await _read_lines(store, job, after, _ROWS_AT_A_TIME)
+        if piece := await asyncio.to_thread(_encode, lines, page, is_first=is_first):
+            yield piece
+        if not lines:
+            return
+        after, is_first = lines[-1].row, False
 
-    store: JobStore
-    job: Job
 
-    async def answer(self, page: ResultsPage) -> Response:
-        """Return a page with a `Link` to the next one, or, without a limit, a stream of all finished rows."""
-        media_type = _MEDIA_TYPES[page.format]
-        if page.limit is None:
-            return BackpressureResponse(lambda: self._all(page), media_type)
-        lines, is_full = await self._page(page.after, page.limit)
-        body = await asyncio.to_thread(_encode, lines, page, is_first=page.after < 0)
-        last = lines[-1].row if lines else page.after
-        headers = {}
-        # a next page: while the job runs, or if rows are left after a full page
-        if not self.job.state.is_ended or (is_full and last + 1 < (self.job.total or 0)):
-            query: dict[str, str | int] = {"after": last, "limit": page.limit}
-            query |= {"format": page.format} if page.is_format_named else {}
-            query |= {} if page.language == "en" else {"lang": page.language}
-            headers["Link"] = f'<{job_path(self.job.id)}/results?{urlencode(query)}>; rel="next"'
-        return Response(body, media_type=media_type, headers=headers)
-
-    async def _all(self, page: ResultsPage) -> AsyncGenerator[bytes, None]:
-        after, is_first = page.after, page.after < 0
-        while True:
-            lines = await self._lines(after, _ROWS_AT_A_TIME)
-            if piece := await asyncio.to_thread(_encode, lines, page, is_first=is_first):
-                yield piece
-            if not lines:
-                return
-            after, is_first = lines[-1].row, False
-
-    async def _page(self, after: int, limit: int) -> tuple[list[ResultLine], bool]:
-        """Return the page, and True if it ended because it was full."""
-        page: list[ResultLine] = []
-        size = 0
-        while len(page) < limit and size < _MAX_PAGE_BYTES:
-            lines = await self._lines(after, min(_ROWS_AT_A_TIME, limit - len(page)))
-            if not lines:
-                return page, False
-            page += lines
-            size += sum(len(each.line) for each in lines)
-            after = lines[-1].row
-        return page, True
-
-    async def _lines(self, after: int, limit: int) -> list[ResultLine]:
-        return await self.store.results(self.job.tenant, self.job.id, after=after, limit=limit)
+async def _read_lines(store: JobStore, job: Job, after: int, limit: int) -> list[ResultLine]:
+    return await store.results(job.tenant, job.id, after=after, limit=limit)
 
 
 def _encode(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -> bytes:

@@ -7,7 +7,8 @@ from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import FORMS
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
-from plumbline.service.api.job_upload import FORM, LINES
+from plumbline.service.api.form_body import FORM
+from plumbline.service.api.job_upload import LINES
 from plumbline.service.api.openapi import JOB_EXAMPLES, SCHEMA_REFERENCE, header, lines_of, reference
 from plumbline.service.api.responses import CSV, JSON, NDJSON
 

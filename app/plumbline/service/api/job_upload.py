@@ -2,19 +2,15 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeVar
+from typing import Final, Literal, NamedTuple
 
+import msgspec
 from fastapi import Request
-from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
-from python_multipart import MultipartParser
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import parse_options_header
 
 from plumbline.ground.errors import BodyTooLarge, InvalidInput, MalformedBody, StoreUnavailable, UnsupportedBody
 from plumbline.rows.evaluation_wire import check_judge_names
@@ -23,99 +19,31 @@ from plumbline.rows.jobs.submission import Upload
 from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices, JobRequest
+from plumbline.service.api.form_body import FORM, read_form
 from plumbline.service.api.json_body import (
-    body_with,
     check_charset,
     check_media_type,
     check_values,
+    invalid_at,
+    read_envelope,
     read_json,
-    row_texts,
     validated,
 )
-from plumbline.service.api.message_body import printable
+from plumbline.service.api.problems import printable
 
-M = TypeVar("M", bound=BaseModel)
 # Source of the choices: the JSON body, a part of a form, a query parameter.
 Place = Literal["body", "part", "query"]
 
-MAX_CHOICES_BYTES: Final = 100_000
+LINES: Final = ("application/x-ndjson", "application/jsonl")
+_JSON: Final = "application/json"
+_MAX_CHOICES_BYTES: Final = 100_000
 # A valid row has two.
 _MAX_CONTAINERS: Final = 400_000
-_PATH: Final[Mapping[Place, tuple[str, ...]]] = {
+_LOCATION: Final[Mapping[Place, tuple[str, ...]]] = {
     "body": ("body",),
     "part": ("body", "choices"),
     "query": ("query", "choices"),
 }
-
-
-def read_job_request(body: bytes, judge_names: Collection[str]) -> JobChoices:
-    """Return the choices of a JSON body; its rows are not validated.
-
-    Raises:
-        MalformedBody: as `read_json`.
-        RequestValidationError: no object, an unknown or wrong field, or no rows.
-        InvalidInput: options name a judge that is not in `judge_names`.
-    """
-    value = read_json(body, max_containers=_MAX_CONTAINERS)
-    has_rows = type(value) is dict and isinstance(value.get("rows"), list)
-    request = _validated(JobRequest, value, "body", checked={**value, "rows": None} if has_rows else value)
-    choices = JobChoices(**{name: getattr(request, name) for name in JobChoices.model_fields})
-    _check_names(choices, "body", judge_names)
-    return choices
-
-
-def read_choices(text: bytes, place: Place, judge_names: Collection[str]) -> JobChoices:
-    """Return the choices of a form or a query; the default if there are none.
-
-    Raises:
-        InvalidInput: no JSON, too long, or options name a judge that is not in `judge_names`.
-        RequestValidationError: no object, or an unknown or wrong field.
-    """
-    if not text:
-        return JobChoices()
-    if len(text) > MAX_CHOICES_BYTES:
-        raise InvalidInput(f"has more than {MAX_CHOICES_BYTES} bytes", place="choices")
-    try:
-        value = read_json(text)
-        choices = _validated(JobChoices, value, place, checked=value)
-    except MalformedBody as error:
-        raise InvalidInput(str(error).replace("the body", "the text", 1), place="choices") from None
-    _check_names(choices, place, judge_names)
-    return choices
-
-
-def _check_names(choices: JobChoices, place: Place, judge_names: Collection[str]) -> None:
-    columns = choices.columns
-    if columns is not None and columns not in PRESETS:
-        close = get_close_matches(columns, PRESETS, n=1)
-        meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
-        flaw = f"unknown form of rows '{printable(columns)}'{meant}"
-        at = (*_PATH[place], "columns")
-        error = {"type": "columns", "loc": at, "msg": flaw}
-        raise RequestValidationError([error], body=body_with(columns, at[1:]))
-    where = "/".join((*(("choices",) if place == "query" else ("", *_PATH[place][1:])), "options"))
-    check_judge_names(choices.options, judge_names, place=where)
-
-
-def _validated(model: type[M], value: object, place: Place, *, checked: object) -> M:
-    at = _PATH[place]
-    try:
-        check_values(checked)
-        return validated(model, value)
-    except RequestValidationError as error:
-        errors = [{**each, "loc": (*at, *each["loc"][1:])} for each in error.errors()]
-        raise RequestValidationError(errors, body=body_with(checked, at[1:])) from None
-
-
-FORM: Final = "multipart/form-data"
-LINES: Final = ("application/x-ndjson", "application/jsonl")
-_JSON: Final = "application/json"
-# Bytes gathered for one write in a thread.
-_PIECE_BYTES: Final = 1_048_576
-_ROWS_AT_A_TIME: Final = 1_000
-_MOST_BYTES: Final = {"choices": MAX_CHOICES_BYTES, "format": 32}
-_FILE: Final = "file"
-_PARTS: Final = (_FILE, *_MOST_BYTES)
 
 
 class JobForm(BaseModel):
@@ -163,7 +91,7 @@ class JobUploads:
             if request.query_params.getlist(name):
                 raise InvalidInput(f"{name} stand in the query for rows sent as lines alone; send them in the body")
         if media_type == FORM:
-            return await self._form(request, store, content_types[0])
+            return await self._form(request, store)
         try:
             check_media_type(content_types)
         except UnsupportedBody:
@@ -174,33 +102,34 @@ class JobUploads:
         sent = request.query_params.getlist("choices")
         if len(sent) > 1:
             raise InvalidInput("is given more than once in the query", place="choices")
-        choices = read_choices("".join(sent).encode(errors="replace"), "query", self._judge_names)
-        # Also as a parameter of its own, as `--columns` is an option.
+        choices = self._read_choices("".join(sent), "query")
+        # It may also be a parameter of its own, as `--columns` is an option.
         if (columns := request.query_params.get("columns")) and choices.columns is None:
             choices = choices.model_copy(update={"columns": columns})
-            _check_names(choices, "query", self._judge_names)
+            self._check_names(choices, "query")
         async with _open_rows_file(store) as file:
-            await _feed(request, file.write)
+            async for piece in request.stream():
+                await asyncio.to_thread(file.write, piece)
             if not file.size:
                 raise MalformedBody("the body is empty; send a row in each line")
-            return await asyncio.to_thread(_finish, file, "jsonl", choices)
+            return await asyncio.to_thread(file.finish, "jsonl", choices)
 
-    async def _form(self, request: Request, store: JobStore, content_type: str) -> SentRows:
+    async def _form(self, request: Request, store: JobStore) -> SentRows:
         async with _open_rows_file(store) as file:
-            form_parser = _JobForm(content_type, file.write)
-            await _feed(request, form_parser.write)
-            parts = form_parser.finish()
+            async with read_form(request, files=("file",), texts=("choices", "format"), keep=file) as sent:
+                if not sent.files["file"]:
+                    raise InvalidInput("the form has no file of rows; expected one", place="/file")
+                name = sent.files["file"][0].filename or ""
             if not file.size:
                 raise InvalidInput("the file is empty", place="/file")
-            choices = read_choices(parts.choices, "part", self._judge_names)
-            if parts.format is None and parts.file_name is None:
-                raise InvalidInput("the part has no file name; name the format in a part 'format'", place="/file")
+            choices = self._read_choices(sent.texts.get("choices", ""), "part")
+            named = sent.texts.get("format")
             try:
-                form = parse_row_format(Path((parts.file_name or "").replace("\0", "")), parts.format)
+                # Of the name only the suffix counts.
+                form = parse_row_format(Path(name.replace("\0", "")), named)
             except InvalidInput as error:
-                place = "/file" if parts.format is None else "/format"
-                raise InvalidInput(error.detail, place=place) from None
-            return await asyncio.to_thread(_finish, file, form, choices)
+                raise InvalidInput(error.detail, place="/file" if named is None else "/format") from None
+            return await asyncio.to_thread(file.finish, form, choices)
 
     async def _json(self, request: Request, store: JobStore) -> SentRows:
         pieces = bytearray()
@@ -212,10 +141,47 @@ class JobUploads:
                     f"{FORM}"
                 )
         body = bytes(pieces)
-        choices = await asyncio.to_thread(read_job_request, body, self._judge_names)
+
+        def read() -> tuple[JobChoices, bytes]:
+            envelope = read_envelope(body, JobRequest, "rows", max_containers=_MAX_CONTAINERS)
+            choices = JobChoices(**{name: getattr(envelope, name) for name in JobChoices.model_fields})
+            self._check_names(choices, "body")
+            return choices, _row_lines(body)
+
+        choices, lines = await asyncio.to_thread(read)
         async with _open_rows_file(store) as file:
-            await asyncio.to_thread(_write_rows, body, file)
-            return await asyncio.to_thread(_finish, file, "jsonl", choices)
+            await asyncio.to_thread(file.write, lines)
+            return await asyncio.to_thread(file.finish, "jsonl", choices)
+
+    def _read_choices(self, text: str, place: Place) -> JobChoices:
+        """Return the choices of a form or a query; the default if there are none.
+
+        Raises:
+            InvalidInput: no JSON, too long, or options name a judge that there is not.
+            RequestValidationError: no object, or an unknown or wrong field.
+        """
+        if not text:
+            return JobChoices()
+        if len(text) > _MAX_CHOICES_BYTES:
+            raise InvalidInput(f"has more than {_MAX_CHOICES_BYTES} bytes", place="choices")
+        try:
+            value = read_json(text.encode(errors="replace"))
+            check_values(value, at=_LOCATION[place])
+        except MalformedBody as error:
+            raise InvalidInput(str(error).replace("the body", "the text", 1), place="choices") from None
+        choices = validated(JobChoices, value, at=_LOCATION[place])
+        self._check_names(choices, place)
+        return choices
+
+    def _check_names(self, choices: JobChoices, place: Place) -> None:
+        columns, at = choices.columns, _LOCATION[place]
+        if columns is not None and columns not in PRESETS:
+            close = get_close_matches(columns, PRESETS, n=1)
+            meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
+            flaw = f"unknown form of rows '{printable(columns)}'{meant}"
+            raise invalid_at((*at, "columns"), columns, [{"type": "columns", "loc": (), "msg": flaw}])
+        where = "/".join((*(("choices",) if place == "query" else ("", *at[1:])), "options"))
+        check_judge_names(choices.options, self._judge_names, place=where)
 
 
 class _RowsFile:
@@ -234,11 +200,19 @@ class _RowsFile:
         with _disk_errors():
             self._file.write(data)
 
-    def finish(self) -> str:
-        """Close the file and return its SHA-256 in hexadecimal digits."""
+    def seek(self, offset: int) -> None:
+        """Do nothing: a parser of forms goes back to the first byte, but here only `finish` follows."""
+
+    def close(self) -> None:
         with _disk_errors():
             self._file.close()
-        return self._digest.hexdigest()
+
+    def finish(self, form: str, choices: JobChoices) -> SentRows:
+        """Close the file of rows in this format, and return it with its choices."""
+        self.close()
+        everything = f"{form}\n{choices.model_dump_json()}\n{self._digest.hexdigest()}"
+        fingerprint = hashlib.sha256(everything.encode()).hexdigest()
+        return SentRows(Upload(self.path, form, choices.columns), choices, fingerprint)
 
     def abandon(self) -> None:
         """Remove the file, even while it is being written or if it was moved."""
@@ -269,141 +243,12 @@ def _disk_errors() -> Iterator[None]:
         raise StoreUnavailable(f"the rows cannot be kept ({reason}); try again") from error
 
 
-async def _feed(request: Request, write: Callable[[bytes], Any]) -> None:
-    """Write the body in a thread, in large pieces."""
-    piece = bytearray()
-    async for part in request.stream():
-        piece += part
-        if len(piece) >= _PIECE_BYTES:
-            await asyncio.to_thread(write, bytes(piece))
-            piece.clear()
-    if piece:
-        await asyncio.to_thread(write, bytes(piece))
-
-
-def _finish(file: _RowsFile, form: str, choices: JobChoices) -> SentRows:
-    content = file.finish()
-    everything = f"{form}\n{choices.model_dump_json()}\n{content}"
-    fingerprint = hashlib.sha256(everything.encode()).hexdigest()
-    return SentRows(Upload(file.path, form, choices.columns), choices, fingerprint)
-
-
-def _write_rows(body: bytes, file: _RowsFile) -> None:
-    """Write each row of a validated JSON body as it was sent."""
-    rows = row_texts(body.decode().removeprefix("\ufeff"), "rows")
-    while lines := list(islice(rows, _ROWS_AT_A_TIME)):
-        file.write("".join(f"{line}\n" for line in lines).encode())
-
-
-class _FormParts(NamedTuple):
-    """The form's parts other than the rows. Use only the suffix of `file_name`."""
-
-    choices: bytes
-    format: str | None
-    file_name: str | None
-
-
-class _JobForm:
-    """Parses a form piece by piece and writes the content of its file with `write_rows`.
-
-    All of it raises MalformedBody for no such form, InvalidInput for a part unknown, missing, sent twice or too long.
-    """
-
-    def __init__(self, content_type: str, write_rows: Callable[[bytes], None]) -> None:
-        self._write_rows = write_rows
-        self._texts: dict[str, bytearray] = {}
-        self._file_name: str | None = None
-        self._part = ""
-        self._header_name, self._header_value = bytearray(), bytearray()
-        self._headers: dict[bytes, bytes] = {}
-        self._is_whole = False
-        _, parameters = parse_options_header(content_type)
-        if not parameters.get(b"boundary"):
-            raise MalformedBody("the Content-Type of the form has no boundary")
-        try:
-            self._parser = MultipartParser(
-                parameters[b"boundary"],
-                {
-                    "on_part_begin": self._headers.clear,
-                    "on_header_field": self._on_header_name,
-                    "on_header_value": self._on_header_value,
-                    "on_header_end": self._on_header_end,
-                    "on_headers_finished": self._on_headers,
-                    "on_part_data": self._on_data,
-                    "on_end": self._on_end,
-                },
-                max_header_count=8,
-                max_header_size=4_096,
-            )
-        except FormParserError as error:
-            raise _unreadable(error) from None
-
-    def write(self, data: bytes) -> None:
-        try:
-            self._parser.write(data)
-        except FormParserError as error:
-            raise _unreadable(error) from None
-
-    def finish(self) -> _FormParts:
-        """Return the parts other than the rows; call it after the last piece."""
-        if not self._is_whole:
-            raise MalformedBody("the form ends before its last boundary")
-        if _FILE not in self._texts:
-            raise InvalidInput("the form has no file of rows; expected one", place=f"/{_FILE}")
-        named = self._texts.get("format")
-        return _FormParts(
-            bytes(self._texts.get("choices", b"")),
-            None if named is None else named.decode("utf-8", errors="replace"),
-            self._file_name,
-        )
-
-    def _on_header_name(self, data: bytes, start: int, end: int) -> None:
-        self._header_name += data[start:end]
-
-    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
-        self._header_value += data[start:end]
-
-    def _on_header_end(self) -> None:
-        self._headers[bytes(self._header_name).lower()] = bytes(self._header_value)
-        self._header_name, self._header_value = bytearray(), bytearray()
-
-    def _on_headers(self) -> None:
-        disposition, options = parse_options_header(self._headers.get(b"content-disposition"))
-        if disposition != b"form-data" or b"name" not in options:
-            raise MalformedBody("a part of the form has no name")
-        self._part = _text(options[b"name"])
-        if self._part not in _PARTS:
-            raise InvalidInput(f"the form has a part '{printable(self._part)}'; expected {', '.join(_PARTS)}")
-        if self._part in self._texts:
-            raise InvalidInput("the form has this part more than once", place=f"/{self._part}")
-        if _text(self._headers.get(b"content-transfer-encoding", b"")).strip().lower() not in (
-            "",
-            "binary",
-            "8bit",
-            "7bit",
-        ):
-            raise MalformedBody("a part of the form has a Content-Transfer-Encoding; send it as it is")
-        self._texts[self._part] = bytearray()
-        if self._part == _FILE and b"filename" in options:
-            self._file_name = _text(options[b"filename"])
-
-    def _on_data(self, data: bytes, start: int, end: int) -> None:
-        if self._part == _FILE:
-            self._write_rows(data[start:end])
-            return
-        text, most = self._texts[self._part], _MOST_BYTES[self._part]
-        text += data[start:end]
-        if len(text) > most:
-            raise InvalidInput(f"the part has more than {most} bytes", place=f"/{self._part}")
-
-    def _on_end(self) -> None:
-        self._is_whole = True
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", errors="replace")
-
-
-def _unreadable(error: FormParserError) -> MalformedBody:
-    # the parser's message repeats at most one byte of the form
-    return MalformedBody(f"the form cannot be read: {printable(error)}")
+def _row_lines(body: bytes) -> bytes:
+    """Return the rows of a JSON body as they were written, one a line."""
+    try:
+        fields = msgspec.json.decode(body.removeprefix(b"\xef\xbb\xbf"), type=dict[str, msgspec.Raw])
+        rows = msgspec.json.decode(fields["rows"], type=list[msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise MalformedBody(f"the body is not JSON: {error}") from None
+    # JSON strings have no raw line ends.
+    return b"".join(bytes(row).replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for row in rows)

@@ -19,18 +19,18 @@ from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, Tenan
 from plumbline.service.api.job_answers import (
     MAX_PAGE_ROWS,
     REPORT,
-    JobResults,
+    RESULT_MEDIA_TYPES,
     ReportQuery,
     ResultsPage,
+    answer_results,
     job_info,
-    results_format,
 )
 from plumbline.service.api.job_documents import RESULTS, SUBMIT_BODY, SUBMITTED
 from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.language import LANGUAGE, choose_language
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
-from plumbline.service.api.responses import JSON
+from plumbline.service.api.responses import JSON, choose_format
 
 _MAX_LISTED: Final = 100
 _MAX_ROW: Final = 2**53
@@ -178,10 +178,10 @@ async def get_job_results(
     To follow a running job, ask with a `limit` and follow the `Link` header until there is none; without a limit, ask
     again with `after` set to the last row received.
     """
-    form = results_format(request.headers.getlist("accept"), query.format)
+    form = choose_format(request.headers.getlist("accept"), RESULT_MEDIA_TYPES, query.format)
     job = await _get_job(store, tenant, job_id)
     page = ResultsPage(query.after, query.limit, form, query.format is not None, choose_language(request))
-    return await JobResults(store, job).answer(page)
+    return await answer_results(store, job, page)
 
 
 @router.get(

@@ -1,24 +1,26 @@
-"""Readers of JSON bodies: strict values, and rows as they were written."""
+"""Readers of JSON bodies: strict values for pydantic, and msgspec messages."""
 
 import json
 import math
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
+import msgspec
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
-from plumbline.ground.errors import MalformedBody, UnsupportedBody
-from plumbline.service.api.message_body import MAX_DIGITS, printable
-from plumbline.service.api.problems import MAX_FIELD_PROBLEMS
+from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
+from plumbline.service.api.problems import MAX_FIELD_PROBLEMS, printable
 
 M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
 
 MAX_DEPTH = 32
+MAX_DIGITS = 64
 MAX_KEYS = 64
 MAX_VALUES = 30_000  # 150 samples of 200 contexts; FastAPI spends up to 10 microseconds on each that is wrong
 
@@ -28,9 +30,11 @@ _UNTEXT = re.compile("[\0\ud800-\udfff]")
 # Possessive, and the end quote optional, so that it runs in linear time.
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
-_SPACE: Final = re.compile(r"[ \t\n\r]*+")
-# Values are only skipped, numbers of many digits too.
-_DECODER: Final = json.JSONDecoder(parse_int=str, parse_float=str)
+_PATH_PART: Final = re.compile(r"\.([^.\[]++)|\[([^\[\]]*+)\]")
+_PLACE: Final = re.compile(r" - at `(?:key in )?\$(.*)`$")
+# A larger body is named without its keys: finding them reads it several times, and holds the interpreter meanwhile.
+_MOST_SEARCHED: Final = 1_000_000
+_MOST_SHOWN: Final = 80
 
 _Path = tuple[str | int, ...]
 
@@ -48,15 +52,14 @@ class StrictRequest(Request):
     That also refuses forms of other origins (CSRF).
     """
 
-    _strict_json: Any
-
     async def json(self) -> Any:
-        if not hasattr(self, "_strict_json"):
+        # Starlette's own cache.
+        if not hasattr(self, "_json"):
             body = await self.body()
             if body:
                 check_media_type(self.headers.getlist("content-type"))
-            self._strict_json = parse_strictly(body)
-        return self._strict_json
+            self._json = parse_strictly(body)
+        return self._json
 
 
 class StrictRoute(APIRoute):
@@ -118,8 +121,16 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
         raise _too_deep() from None
 
 
-def check_values(value: object, *, place: tuple[str | int, ...] = ()) -> None:
-    """Check a value of `read_json`, at this place of the body.
+def read_envelope(body: bytes, model: type[M], rows: str, *, max_containers: int) -> M:
+    """Return a JSON body whose field `rows` holds values that are not checked yet; raise as `parse_strictly`."""
+    value = read_json(body, max_containers=max_containers)
+    has_rows = type(value) is dict and isinstance(value.get(rows), list)
+    check_values({**value, rows: None} if has_rows else value)
+    return validated(model, value)
+
+
+def check_values(value: object, *, at: Sequence[str | int] = ("body",)) -> None:
+    """Check a value of `read_json`, at this place of the request.
 
     Raises:
         MalformedBody: nested deeper than 32, or with a number of more than 64 digits.
@@ -127,24 +138,23 @@ def check_values(value: object, *, place: tuple[str | int, ...] = ()) -> None:
     """
     flaws = list(islice(_flaws(value), MAX_FIELD_PROBLEMS))
     if flaws:
-        errors = [{"type": "strict_json", "loc": ("body", *place, *path), "msg": flaw} for path, flaw in flaws]
-        raise RequestValidationError(errors, body=body_with(value, place))
+        raise invalid_at(at, value, [{"type": "strict_json", "loc": path, "msg": flaw} for path, flaw in flaws])
 
 
-def validated(model: type[M], value: object, *, place: tuple[str | int, ...] = ()) -> M:
-    """Build a model from a value of `read_json`; RequestValidationError names its fields at this place of the body."""
+def validated(model: type[M], value: object, *, at: Sequence[str | int] = ("body",)) -> M:
+    """Build a model from a value of `read_json`; RequestValidationError names its fields at this place."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        errors = [{**each, "loc": ("body", *place, *each["loc"])} for each in error.errors(include_url=False)]
-        raise RequestValidationError(errors, body=body_with(value, place)) from None
+        raise invalid_at(at, value, error.errors(include_url=False)) from None
 
 
-def body_with(value: object, place: tuple[str | int, ...]) -> object:
-    """Return a body with this value at the place, and nothing else."""
-    for part in reversed(place):
-        value = {part: value}
-    return value
+def invalid_at(at: Sequence[str | int], value: object, errors: Sequence[Any]) -> RequestValidationError:
+    """Return the error of a value at this place of the request, of which the rest is left out."""
+    body = value
+    for part in reversed(at[1:]):
+        body = {part: body}
+    return RequestValidationError([{**each, "loc": (*at, *each["loc"])} for each in errors], body=body)
 
 
 def is_text(value: str) -> bool:
@@ -242,27 +252,67 @@ def _too_deep() -> MalformedBody:
     return MalformedBody(f"the body is nested deeper than {MAX_DEPTH} levels")
 
 
-def row_texts(text: str, field: str) -> Iterator[str]:
-    """Yield the items of a list field of a readable JSON object as they were written, each in one line."""
-    at = _behind(text, _behind(text, 0) + 1)
-    while text[at] != "}":
-        name, at = _DECODER.raw_decode(text, at)
-        at = _behind(text, _behind(text, at) + 1)
-        if name == field:
-            while text[at] != "]":
-                start = _behind(text, at + 1)
-                if text[start] == "]":
-                    return
-                _, end = _DECODER.raw_decode(text, start)
-                # JSON strings have no raw line ends
-                yield text[start:end].replace("\n", " ").replace("\r", " ")
-                at = _behind(text, end)
-            return
-        at = _behind(text, _DECODER.raw_decode(text, at)[1])
-        at = _behind(text, at + 1) if text[at] == "," else at
+def decode_message(body: bytes, message: type[T]) -> T:
+    """Decode and validate the msgspec message in a JSON body.
+
+    Raises:
+        MalformedBody: not JSON in UTF-8.
+        InvalidInput: not this message; the place is a path such as `/runs/0/results`.
+    """
+    if not body.strip():
+        raise MalformedBody("the body is empty; send a JSON object")
+    try:
+        return msgspec.json.decode(body, type=message)
+    except msgspec.ValidationError as error:
+        said = str(error)
+        found = _PLACE.search(said)
+        # `.runs[0].results[...]` becomes `/runs/0/results/q1`
+        path = [name or index for name, index in _PATH_PART.findall(found[1])] if found else []
+        if "..." in path and len(body) <= _MOST_SEARCHED:
+            path = _find_keys(body, message, path)
+        place = "".join(f"/{printable(part)[:_MOST_SHOWN]}" for part in path)
+        raise InvalidInput(_PLACE.sub("", said), place=place) from None
+    except msgspec.DecodeError as error:
+        raise MalformedBody(f"the body is not JSON: {error}") from None
+    except (UnicodeDecodeError, RecursionError):
+        raise MalformedBody("the body cannot be read as JSON") from None
 
 
-def _behind(text: str, at: int) -> int:
-    """Return the position after white space."""
-    match = _SPACE.match(text, at)
-    return match.end() if match else at
+def _find_keys(body: bytes, message: type[Any], path: list[str]) -> list[str]:
+    """Return the path with the keys that msgspec leaves out, found by halving the objects that hold them."""
+    # numbers out of range stay text, which no number converts from
+    root = json.loads(body, parse_float=_finite_or_text, parse_int=_finite_or_text)
+    container, named = root, []
+    for part in path:
+        if isinstance(container, list):
+            container = container[int(part)]
+        elif part != "...":
+            container = container[part]
+        else:
+            items = list(container.items())
+            while len(items) > 1:
+                half = items[: len(items) // 2]
+                container.clear()
+                container.update(half)
+                items = items[len(half) :] if _converts(root, message) else half
+            container.clear()
+            container.update(items)
+            container = items[0][1]
+            named.append(items[0][0])
+            continue
+        named.append(part)
+    return named
+
+
+def _finite_or_text(digits: str) -> int | float | str:
+    if digits.lstrip("-").isdigit() and len(digits) <= MAX_DIGITS:
+        return int(digits)
+    return float(digits) if math.isfinite(float(digits)) else digits
+
+
+def _converts(value: object, message: type[Any]) -> bool:
+    try:
+        msgspec.convert(value, message, str_keys=True)
+    except msgspec.ValidationError:
+        return False
+    return True

@@ -85,3 +85,5 @@ RETRIEVAL_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["retrieval"]
 COMPARISON_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["comparison"]
 FUSION_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["fusion"]
 RANKING_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["ranking"]
+# OpenAPI 3.0 for platforms that import tools: they take no references, no unions and no nested answers.
+TOOL_DOCUMENT: Final[dict[str, Any]] = _EXAMPLES["tool_document"]

@@ -4,11 +4,11 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from http import HTTPStatus
-from types import MappingProxyType, UnionType
-from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
+from types import MappingProxyType
+from typing import Any, Final, cast, get_args
 from urllib.parse import quote
 
 from fastapi import FastAPI
@@ -24,7 +24,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from plumbline.ground import errors
 from plumbline.ground.telemetry import log_failure
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
-from plumbline.service.api.message_body import printable
 from plumbline.service.api.openapi import SCHEMA_REFERENCE, add_schemas, header, reference
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
@@ -35,6 +34,7 @@ _MAX_INSTANCE_CHARACTERS = 200
 # 20 field problems of this size and the rest of a problem stay far below 16 kB.
 _MAX_POINTER_CHARACTERS = 160
 _MAX_FIELD_DETAIL_CHARACTERS = 240
+_MAX_NAME_CHARACTERS = 64
 _METHODS: Final = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 # A 503 keeps its own text: the operator can mend it, and the caller can try again.
 _HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
@@ -290,6 +290,12 @@ def field_problems(error: RequestValidationError, body_annotation: object) -> li
     return list(dict.fromkeys(_field_problem(item, error.body, body_annotation) for item in found))
 
 
+def printable(name: object) -> str:
+    """Return a caller's name in printable ASCII and at most 64 characters."""
+    text = ascii(str(name)[: _MAX_NAME_CHARACTERS + 1])[1:-1]
+    return text if len(text) <= _MAX_NAME_CHARACTERS else text[: _MAX_NAME_CHARACTERS - 3] + "..."
+
+
 def json_pointer(path: Sequence[str | int]) -> str:
     """Return the RFC 6901 pointer of a path, its names made printable; cut at 160 characters."""
     pointer = "".join("/" + printable(part).replace("~", "~0").replace("/", "~1") for part in path)
@@ -300,7 +306,8 @@ def _field_problem(item: Mapping[str, Any], body: object, body_annotation: objec
     place, *rest = item["loc"] or ("body",)
     path = list(_path_in_body(rest, body, is_missing=item["type"] == "missing"))
     is_unknown = item["type"] == "extra_forbidden" and path
-    detail, pointer = _unknown_field(path, body_annotation) if is_unknown else _message(item), json_pointer(path)
+    detail = _unknown_field(path[-1], body_annotation) if is_unknown else _message(item)
+    pointer = json_pointer(path)
     if place != "body":
         # A parameter may hold JSON, of which the body says the form
         within = f" at {json_pointer(path[1:])}" if path[1:] else ""
@@ -328,36 +335,19 @@ def _message(item: Mapping[str, Any]) -> str:
     return str(item["msg"])
 
 
-def _unknown_field(path: Sequence[str | int], body_annotation: object) -> str:
-    choices = list(_choices(body_annotation))
-    for part in path[:-1]:
-        choices = [inner for choice in choices for inner in _choices(_inner(choice, part))]
-    models = [choice for choice in choices if _is_model(choice)]
-    known_names = {field.alias or name for model in models for name, field in model.model_fields.items()}
-    name = printable(path[-1])
-    close = get_close_matches(name, known_names, n=1)
-    return f"unknown field '{name}'" + (f"; did you mean '{close[0]}'?" if close else "")
+def _unknown_field(name: str | int, body_annotation: object) -> str:
+    shown = printable(name)
+    close = get_close_matches(shown, sorted(_field_names(body_annotation)), n=1)
+    return f"unknown field '{shown}'" + (f"; did you mean '{close[0]}'?" if close else "")
 
 
-def _choices(annotation: Any) -> Iterable[Any]:
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _choices(get_args(annotation)[0])
-    if origin in (Union, UnionType):
-        return [choice for argument in get_args(annotation) for choice in _choices(argument)]
-    return [annotation]
-
-
-def _inner(annotation: Any, part: str | int) -> Any:
-    if _is_model(annotation):
-        fields = annotation.model_fields.items()
-        return next((field.annotation for name, field in fields if part in (name, field.alias)), None)
-    arguments = get_args(annotation)
-    return arguments[-1 if isinstance(part, str) else 0] if arguments else None
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+def _field_names(annotation: Any) -> set[str]:
+    """Return the names of all fields of a type, those of models within it included."""
+    if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+        return set[str]().union(*map(_field_names, get_args(annotation)))
+    fields = annotation.model_fields
+    inner = (_field_names(field.annotation) for field in fields.values())
+    return {field.alias or name for name, field in fields.items()}.union(*inner)
 
 
 def _cut(text: str, limit: int) -> str:

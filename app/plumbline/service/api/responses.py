@@ -2,14 +2,15 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final
+from typing import Final, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from plumbline.ground.concurrency import end_tasks
+from plumbline.ground.errors import NotAcceptable
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -52,6 +53,21 @@ class BackpressureResponse(Response):
 async def _disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
+
+
+F = TypeVar("F", bound=str)
+
+
+def choose_format(accept: Sequence[str], media_types: Mapping[F, str], named: F | None) -> F:
+    """Return the format by its name, else by the Accept headers; raise NotAcceptable if they do not allow it."""
+    taken = preferred(accept, list(media_types.values()))
+    if not taken:
+        raise NotAcceptable(f"the answer is {' or '.join(media_types.values())}, and the Accept header takes neither")
+    if named is None:
+        return next(each for each, media_type in media_types.items() if media_type == taken[0])
+    if media_types[named] not in taken:
+        raise NotAcceptable(f"format '{named}' is {media_types[named]}, which the Accept header does not take")
+    return named
 
 
 _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)

@@ -8,18 +8,16 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
-from starlette.datastructures import UploadFile
-from starlette.exceptions import HTTPException
 
 from plumbline.ground.concurrency import work_deadline
-from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
+from plumbline.ground.errors import InvalidInput, UnsupportedBody
 from plumbline.judging.scoring import Scorer
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api import retrieval_answers as answers
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import RetrievalThreadsDep, ScorerDep
+from plumbline.service.api.form_body import FORM, read_form
 from plumbline.service.api.json_body import check_media_type
-from plumbline.service.api.message_body import printable
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
     FUSION_EXAMPLES,
@@ -44,14 +42,11 @@ MESSAGES = (
     wire.RankingOut,
 )
 LARGE_BODY_ADVICE = "`plumbline retrieval` reads files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
-_FORM = "multipart/form-data"
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
-_MAX_OPTIONS_BYTES = 100_000
 _OPTIONS = (
     "JSON; format: `trec` (default), or `tables`, tab-separated with a header, judgments in the columns qid and "
     "document_ids, runs in qid and doc_ids."
 )
-_PARTS = ("qrels", "run", "options")
 _FORM_CONTENT: dict[str, Any] = {
     "schema": {
         "type": "object",
@@ -82,7 +77,7 @@ def _described(message: type[Any], result: type[Any] | dict[str, Any], examples:
 
 
 _EVALUATIONS = _described(wire.RetrievalEvaluationRequest, wire.RetrievalEvaluationResult, RETRIEVAL_EXAMPLES)
-_EVALUATIONS["openapi_extra"]["requestBody"]["content"] |= {_FORM: _FORM_CONTENT}
+_EVALUATIONS["openapi_extra"]["requestBody"]["content"] |= {FORM: _FORM_CONTENT}
 # Every operation reads it. openapi-python-client 0.29 writes a module that cannot be imported for an operation with two
 # kinds of bodies and no optional parameter.
 _EVALUATIONS["openapi_extra"]["parameters"] = [
@@ -104,7 +99,7 @@ async def evaluate_retrieval(request: Request, scorer: ScorerDep, threads: Retri
 
     Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
     """
-    if not request.headers.get("content-type", "").startswith(_FORM):
+    if not request.headers.get("content-type", "").startswith(FORM):
         return await _answer(request, scorer, threads, answers.evaluate_runs)
     qrels, runs, options = await _read_form(request)
     size = sum(len(each.content) for each in (qrels, *runs))
@@ -150,30 +145,16 @@ async def _run_in_thread(scorer: Scorer, threads: Executor, size: int, work: Cal
         return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 
-async def _read_form(
-    request: Request,
-) -> tuple[answers.NamedFile, Sequence[answers.NamedFile], bytes]:
+async def _read_form(request: Request) -> tuple[answers.NamedFile, Sequence[answers.NamedFile], bytes]:
     """Return the judgments, the runs and the options of a form."""
-    # browsers send forms without preflight
+    # Browsers send forms without preflight.
     if is_from_another_origin(request):
         raise UnsupportedBody("a form from a page of another origin is not read")
-    try:
-        async with request.form(max_files=MAX_RUNS + 1, max_fields=1, max_part_size=_MAX_OPTIONS_BYTES) as form:
-            files = {name: [await _read_part(each, name) for each in form.getlist(name)] for name in ("qrels", "run")}
-            options = form.get("options", "")
-            unknown = next((name for name in form if name not in _PARTS), None)
-    except HTTPException as error:
-        raise MalformedBody(f"the form cannot be read: {error.detail}") from None
-    if unknown is not None:
-        raise InvalidInput(f"the form has a part '{printable(unknown)}'; expected {', '.join(_PARTS)}")
+    async with read_form(request, files=("qrels", "run"), texts=("options",), max_files=MAX_RUNS) as form:
+        files = {
+            name: [answers.NamedFile(each.filename or name, await each.read()) for each in parts]
+            for name, parts in form.files.items()
+        }
     if len(files["qrels"]) != 1 or not files["run"]:
         raise InvalidInput("expected one file 'qrels' and one or more files 'run'")
-    if not isinstance(options, str):
-        raise InvalidInput("the part 'options' is JSON text, not a file", place="options")
-    return files["qrels"][0], files["run"], options.encode()
-
-
-async def _read_part(part: UploadFile | str, name: str) -> answers.NamedFile:
-    if isinstance(part, str):
-        raise InvalidInput(f"the part {name!r} must be a file", place=name)
-    return answers.NamedFile(part.filename or name, await part.read())
+    return files["qrels"][0], files["run"], form.texts.get("options", "").encode()

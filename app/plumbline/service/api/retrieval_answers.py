@@ -19,7 +19,7 @@ from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_by
 from plumbline.retrieval.trec import FILE_FORMATS
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api.body_stream import BodyLimit
-from plumbline.service.api.message_body import decode_message
+from plumbline.service.api.json_body import decode_message
 from plumbline.service.api.retrieval_limits import (
     check_comparison,
     check_evaluation,
