@@ -17,6 +17,7 @@ from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.token_alignment import MAX_CHARACTERS, pieces, split_windows
 from plumbline.rows.evaluation_wire import to_wire
+from tests.making.cases import load_cases
 
 _PIECES = (
     "word", "The dam", " ", "  ", "\n", "1932", "1,000", "大坝", "建成", "。", "“", '"', "’", "'", "—", "-", "ﬁ", "ß",
@@ -79,23 +80,7 @@ def test_a_quote_is_found_in_what_instructs_a_judge_as_anywhere_else(
     assert evidence == EvidenceSearch(contexts).locate(quote, [0])
 
 
-_MARKUP = (
-    "**",
-    "__",
-    "`",
-    "# ",
-    "- ",
-    "[",
-    "](http://a.b)",
-    "| ",
-    "<b>",
-    "</b>",
-    "&amp;",
-    "&#65;",
-    "<!--",
-    "-->",
-    "\\*",
-)
+_MARKUP = load_cases("evidence_properties", "markup")
 
 
 @given(st.lists(st.sampled_from((*_PIECES, *_MARKUP)), max_size=40).map("".join))

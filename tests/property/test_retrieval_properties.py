@@ -13,6 +13,7 @@ from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, Measure, parse_measure
 from plumbline.retrieval.run import Qrels, Results, Run
+from tests.making.cases import load_cases
 
 _DOCUMENTS = [f"d{number}" for number in range(8)]
 _QUERIES = ["q1", "q2", "q3"]
@@ -31,35 +32,10 @@ _OVERRIDES = st.fixed_dictionaries(
     }
 )
 _CUTOFFS = st.integers(1, 12)
-_AVERAGED = (
-    "mrr",
-    "mrr@3",
-    "success@2",
-    "recall@3",
-    "precision@3",
-    "ndcg",
-    "ndcg_exp@4",
-    "map",
-    "map@4",
-    "map_graded@4",
-    "f1@2",
-    "r_precision",
-    "rbp(p=0.8)@5",
-    "judged@3",
-    "precision_ret@2",
-    "capped_recall@2",
-)
+_AVERAGED = load_cases("retrieval_properties", "averaged")
 
 
-_PARAMETERS = {
-    "rbp": "p",
-    "rbp_graded": "p",
-    "rbp_resid": "p",
-    "rbp_max": "p",
-    "iprec": "r",
-    "f_beta": "beta",
-    "recall_budget": "tokens",
-}
+_PARAMETERS = load_cases("retrieval_properties", "parameters")
 _NO_SHARES = {"num_q", "num_ret", "num_rel", "num_rel_ret", "recall_budget"}
 
 

@@ -5,6 +5,7 @@ import pytest
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.structured import header_positions, read_rows
 from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
 
 CONTEXT = "The X10 kettle holds 1.7 litres of water. The warranty covers two years."
 
@@ -15,17 +16,7 @@ def _assertions(answer: str, *contexts: str, question: str = "") -> list[str]:
 
 @pytest.mark.parametrize(
     ("answer", "assertion"),
-    [
-        ("- The **kettle** holds `1.7` litres.", "The kettle holds 1.7 litres."),
-        ("> 2) The kettle holds 1.7 litres [1][^2].", "The kettle holds 1.7 litres ."),
-        ("The kettle (source 1) holds 1.7 litres【2】.", "The kettle holds 1.7 litres ."),
-        ("[The kettle](https://example.org/x10) holds 1.7 litres.", "The kettle holds 1.7 litres."),
-        ("Document 2 shows a kettle.", "Document shows a kettle."),
-        ("- [x] The kettle holds 1.7 litres.", "The kettle holds 1.7 litres."),
-        ("```bash\nkettle --on\n```", "kettle --on"),
-        ("# 5", "5"),
-        ("42.", "42."),
-    ],
+    load_cases("assertions", "marks_of_layout_and_citations_are_no_words"),
 )
 def test_marks_of_layout_and_citations_are_no_words(answer: str, assertion: str) -> None:
     (found,) = _assertions(answer)
@@ -35,14 +26,7 @@ def test_marks_of_layout_and_citations_are_no_words(answer: str, assertion: str)
 
 @pytest.mark.parametrize(
     ("answer", "assertion"),
-    [
-        ("- Capacity: 1.7 litres", "1.7 litres"),  # a common name of a field that no context has
-        ("- **Warranty:** two years", "Warranty: two years"),  # the context has it
-        ("- Lorivan: two years", "Lorivan: two years"),  # a name of its own asserts something
-        ("- Orwin, keeper: two years", "Orwin, keeper: two years"),
-        ("It opens at 12:30.", "It opens at 12:30."),
-        ("- 容量：1.7升", "1.7升"),
-    ],
+    load_cases("assertions", "the_name_of_a_field_is_left_out_where_it_is_layout"),
 )
 def test_the_name_of_a_field_is_left_out_where_it_is_layout(answer: str, assertion: str) -> None:
     assert _assertions(answer) == [assertion]
@@ -54,17 +38,7 @@ def test_the_name_of_a_field_from_the_question_is_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "assertion"),
-    [
-        ("I could not find the price, but the kettle holds 1.7 litres.", "the kettle holds 1.7 litres."),
-        ("I'm not sure, but the kettle is old.", "I'm not sure, but the kettle is old."),
-        ("i don ' t know , but the kettle is old .", "i don ' t know , but the kettle is old ."),
-        ("The context does not mention the price, however the kettle is old.", "the kettle is old."),
-        ("The kettle is old, but the documents do not mention its price.", "The kettle is old"),
-        ("Although the passage does not mention it, the kettle is old.", "the kettle is old."),
-        ("I don't know, because the kettle was blown up by its engineer.", "the kettle was blown up by its engineer."),
-        ("水壶很旧，但资料中没有提到价格。", "水壶很旧"),
-        ("The kettle is small, but it is strong.", "The kettle is small, but it is strong."),
-    ],
+    load_cases("assertions", "a_clause_that_declines_is_left_out"),
 )
 def test_a_clause_that_declines_is_left_out(answer: str, assertion: str) -> None:
     assert _assertions(answer) == [assertion]
@@ -112,22 +86,7 @@ def test_a_row_of_a_context_is_found_under_its_header_at_its_own_offsets() -> No
 
 @pytest.mark.parametrize(
     ("question", "answer", "assertion"),
-    [
-        ("Is Paris the capital of France?", "Yes.", "Paris is the capital of France"),
-        ("Is Paris the capital of Italy?", "No, it is not.", "Paris is not the capital of Italy"),
-        ("Does the kettle hold 1.7 litres?", "Yes, it does.", "the kettle hold 1.7 litres"),
-        ("Does the kettle hold 3 litres?", "No [1].", "the kettle does not hold 3 litres"),
-        ("I have a kettle. Can it be used outdoors?", "**Yes**", "it can be used outdoors"),
-        ("Can you tell me if the kettle is safe?", "Yes!", "the kettle is safe"),
-        ("The kettle is safe, right?", "That's correct.", "The kettle is safe"),
-        ("The kettle is safe.", "True", "The kettle is safe"),
-        ("Was Anna Keld the keeper?", "Yes", "Anna Keld was the keeper"),
-        ("巴黎是法国的首都吗？", "是的。", "巴黎是法国的首都"),
-        ("巴黎是意大利的首都吗？", "不是。", "巴黎不是意大利的首都"),
-        ("水壶能不能放进洗碗机？", "不能。", "水壶不能放进洗碗机"),
-        ("这款手机是否支持快充？", "支持。", "这款手机支持快充"),
-        ("酒店有没有泳池？", "没有。", "酒店没有泳池"),
-    ],
+    load_cases("assertions", "a_short_answer_is_read_with_its_question"),
 )
 def test_a_short_answer_is_read_with_its_question(question: str, answer: str, assertion: str) -> None:
     assert _assertions(answer, "Paris is a city.", question=question) == [assertion]
@@ -141,13 +100,7 @@ def test_the_auxiliary_goes_where_a_context_has_it() -> None:
 
 @pytest.mark.parametrize(
     ("question", "answer"),
-    [
-        ("How much does it hold?", "Yes."),
-        ("", "Yes."),
-        ("Can you summarize the text?", "Yes."),
-        ("容量是多少？", "是的。"),
-        ("Is it safe?", "Yes, the kettle holds 1.7 litres of water"),
-    ],
+    load_cases("assertions", "an_answer_to_no_question_of_yes_or_no_is_read_alone"),
 )
 def test_an_answer_to_no_question_of_yes_or_no_is_read_alone(question: str, answer: str) -> None:
     (assertion,) = _assertions(answer, question=question)

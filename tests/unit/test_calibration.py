@@ -24,6 +24,7 @@ from plumbline.judging.tiers.calibration import (
 )
 from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 from plumbline.judging.tiers.tier import TierName
+from tests.making.cases import load_cases
 
 SOURCE = {"data": "labels", "rows": 10, "date": "2026-01-01", "command": "fit"}
 GATE = {"measure": "character_coverage", "closed": 0.2, "open": 0.6}
@@ -62,13 +63,7 @@ def test_a_file_gives_its_entries(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("curve", "boundary"),
-    [
-        (((0.2, 0.1), (0.6, 0.9)), 0.4),  # half-way between the points
-        (((0.2, 0.3), (0.5, 0.6)), 0.4),  # two thirds of the way
-        (((0.1, 0.4), (0.3, 0.4), (0.4, 0.7)), 0.3334),  # 0.3 + 0.1 / 3, rounded up
-        (((0.2, 0.5), (0.6, 0.9)), 0.0),
-        (((0.2, 0.1), (0.6, 0.4)), 1.0),
-    ],
+    load_cases("calibration", "the_boundary_is_where_half_of_the_answers_are_faithful"),
 )
 def test_the_boundary_is_where_half_of_the_answers_are_faithful(
     curve: tuple[tuple[float, float], ...], boundary: float
@@ -251,16 +246,7 @@ def test_the_default_reaches_two_and_ninety_eight_hundredths_at_its_ends() -> No
 
 @pytest.mark.parametrize(
     ("coverage", "names", "support"),
-    [
-        (0.6, 0.0, 0.5),  # the gate is just open, and the logit 5 * .6 - 3 is 0
-        (1.0, 0.0, 0.880797),  # 1 / (1 + e^-2)
-        (1.0, 2.0, 0.245),  # two names that no context has take it back, and a doubt leaves 0.49 of it
-        (0.4, 0.0, 0.134471),  # half open: 0.5 / (1 + e^1)
-        (0.3, 1.0, 0.009293),  # a quarter of that: 0.49 * 0.25 / (1 + e^2.5)
-        (0.2, 0.0, 0.0),  # closed
-        (0.0, 0.0, 0.0),
-        (-1.0, 0.0, 0.0),
-    ],
+    load_cases("calibration", "support_is_a_sigmoid_of_the_measures_behind_a_gate"),
 )
 def test_support_is_a_sigmoid_of_the_measures_behind_a_gate(coverage: float, names: float, support: float) -> None:
     assert _support(coverage, names) == pytest.approx(support, abs=1e-6)

@@ -4,6 +4,7 @@ import pytest
 
 from plumbline.judging.text.checkable import checkable_positions
 from plumbline.judging.text.segmentation import split_sentences
+from tests.making.cases import load_cases
 
 
 def _checkable(answer: str) -> list[str]:
@@ -17,15 +18,7 @@ def test_sentences_that_assert_something_are_checked() -> None:
 
 @pytest.mark.parametrize(
     "signature",
-    [
-        "Best regards,\nTom Baker",
-        "Kind regards\nAnna Smith\nHead of Support, Auralis Ltd.",
-        "Cheers,\nTom",
-        "Best,\nThe Auralis Team",
-        "Yours sincerely,\nThe course office",
-        "此致\n敬礼\n河岸音乐节组委会",
-        "祝好\n售后服务部",
-    ],
+    load_cases("checkable", "a_signature_is_left_out"),
 )
 def test_a_signature_is_left_out(signature: str) -> None:
     assert _checkable(f"The dam is safe.\n\n{signature}") == ["The dam is safe."]
@@ -33,14 +26,7 @@ def test_a_signature_is_left_out(signature: str) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "The dam was built in 1932",
-        "It killed the keeper",
-        "The dam killed Tom Baker",
-        "Built 1932",
-        "祝枝山是明代书法家。",
-        "大坝不安全",
-    ],
+    load_cases("checkable", "a_line_behind_a_sign_off_that_asserts_something_is_checked"),
 )
 def test_a_line_behind_a_sign_off_that_asserts_something_is_checked(line: str) -> None:
     assert _checkable(f"The dam is safe.\n\nBest regards,\n{line}") == ["The dam is safe.", line]

@@ -23,6 +23,7 @@ from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow, Record
 from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.fakes import ScriptedChat
+from tests.making.cases import load_cases
 
 CASES = [json.loads(line) for line in Path("tests/data/conversations.jsonl").read_text(encoding="utf-8").splitlines()]
 _PROMPTS = load_prompts()
@@ -152,47 +153,7 @@ def test_a_judge_reads_what_was_said_before_as_the_question() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    [
-        {"role": "tool", "content": [{"type": "text", "text": "It opened in 1931."}]},
-        {"role": "function", "name": "lookup", "content": "It opened in 1931."},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "It opened in 1931."}]},
-        {"role": "user", "content": [{"type": "document", "source": {"type": "text", "data": "It opened in 1931."}}]},
-        {"type": "tool", "data": {"content": "It opened in 1931.", "tool_call_id": "t"}},
-        {"lc": 1, "id": ["langchain", "schema", "ToolMessage"], "kwargs": {"content": "It opened in 1931."}},
-        {"type": "function_call_output", "call_id": "t", "output": "It opened in 1931."},
-        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "t", "response": "It opened in 1931."}]},
-        {"message": {"role": "tool", "content": "It opened in 1931."}},
-        {"role": "tool", "content": [{"type": "tool-result", "toolName": "x", "result": "It opened in 1931."}]},
-        {
-            "role": "tool",
-            "content": [{"type": "tool-result", "output": {"type": "text", "value": "It opened in 1931."}}],
-        },
-        {"role": "user", "parts": [{"functionResponse": {"name": "x", "response": "It opened in 1931."}}]},
-        {"type": "file_search_call", "id": "f", "results": [{"filename": "a.pdf", "text": "It opened in 1931."}]},
-        {"type": "mcp_call", "id": "m", "name": "x", "output": "It opened in 1931."},
-        {
-            "role": "user",
-            "content": [
-                {
-                    "type": "tool_result",
-                    "content": [
-                        {
-                            "type": "search_result",
-                            "source": "a",
-                            "content": [{"type": "text", "text": "It opened in 1931."}],
-                        }
-                    ],
-                }
-            ],
-        },
-        {"role": "user", "content": "", "contexts": [{"text": "It opened in 1931.", "id": "d1"}]},
-        {"role": "user", "content": [{"toolResult": {"toolUseId": "t", "content": [{"text": "It opened in 1931."}]}}]},
-        {
-            "role": "assistant",
-            "content": [{"type": "mcp_tool_result", "content": [{"type": "text", "text": "It opened in 1931."}]}],
-        },
-        {"role": "tool", "blocks": [{"block_type": "text", "text": "It opened in 1931."}]},
-    ],
+    load_cases("conversations", "what_was_returned_is_read_from_every_providers_messages", inner=list),
 )
 def test_what_was_returned_is_read_from_every_providers_messages(message: dict[str, Any]) -> None:
     sample = parse_conversation({"messages": [message, {"role": "assistant", "content": "In 1931."}]})
@@ -203,13 +164,7 @@ def test_what_was_returned_is_read_from_every_providers_messages(message: dict[s
 
 @pytest.mark.parametrize(
     "part",
-    [
-        {"type": "tool-wiki", "toolCallId": "c1", "state": "output-available", "output": {"year": 1931}},
-        {
-            "type": "tool-invocation",
-            "toolInvocation": {"state": "result", "toolCallId": "c1", "toolName": "wiki", "result": {"year": 1931}},
-        },
-    ],
+    load_cases("conversations", "results_within_an_answer_of_the_vercel_sdk_are_its_evidence"),
 )
 def test_results_within_an_answer_of_the_vercel_sdk_are_its_evidence(part: dict[str, Any]) -> None:
     answer = {"role": "assistant", "content": "In 1931.", "parts": [part, {"type": "text", "text": "In 1931."}]}

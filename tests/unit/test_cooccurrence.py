@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.judging.tiers.lexical_features import Cooccurrence
+from tests.making.cases import load_cases
 
 _WORDS = st.lists(st.sampled_from(["lamp", "keeper", "gate", "rope", "harbour", "harbours"]), max_size=8)
 
@@ -19,15 +20,7 @@ def _share(asked: str, *sentences: str) -> float:
 
 @pytest.mark.parametrize(
     ("asked", "sentence", "share"),
-    [
-        ("keeper lights lamp", "keeper lights lamp", 1.0),
-        ("keeper lights lamp", "lamp lights keeper", 1.0),  # in either order
-        ("keeper lamp", "keeper lights red lamp", 1.0),  # three words on
-        ("keeper lamp", "keeper lights big red lamp", 0.0),  # four words on
-        ("keeper lights rope", "keeper lights lamp", 0.5),
-        ("keeper lit lamps", "keeper lit lamp", 0.5),  # "lamps" and "lamp" differ in their first five letters
-        ("keeper watches harbours", "keeper watching harbour", 1.0),  # "watch" and "harbo"
-    ],
+    load_cases("cooccurrence", "neighbours_count_when_a_sentence_has_them_at_most_three_words_apart"),
 )
 def test_neighbours_count_when_a_sentence_has_them_at_most_three_words_apart(
     asked: str, sentence: str, share: float

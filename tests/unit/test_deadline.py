@@ -22,6 +22,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.lexical import LexicalTier
+from tests.making.cases import load_cases
 
 FACT = "The Marlow Bridge was opened in 1931."
 CHARACTERS = 5_000
@@ -87,16 +88,7 @@ def longest_stretch(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize(
     ("family", "place"),
-    [
-        ("citations", "contexts"),
-        ("citations", "answer"),
-        ("initials", "contexts"),
-        ("lines", "contexts"),
-        ("chat tags", "contexts"),
-        ("short sentences", "answer"),
-        ("hash lines", "answer"),
-        ("rule lines", "answer"),
-    ],
+    load_cases("deadline", "no_long_stretch_of_work_goes_without_a_look_at_the_deadline"),
 )
 def test_no_long_stretch_of_work_goes_without_a_look_at_the_deadline(
     family: str, place: str, monkeypatch: pytest.MonkeyPatch

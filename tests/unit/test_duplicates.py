@@ -6,6 +6,7 @@ import pytest
 
 from plumbline.judging.text.scores import contexts_used, count_verdicts, score
 from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Verdict, mark_duplicates
+from tests.making.cases import load_cases
 
 SUPPORT = {Verdict.SUPPORTED: 1.0, Verdict.PARTIAL: 0.5, Verdict.CONTRADICTED: 0.0, Verdict.NOT_MENTIONED: 0.0}
 
@@ -21,12 +22,7 @@ def _judgement(*claims: Claim) -> Judgement:
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [
-        ("The dam is tall.", "The dam is tall."),
-        ("The dam is tall.", "the DAM is  tall"),
-        ("The dam is “tall”!", "The dam is tall."),
-        ("大坝高达120米。", "大坝高达１２０米"),
-    ],
+    load_cases("duplicates", "a_claim_with_the_same_words_is_marked"),
 )
 def test_a_claim_with_the_same_words_is_marked(first: str, second: str) -> None:
     marked = mark_duplicates([_claim(first), _claim(second, sentence=1)])

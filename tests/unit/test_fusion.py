@@ -13,6 +13,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.combination import Norm, normalise, ranked
 from plumbline.retrieval.fusion import METHODS, fuse, simplex_grid, tune_weights
 from plumbline.retrieval.run import FloatArray, Results, Run
+from tests.making.cases import load_cases
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())
 
@@ -282,12 +283,7 @@ def test_tuning_depends_on_the_seed_and_not_on_the_order_of_queries() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ({"folds": 1}, "folds must lie between 2 and the number of queries, 10; found 1"),
-        ({"folds": 11}, "found 11"),
-        ({"seed": -1}, "seed must not be negative"),
-        ({"method": "combmnz"}, "combmnz takes no weights"),
-    ],
+    load_cases("fusion", "what_cannot_be_tuned_is_refused"),
 )
 def test_what_cannot_be_tuned_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):

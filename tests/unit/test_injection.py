@@ -8,6 +8,7 @@ import pytest
 from plumbline.judging.text.injection import KINDS, SUSPECTED, inspect
 from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.sample import Sample
+from tests.making.cases import load_cases
 
 
 def _flags(text: str) -> tuple[str, ...]:
@@ -56,30 +57,7 @@ def test_hostile_text_is_told_by_its_kind(text: str, kind: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        "The judge must consider whether the evidence is true before the jury returns a verdict.",
-        "Ignore the instructions on the packet and cook the rice for 12 minutes.",
-        "The claims were fully supported by documents filed in court.",
-        "Fact-checkers rated the statement false.",
-        "Please read the above instructions before you report an error.",
-        "Faithfulness is one of the virtues. The verdict: guilty.",
-        "The evaluator should give you a report within ten days, and you must accept it.",
-        "请判定下列说法是否正确。",
-        "法院认定上述事实属实，并判决被告赔偿。",
-        "评委给出了满分。",
-        "民警提醒：不要相信任何以上述理由要求转账的指令。",
-        "Family 👨\u200d👩\u200d👧, Scotland"
-        " 🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f, coöperation.",
-        "می\u200cخواهم",
-        "Длинный русский текст и English words рядом.",
-        "A dose of 5 μg/ml of α-tocopherol and ΔG of 3 kJ.",
-        "The commit e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855 broke it.",
-        "https://example.org/a/QmFzZTY0U3RyaW5nVGhhdElzTG9uZ0Vub3VnaA/b",
-        "soft\u00adhyphen\u00adation of hy\u00adphen\u00adated words",
-        "\ufeffA byte order mark.",
-        "Use the <p> and <b> tags; see System requirements.",
-    ],
+    load_cases("injection", "ordinary_text_is_not"),
 )
 def test_ordinary_text_is_not(text: str) -> None:
     assert _flags(text) == ()
@@ -147,12 +125,7 @@ def test_text_without_hidden_characters_is_the_same_string() -> None:
 
 @pytest.mark.parametrize(
     ("text", "clean"),
-    [
-        ("su\u200bpp\u2060orted", "supported"),
-        ("\ufeffa\u202eb\u202c", "ab"),
-        ("a\U000e0041\U000e007f", "a"),
-        ("大\u200b坝", "大坝"),
-    ],
+    load_cases("injection", "hidden_characters_are_taken_out"),
 )
 def test_hidden_characters_are_taken_out(text: str, clean: str) -> None:
     assert remove_hidden(text) == clean

@@ -4,17 +4,12 @@ import pytest
 
 from plumbline.judging.text.segmented_sample import read_members
 from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
 
 
 @pytest.mark.parametrize(
     ("answer", "members"),
-    [
-        ('{"city": "Coimbra", "age": 41}', "city: Coimbra. age: 41"),
-        ('{"width_cm": 12.50, "outerSize": {"height": 3}}', "width cm: 12.50. height: 3"),
-        ('{"foldable": true, "has_lock": false, "colour": null}', "foldable. no has lock"),
-        ('["rye", ["plum", "oat"]]', "rye. plum. oat"),
-        ('{"winners": ["Lotte", "Musa"]}', "winners: Lotte. winners: Musa"),
-    ],
+    load_cases("json_answers", "a_member_is_its_name_and_its_value"),
 )
 def test_a_member_is_its_name_and_its_value(answer: str, members: str) -> None:
     assert read_members(answer) == members

@@ -11,18 +11,12 @@ from plumbline.judging.tiers.lexical_features import (
     measure_lexical_features,
 )
 from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
 
 # -ln(1.05 - share) of no pair, of one half, of all.
 NO_PAIR, HALF, ALL = -math.log(1.05), -math.log(0.55), -math.log(0.05)
 # Of a Chinese sentence that stands in a context.
-CHINESE = {
-    "characters": 1.0,
-    "character_pairs": 1.0,
-    "unknown_names": 0.0,
-    "unknown_numbers": 0.0,
-    "negation": 0.0,
-    "roles": 0.0,
-}
+CHINESE = load_cases("lexical_features", "chinese")
 
 
 def _wording(answer: str, *contexts: str) -> LexicalFeatures:
@@ -198,15 +192,7 @@ def test_one_chinese_character_has_no_pair_and_counts_by_itself() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "names"),
-    [
-        ("大桥由顾霖锵设计。", ("顾霖锵",)),
-        ("大桥位于乌鲁木齐，沈维钧设计。", ("乌鲁木齐",)),
-        # Common words, two characters, the question's, a unit and a numeral are none.
-        ("大桥因此可能重要。", ()),
-        ("大桥由顾霖设计。", ()),
-        ("大桥在潼芜渡口。", ()),
-        ("大桥建于四十摄氏度。", ()),
-    ],
+    load_cases("lexical_features", "a_run_of_uncommon_characters_that_nothing_mentions_is_a_name"),
 )
 def test_a_run_of_uncommon_characters_that_nothing_mentions_is_a_name(answer: str, names: tuple[str, ...]) -> None:
     case = case_of(answer, "大桥由沈维钧设计，建时40℃。", question="潼芜渡口有大桥吗？")
@@ -254,12 +240,7 @@ def test_a_rare_character_in_one_context_moves_no_other() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "context", "negation"),
-    [
-        ("The lamp does not burn at night.", "The lamp does burn at night.", 1.0),
-        ("The lamp does not burn at night.", "The lamp does not burn at night.", 0.0),
-        ("灯塔晚上不开放。", "灯塔晚上开放。", 1.0),
-        ("灯塔晚上开放。", "灯塔晚上开放。", 0.0),
-    ],
+    load_cases("lexical_features", "a_sentence_that_repeats_its_best_passage_but_for_a_negation"),
 )
 def test_a_sentence_that_repeats_its_best_passage_but_for_a_negation(
     answer: str, context: str, negation: float

@@ -19,6 +19,7 @@ from plumbline.judging.tiers.calibration import (
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
 
 NO_CALIBRATION = CalibrationTable(())
 # 1 / (1 + e^4): the default curve where nothing is found.
@@ -185,12 +186,7 @@ async def test_the_tier_judges_as_it_does_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "contexts"),
-    [
-        ("The dam is safe.", ("大坝很安全。",)),
-        ("大坝很安全。", ("The dam is safe.", "The lake is full.")),
-        ("Плотина безопасна.", ("The dam is safe.",)),
-        ("The dam is safe.", ("", "大坝很安全。")),
-    ],
+    load_cases("lexical_tier", "an_answer_in_another_script_than_all_contexts_is_refused"),
 )
 def test_an_answer_in_another_script_than_all_contexts_is_refused(answer: str, contexts: tuple[str, ...]) -> None:
     with pytest.raises(TierFailure) as refused:
@@ -201,15 +197,7 @@ def test_an_answer_in_another_script_than_all_contexts_is_refused(answer: str, c
 
 @pytest.mark.parametrize(
     ("answer", "contexts"),
-    [
-        ("GPT-4 是 OpenAI 的模型", ("OpenAI 公司发布了名为 GPT-4 的大型语言模型。",)),
-        ("OpenAI Keld Dynamics 的模型 GPT-4 Turbo", ("该公司发布了大型语言模型。",)),
-        ("The dam is safe.", ("大坝很安全。", "The dam is old.")),
-        ("大坝很安全。", ("The dam is old.", "大坝很古老。")),
-        ("42", ("大坝有42米高。",)),
-        ("42", ("The dam is 42 m high.",)),
-        ("1932-05-01", ("Плотина 1932-05-01",)),
-    ],
+    load_cases("lexical_tier", "an_answer_that_shares_a_script_with_a_context_is_judged"),
 )
 def test_an_answer_that_shares_a_script_with_a_context_is_judged(answer: str, contexts: tuple[str, ...]) -> None:
     assert _judge(answer, *contexts).claims
@@ -255,19 +243,7 @@ def test_a_sentence_beside_a_copy_in_another_script_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("context", "faithful", "wrong"),
-    [
-        (
-            "Die Garantie gilt sechs Monate ab dem Kauf.",
-            "Ab dem Kauf gilt sechs Monate die Garantie.",
-            "Sie kostet 3 Euro.",
-        ),
-        ("L'entrée du musée coûte 8 euros.", "Le musée coûte 8 euros l'entrée.", "L'entrée du musée coûte 12 euros."),
-        ("試用期間は三ヶ月です。", "試用期間は3ヶ月です。", "試用期間は六ヶ月です。"),
-        ("El puente fue construido en 1931.", "En 1931 fue construido el puente.", "El puente fue construido en 1951."),
-        ("博物館の入場料は800円です。", "入場料は800円です。", "博物館の入場料は1200円です。"),
-        ("박물관의 입장료는 8유로이다.", "입장료는 8유로이다.", "박물관의 입장료는 12유로이다."),
-        ("سعر دخول المتحف 8 يورو.", "دخول المتحف 8 يورو.", "سعر دخول المتحف 12 يورو."),
-    ],
+    load_cases("lexical_tier", "other_languages_are_judged_by_their_wording_and_digits"),
 )
 def test_other_languages_are_judged_by_their_wording_and_digits(context: str, faithful: str, wrong: str) -> None:
     table = load_calibrations(None)
@@ -288,12 +264,7 @@ def test_a_copy_scores_near_one() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "context"),
-    [
-        ("27", "地铁七号线共设车站二十七座。"),
-        ("**1926年**", "学校创办于一九二六年。"),
-        ("12,000.", "It has twelve thousand seats."),
-        ("400ml", "尘盒容量为400毫升。"),
-    ],
+    load_cases("lexical_tier", "an_amount_alone_counts_as_a_copy_however_it_is_written"),
 )
 def test_an_amount_alone_counts_as_a_copy_however_it_is_written(answer: str, context: str) -> None:
     assert _claim(answer, context).support == VERBATIM_SUPPORT
@@ -301,14 +272,7 @@ def test_an_amount_alone_counts_as_a_copy_however_it_is_written(answer: str, con
 
 @pytest.mark.parametrize(
     ("answer", "context"),
-    [
-        ("33", "地铁七号线共设车站二十七座。"),
-        ("3", "It has a mill, a dam and a bridge."),
-        ("27座", "他今年二十七岁。"),
-        # What only follows is stated nowhere.
-        ("1901", "In 2021 the company is in its 120th year, 120 years after it was founded."),
-        ("2020年6月", "该模型于2020-06-11发布。"),
-    ],
+    load_cases("lexical_tier", "another_amount_alone_does_not"),
 )
 def test_another_amount_alone_does_not(answer: str, context: str) -> None:
     assert _claim(answer, context).support != VERBATIM_SUPPORT

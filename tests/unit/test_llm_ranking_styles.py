@@ -6,6 +6,7 @@ A style is a text with places for three documents, best first; the cases put doc
 import pytest
 
 from plumbline.retrieval.llm_rankings import parse_ranking
+from tests.making.cases import load_cases
 
 # Candidates as they were offered, and three of them as the reply ranks them.
 CASES = {
@@ -18,60 +19,9 @@ CASES = {
     "chinese": (["文档_1", "文档_2", "文档_3", "文档_4", "文档_5"], ("文档_4", "文档_2", "文档_3")),
 }
 
-READ = {
-    "en chain": "{0} > {1} > {2}",
-    "en chain with a lead and an end": "Final ranking: {0} > {1} > {2}. Let me know if you need more.",
-    "en rising chain": "{2} < {1} < {0}",
-    "en brackets": "The ranking is:\n[{0}], [{1}], [{2}]",
-    "en numbered with reasons": "1. {0}: matches the question\n2. {1} - mentions it\n3. {2} (barely)",
-    "en numbered out of order": "3. {2}\n1. {0}\n2. {1}",
-    "en numbered on one line": "1: {0}; 2: {1}; 3: {2}",
-    "en numbered with reasons below": "1. **{0}**\n   - better than {2}\n2. **{1}**\n   - close\n3. **{2}**\n   - weak",
-    "en json": 'Sure!\n```json\n{{"ranking": ["{0}", "{1}", "{2}"]}}\n```',
-    "en json with exclusions": '{{"ranking": ["{0}", "{1}", "{2}"], "excluded": ["a", "b", "c", "d", "e"]}}',
-    "en json irrelevant first": '{{"irrelevant": ["w", "x", "y", "z"], "relevant": ["{0}", "{1}", "{2}"]}}',
-    "en json rows by rank": '[{{"id": "{1}", "rank": 2}}, {{"id": "{2}", "rank": 3}}, {{"id": "{0}", "rank": 1}}]',
-    "en json scores by document": '{{"{2}": 0.11, "{0}": 0.93, "{1}": 0.4}}',
-    "en json documents by rank": '{{"2": "{1}", "1": "{0}", "3": "{2}"}}',
-    "en json lines": '{{"id": "{0}", "score": 9}}\n{{"id": "{1}", "score": 7}}\n{{"id": "{2}", "score": 1}}',
-    "en json of several lists": '{{"documents": ["{2}", "{1}", "{0}"], "final_ranking": ["{0}", "{1}", "{2}"]}}',
-    "en table by rank": "| Document | Rank |\n|---|---|\n| {1} | 2 |\n| {0} | 1 |\n| {2} | 3 |",
-    "en csv": "rank,doc_id\n1,{0}\n2,{1}\n3,{2}",
-    "en sections": "Relevant:\n1. {0}\n2. {1}\n3. {2}\n\nNot relevant:\n1. zzz_9\n2. zzz_8\n3. zzz_7\n4. zzz_6",
-    "en draft and final": "Initial order: {2} > {1} > {0}\nFinal order: {0} > {1} > {2}",
-    "en thinking": "<think>{2} looks good, then {0}</think>\n{0}\n{1}\n{2}",
-    "zh chain": "【{0}】＞【{1}】＞【{2}】",
-    "zh numbered": "1. {0}：与问题最相关\n2. {1}：部分相关\n3. {2}：关系不大",
-    "zh places": "第二名：{1}\n第一名：{0}\n第三名：{2}",
-    "zh list": "排序结果：{0}、{1}、{2}。",
-    "zh circled": "①{0}\n②{1}\n③{2}",
-    "zh json": '{{"排序": ["{0}", "{1}", "{2}"], "不相关": ["甲", "乙", "丙", "丁"]}}',
-    "zh json rows": '[{{"文档": "{2}", "排名": 3}}, {{"文档": "{0}", "排名": 1}}, {{"文档": "{1}", "排名": 2}}]',
-    "zh table": "| 文档 | 得分 |\n| --- | --- |\n| {0} | 0.9 |\n| {1} | 0.5 |\n| {2} | 0.2 |",
-    "zh sections": "相关文档：{0}、{1}、{2}\n不相关文档：甲_1、乙_2、丙_3、丁_4",
-}
+READ = load_cases("llm_ranking_styles", "read")
 
-TOLD = {
-    "scores against the written order": '[{{"id": "{2}", "score": 0.1}}, {{"id": "{0}", "score": 0.9}}]',
-    "scores in lines against the written order": "{2}: 0.1\n{0}: 0.9\n{1}: 0.5",
-    "ranks or scores": '{{"{0}": 1, "{1}": 2, "{2}": 3}}',
-    "two lists that disagree": '{{"bm25": ["{0}", "{1}"], "dense": ["{1}", "{0}"]}}',
-    "ranked and excluded": '{{"ranking": ["{0}", "{1}", "{2}"], "excluded": ["{2}"]}}',
-    "prose that turns": "{2} is less relevant than {1}, and the best is {0}.",
-    "prose that repeats": "{0}, {1} and {2} were given. {1} is the best, then {2}.",
-    "a line about two": "1. Compared with {2}, {0} is better\n2. {1}",
-    "a refusal": "Sorry, I cannot rank {0} and {1}.",
-    "words for scores": '{{"{0}": "low", "{1}": "high"}}',
-    "chain both ways": "{0} > {1} < {2}",
-    "bulleted scores against the written order": "- {2} (0.1)\n- {0} (0.9)",
-    "yaml ranks against the written order": "- id: {1}\n  rank: 2\n- id: {0}\n  rank: 1",
-    "markup with ranks": '<doc rank="2">{1}</doc><doc rank="1">{0}</doc>',
-    "worst first": "From least to most relevant: {2}, {1}, {0}",
-    "zh worst first": "从低到高：{2}、{1}、{0}",
-    "zh prose that turns": "{2}不如{1}，最好的是{0}。",
-    "zh refusal": "抱歉，无法对{0}和{1}排序。",
-    "zh scores against the written order": "1. {0}（得分：0.2）\n2. {1}（得分：0.9）",
-}
+TOLD = load_cases("llm_ranking_styles", "told")
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -134,14 +84,7 @@ def test_what_the_reply_leaves_out_is_told() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "抱歉，无法排序。",
-        "Sorry.",
-        "Sorry, I cannot do that.",
-        "巴黎是法国首都[1][2]。",
-        "None of them",
-        '["I cannot rank them"]',
-    ],
+    load_cases("llm_ranking_styles", "free_text_without_ids_is_not_read"),
 )
 def test_free_text_without_ids_is_not_read(text: str) -> None:
     assert not parse_ranking(text).parse_ok

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plumbline.retrieval.llm_rankings import parse_ranking
+from tests.making.cases import load_cases
 
 CASES = json.loads((Path(__file__).parents[1] / "data/retrieval_inputs.json").read_text("utf-8"))["rankings"]
 CANDIDATES = ["doc_1", "doc_5", "doc_3", "doc_10"]
@@ -25,18 +26,7 @@ def test_each_shared_case_is_read(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "ids", "form"),
-    [
-        ("1. **doc_5** - best\n2. `doc_1`: fine", ("doc_5", "doc_1"), "lines"),
-        ("Ranking: doc_5 > doc_1 > doc_3.", ("doc_5", "doc_1", "doc_3"), "chain"),
-        ('{"ranking": [3, 1]}', ("doc_3", "doc_1"), "json"),
-        ('{"1": "doc_5", "2": "doc_1"}', ("doc_5", "doc_1"), "json"),
-        ('{"id": "doc_5"}\n{"id": "doc_1"}', ("doc_5", "doc_1"), "json"),
-        ("['doc_3', 'doc_1']", ("doc_3", "doc_1"), "chain"),
-        ("1. [3]\n2. [1]", ("doc_3", "doc_1"), "lines"),
-        ("第1名：doc_5\n第2名：doc_3", ("doc_5", "doc_3"), "lines"),
-        ("no opening tag: doc_3</think>doc_1", ("doc_1",), "lines"),
-        ("doc_1.pdf and doc_10::x, but doc_5", ("doc_5",), "tokens"),
-    ],
+    load_cases("llm_rankings", "a_form_is_recognized"),
 )
 def test_a_form_is_recognized(text: str, ids: tuple[str, ...], form: str) -> None:
     parsed = parse_ranking(text, candidates=CANDIDATES)

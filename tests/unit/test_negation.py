@@ -3,6 +3,7 @@
 import pytest
 
 from plumbline.judging.text.negation import differs, is_denied, is_turned, split_clauses
+from tests.making.cases import load_cases
 
 PLAIN = "The museum opened its new wing to visitors in spring."
 
@@ -42,37 +43,7 @@ def test_a_negation_on_one_side_only_differs(claim: str, evidence: str) -> None:
 
 @pytest.mark.parametrize(
     ("claim", "passages", "denied"),
-    [
-        (
-            "Helmets are worn and visitors may leave the marked path.",
-            ["Visitors must not leave the marked path."],
-            True,
-        ),
-        (
-            "Helmets are worn and visitors must not leave the marked path.",
-            ["Visitors may leave the marked path."],
-            True,
-        ),
-        ("默认会删除目标目录里的文件，加上参数后不会。", ["默认不会删除目标目录里的文件；加上参数后才会删除。"], True),
-        ("Visitors may leave the marked path.", ["Visitors must not leave the marked path after dark."], False),
-        ("Visitors are allowed to leave the marked path.", ["Visitors must not leave the marked path."], True),
-        ("Visitors are not permitted to leave the marked path.", ["Visitors must not leave the marked path."], False),
-        ("Guests may enter the pool without a cap.", ["Guests must not enter the pool without a cap."], True),
-        ("Guests may not enter the pool without a cap.", ["Guests must not enter the pool without a cap."], False),
-        ("租客未经书面同意可以转租房屋。", ["租客未经书面同意不得转租房屋。"], True),
-        ("租客未经书面同意不可转租房屋。", ["租客未经书面同意不得转租房屋。"], False),
-        ("Visitors leave the marked path.", ["Visitors leave the marked path with no"], False),
-        (
-            "Visitors may leave the marked path.",
-            ["Visitors must not leave the marked path.", "In winter foxes leave the marked path."],
-            True,
-        ),
-        (
-            "Visitors may leave the marked path.",
-            ["Visitors must not leave the marked path.", "Visitors leave the marked path."],
-            False,
-        ),
-    ],
+    load_cases("negation", "a_clause_goes_against_one_that_has_its_words", inner=list),
 )
 def test_a_clause_goes_against_one_that_has_its_words(claim: str, passages: list[str], denied: bool) -> None:
     known = [clause for passage in passages for clause in split_clauses(passage)]
@@ -141,12 +112,7 @@ def test_equal_sense_other_words_and_other_matters_do_not_differ(claim: str, evi
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("it was closed", "it was not closed"),
-        ("prices rose", "prices fell"),
-        ("it isn't so", "it is so"),
-        ("气温上升", "气温下降"),
-    ],
+    load_cases("negation", "a_text_is_turned_by_a_negation_or_an_opposite"),
 )
 def test_a_text_is_turned_by_a_negation_or_an_opposite(one: str, other: str) -> None:
     assert is_turned(one, other)

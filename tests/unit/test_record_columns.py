@@ -12,6 +12,7 @@ from plumbline.rows.records.columns import PRESETS, ColumnMap
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record
 from plumbline.rows.records.record_fields import context_texts
+from tests.making.cases import load_cases
 from tests.making.record_files import MILL, json_lines, read_all, write_file
 
 PASSAGES = ["磨坊建于1890年。", 'It\'s the "old" mill.']
@@ -155,18 +156,7 @@ def test_a_row_of_lettucedetect_keeps_its_labels_and_says_where_the_question_is(
 
 @pytest.mark.parametrize(
     ("row", "said"),
-    [
-        ({"text": "a", "label": 1}, "no column is known for contexts and answer; found the columns 'text', 'label'; "),
-        ({"qid": 1, "question": "q", "answer": "a", "doc_ids": []}, "contexts; doc_ids name the passages but hold no "),
-        ({"question": "q", "context": "c", "answers": {"text": ["a"]}}, "answer; answers are the right ones, not one "),
-        ({"custom_id": "a", "url": "/v1/chat/completions", "body": {"messages": []}}, "body is a chat request; "),
-        ({"user_input": "q", "response": "a", "reference_contexts": []}, "are the wanted passages, not the retrieved"),
-        ({"question": "q", "context": "c", "passages": [], "answer": "a"}, "contexts could be 'context' and 'passage"),
-        (
-            {"contexts": [], "answer": "a", "retrieved_contexts": [], "response": "b"},
-            "contexts could be 'contexts' (plumbline) and 'retrieved_contexts' (ragas)",
-        ),
-    ],
+    load_cases("record_columns", "columns_that_fit_no_form_or_several_are_listed", inner=list),
 )
 def test_columns_that_fit_no_form_or_several_are_listed(tmp_path: Path, row: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidInput) as refused:

@@ -11,6 +11,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
 from plumbline.rows.records.reading import RecordReader, SeenIds
 from plumbline.rows.records.record import BadRow
+from tests.making.cases import load_cases
 from tests.making.record_files import MILL, json_lines, mills, read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"
@@ -168,17 +169,7 @@ def test_an_element_longer_than_the_limit_is_skipped_to_its_end(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ('{"a": 1}', "begins with '{'; expected '[' and JSON objects; name the format jsonl for one object a line"),
-        (
-            '{"data": []}',
-            "begins with '{'; expected '[' and JSON objects; take the list 'data' out of its object",
-        ),
-        ("", "is empty; expected '['"),
-        ('[{"contexts": [], "answer": "a"}', "a.json:1: the array is not closed after row 1; expected ']'"),
-        ('[{"contexts": [], "answer": "a"},\n{"answer', "a.json:2: the array is not closed after row 1"),
-        ('[{"contexts": [], "answer": "a"}] [1]', "a.json:1: more text after the array's ']'"),
-    ],
+    load_cases("record_reading", "an_array_that_is_none_or_is_cut_off_is_refused"),
 )
 def test_an_array_that_is_none_or_is_cut_off_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:

@@ -7,6 +7,7 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, open_result_table
+from tests.making.cases import load_cases
 from tests.making.record_files import write_and_fail
 
 RESULT: dict[str, object] = {
@@ -131,13 +132,7 @@ def test_a_table_that_fails_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [
-        ("r.json", "r.json: tables of results are written as csv, tsv or parquet, not compressed"),
-        ("r.csv.gz", "r.csv.gz: tables of results are written as csv, tsv or parquet, not compressed"),
-        ("r.txt", "r.txt: its suffix is none of"),
-        ("absent/r.csv", "r.csv: cannot be written (No such file"),
-        (".", "is no file; expected the name of a new file or of one to replace"),
-    ],
+    load_cases("result_writing", "a_file_that_cannot_be_written_is_refused"),
 )
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, name: str, said: str) -> None:
     with (

@@ -15,6 +15,7 @@ from plumbline.judging.text.scores import (
 )
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from tests.doubles.fakes import claim_of, judgement_of
+from tests.making.cases import load_cases
 
 SUPPORTED = claim_of(Verdict.SUPPORTED, 1.0)
 PARTIAL = claim_of(Verdict.PARTIAL, 0.5)
@@ -189,14 +190,7 @@ _RELIABILITY = ((0.2, 0.1), (0.6, 0.5), (1.0, 0.9))
 
 @pytest.mark.parametrize(
     ("faithfulness", "share"),
-    [
-        (0.0, 0.1),  # before the first point: its value
-        (0.2, 0.1),
-        (0.3, 0.2),  # a quarter of the way from .2 to .6: .1 + .25 * .4
-        (0.6, 0.5),
-        (0.9, 0.8),  # three quarters of the way from .6 to 1: .5 + .75 * .4
-        (1.0, 0.9),
-    ],
+    load_cases("scores", "confidence_in_a_pass_is_read_from_the_table_by_linear_interpolation"),
 )
 def test_confidence_in_a_pass_is_read_from_the_table_by_linear_interpolation(faithfulness: float, share: float) -> None:
     assert confidence(faithfulness, passed=True, reliability=_RELIABILITY) == pytest.approx(share)

@@ -11,6 +11,7 @@ from plumbline.judging.tiers.token_alignment import (
     split_windows,
 )
 from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
 
 
 def _windows(*contexts: str) -> list[SentenceWindow]:
@@ -90,12 +91,7 @@ _TWELVE = " ".join(f"The {colour} lamp hangs in the hall." for colour in _COLOUR
 
 @pytest.mark.parametrize(
     ("answer", "colours"),
-    [
-        # Five for one sentence, the first of equals.
-        ("The lamp hangs there.", "amber beige blue brown coral"),
-        # Three for each of several: its own, and the first two of the others.
-        ("The red lamp hangs there. The teal lamp hangs there.", "amber beige red teal"),
-    ],
+    load_cases("windows", "a_sentence_is_compared_with_the_windows_nearest_to_it"),
 )
 def test_a_sentence_is_compared_with_the_windows_nearest_to_it(answer: str, colours: str) -> None:
     windows = plan_comparison(case_of(answer, _TWELVE)).windows

@@ -19,20 +19,12 @@ from plumbline.judging.text.words import (
     split_compounds,
     split_words,
 )
+from tests.making.cases import load_cases
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [
-        ("The  Keld\n\tDAM", "the keld dam"),
-        ("“Safe,” he said — twice!", "safe he said twice"),
-        ("ＡＢＣ１２３", "abc123"),
-        ("Straße", "strasse"),
-        ("snake_case", "snake case"),
-        ("大坝，建成了。", "大坝 建成了"),
-        ("!?…", ""),
-        ("", ""),
-    ],
+    load_cases("words", "normalising_folds_width_case_punctuation_and_white_space"),
 )
 def test_normalising_folds_width_case_punctuation_and_white_space(text: str, expected: str) -> None:
     assert normalise(text) == expected
@@ -53,14 +45,7 @@ def test_the_words_of_a_text_are_all_of_them_and_those_with_content() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words", "apart"),
-    [
-        ("cityServed", ("city", "served"), "city Served"),
-        ("yearOfConstruction: 1932", ("year", "of", "construction", "1932"), "year Of Construction: 1932"),
-        ("city_served", ("city", "served"), "city served"),
-        ("NASA", ("nasa",), "NASA"),
-        ("Keld", ("keld",), "Keld"),
-        ("", (), ""),
-    ],
+    load_cases("words", "names_of_relations_are_words"),
 )
 def test_names_of_relations_are_words(text: str, words: tuple[str, ...], apart: str) -> None:
     assert split_words(text).every == words
@@ -69,14 +54,7 @@ def test_names_of_relations_are_words(text: str, words: tuple[str, ...], apart: 
 
 @pytest.mark.parametrize(
     ("text", "characters"),
-    [
-        ("大坝，建成。", ("大", "坝", "建", "成")),
-        ("GPT-4 支持128千字", ("gpt", "4", "支", "持", "128", "千", "字")),
-        ("１，０００ 米", ("1000", "米")),
-        ("The dam", ("the", "dam")),
-        ("。！", ()),
-        ("𠀀𠀁", ("𠀀", "𠀁")),
-    ],
+    load_cases("words", "characters_are_han_one_by_one_and_other_words_whole"),
 )
 def test_characters_are_han_one_by_one_and_other_words_whole(text: str, characters: tuple[str, ...]) -> None:
     assert split_characters(text) == characters
@@ -109,16 +87,7 @@ def test_a_possessive_counts_as_the_word_itself(possessive: str) -> None:
 
 @pytest.mark.parametrize(
     ("written", "word"),
-    [
-        ("1,000", "1000"),
-        ("1000", "1000"),
-        ("1,234,567", "1234567"),
-        ("１，０００", "1000"),
-        ("3.14", "3.14"),
-        ("12,34", "12"),
-        ("1,0000", "1"),
-        ("v1.2.3", "1.2.3"),
-    ],
+    load_cases("words", "a_number_is_one_word_whatever_its_thousands_separator"),
 )
 def test_a_number_is_one_word_whatever_its_thousands_separator(written: str, word: str) -> None:
     assert word in content_words(f"Keld counted {written}")
@@ -156,18 +125,7 @@ def test_text_without_letter_or_digit_has_no_words(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "language"),
-    [
-        ("The dam is safe.", "en"),
-        ("La digue tient bon.", "en"),
-        ("大坝很安全。", "zh"),
-        ("2008 年 OpenAI 与大坝公司签约建设新的大坝", "zh"),
-        ("OpenAI and Keld Dynamics built the dam called 大坝", "en"),
-        ("Плотина безопасна", "other"),
-        ("ダムは安全です", "other"),
-        ("댐은 안전하다", "other"),
-        ("42", "en"),
-        ("", "en"),
-    ],
+    load_cases("words", "the_language_is_that_of_most_letters"),
 )
 def test_the_language_is_that_of_most_letters(text: str, language: str) -> None:
     assert detect_language(text) == language
@@ -197,12 +155,7 @@ def test_amounts_and_codes_are_in_no_language(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("whole", "part"),
-    [
-        ("In 1932 the dam was built.", "the DAM was built"),
-        ("The “dam” — was built.", "the dam was built."),
-        ("据报道，大坝于1932年建成。", "大坝于1932年建成"),
-        ("The dam", "The dam"),
-    ],
+    load_cases("words", "a_copy_is_found_after_normalisation"),
 )
 def test_a_copy_is_found_after_normalisation(whole: str, part: str) -> None:
     assert contains_verbatim(whole, part)
@@ -210,15 +163,7 @@ def test_a_copy_is_found_after_normalisation(whole: str, part: str) -> None:
 
 @pytest.mark.parametrize(
     ("whole", "part"),
-    [
-        ("The dams were built.", "The dam"),
-        ("In 1932", "In 193"),
-        ("The dam was built.", "the dam is built"),
-        ("The dam", ""),
-        ("The dam", "。"),
-        ("大坝", "大坝建成"),
-        ("", "dam"),
-    ],
+    load_cases("words", "part_of_a_word_another_word_or_nothing_is_no_copy"),
 )
 def test_part_of_a_word_another_word_or_nothing_is_no_copy(whole: str, part: str) -> None:
     assert not contains_verbatim(whole, part)
