@@ -14,8 +14,9 @@ from httpx2 import ByteStream
 
 from benchmarks.judge_server import completion_bytes
 from plumbline.judging.ports.exchange import ChatRequest
+from plumbline.judging.ports.observation import JudgeCallRecord
+from plumbline.models.chat.api_client import ApiClient
 from plumbline.models.chat.completions import LearntForm, read_completion
-from plumbline.models.chat.completions_client import CompletionsClient, SendStatus
 from plumbline.models.chat.endpoints import Endpoint
 
 CALLS = 500
@@ -39,15 +40,15 @@ def parts(endpoint: Endpoint, request: ChatRequest, *, rounds: int) -> dict[str,
 
 
 async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> dict[str, float]:
-    client, memory = CompletionsClient(endpoint), InMemory()
-    client._api._http._connections = memory  # type: ignore[assignment]
+    client, memory = ApiClient(endpoint), InMemory()
+    client._http._connections = memory  # type: ignore[assignment]
     sent = LearntForm(endpoint.provider).form.parameters(request, endpoint)
 
     async def read() -> None:
         read_completion(memory.content).reply(endpoint)
 
     calls: dict[str, Callable[[], Awaitable[object]]] = {
-        "building_the_request": lambda: client.post(sent, SendStatus()),
+        "building_the_request": lambda: client.post(sent, JudgeCallRecord("generic", "m", "h", 1)),
         "reading_the_reply": read,
     }
     return {name: round(median([await _cpu_ms(call) for _ in range(rounds)]), 3) for name, call in calls.items()}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
-from plumbline.ground.settings import Settings, variable_name
+from plumbline.ground.settings import Settings
 from plumbline.ground.version import VERSION
 from plumbline.judging.judge.questions import Mark, PromptSet, load_prompts, random_mark
 from plumbline.judging.ports.models import ChatModel, SentenceEncoder
@@ -25,15 +25,13 @@ from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import AbsentTier, Tier, TierName
-from plumbline.judging.tiers.verdict_cache import CachedTier
+from plumbline.judging.tiers.verdict_cache import CachedTier, MemoryVerdictStore
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, check_http_url, resolve_judges
-from plumbline.models.chat.memory_verdicts import MemoryVerdictStore
 from plumbline.models.detectors.description import Description, find_description
 from plumbline.models.detectors.detector import LocalDetector
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
-from plumbline.models.encoder.packing import Precision
-from plumbline.models.encoder.vector_cache import CACHE_BYTES
+from plumbline.models.encoder.packing import CACHE_BYTES, Precision
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
@@ -91,9 +89,7 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     if settings.public_url is not None:
         check_http_url(settings.public_url, "PLUMBLINE_PUBLIC_URL")
     if settings.cache_path is not None and settings.cache_path.is_dir():
-        raise ConfigurationError(
-            f"{variable_name('cache_path')}: {str(settings.cache_path)!r} is a folder; name a file in it"
-        )
+        raise ConfigurationError(f"PLUMBLINE_CACHE_PATH: {str(settings.cache_path)!r} is a folder; name a file in it")
     if settings.database_url is not None:
         # late: a second that only users of it pay
         from plumbline.ground.store.postgres import connection_string  # noqa: PLC0415

@@ -72,9 +72,9 @@ async def test_no_variable_of_the_sdk_has_an_effect_and_it_says_nothing_of_this_
 def test_the_sdk_s_own_log_stays_off_whatever_the_variable_says() -> None:
     code = """
 import logging
-from plumbline.models.chat.completions_client import CompletionsClient
+from plumbline.models.chat.api_client import ApiClient
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
-CompletionsClient(Endpoint(PROVIDERS["generic"], "http://judge.example/v1", "judge-1", "key"))
+ApiClient(Endpoint(PROVIDERS["generic"], "http://judge.example/v1", "judge-1", "key"))
 print(logging.getLogger().handlers, logging.getLogger("openai").isEnabledFor(logging.INFO))
 """
     environment = {**os.environ, "OPENAI_LOG": "debug"}

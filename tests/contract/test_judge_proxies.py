@@ -13,11 +13,11 @@ import pytest
 
 from plumbline.client import Plumbline
 from plumbline.ground.errors import BatchApiError, ConfigurationError
+from plumbline.ground.proxies import find_proxy, proxy_place
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.api_client import join_url
 from plumbline.models.chat.batch_api import open_batch_api
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
-from plumbline.models.chat.http_client import find_proxy, proxy_place
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_proxy import ScriptedProxy
 from tests.doubles.scripted_replies import completion

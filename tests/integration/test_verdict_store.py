@@ -18,8 +18,8 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.store.tables import VERDICT
 from plumbline.judging.ports.observation import State
+from plumbline.judging.tiers.verdict_cache import MemoryVerdictStore
 from plumbline.models.chat import verdict_store
-from plumbline.models.chat.memory_verdicts import MemoryVerdictStore
 from plumbline.models.chat.verdict_store import SqlVerdictStore, open_shared_verdicts, open_verdict_file
 from tests.running.postgres_server import PostgresServer
 
@@ -406,7 +406,7 @@ async def test_a_file_of_0_2_is_begun_anew(open_store: Open, tmp_path: Path) -> 
     store = open_store(tmp_path / "verdicts.db")
     await store.put("b", b"new")
 
-    assert await store.get_many(["a", "b"]) == {"b": b"new"}
+    assert [await store.get(key) for key in "ab"] == [None, b"new"]
 
 
 async def test_many_that_begin_at_once_make_the_tables_once(open_shared: Open) -> None:

@@ -46,7 +46,7 @@ class BreakerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def succeed(self, data: st.DataObject) -> None:
         permit = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
-        self.breaker.succeeded(permit)
+        assert not self.breaker.end(permit, answered=True)
         self.failures = 0
         if permit.is_probe:
             self._changed(0.0)
@@ -57,19 +57,20 @@ class BreakerMachine(RuleBasedStateMachine):
         permit = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
         self.failures += 1
         opens = permit.is_probe or self.failures >= THRESHOLD
-        assert self.breaker.failed(permit) == opens
+        assert self.breaker.end(permit, answered=False) == opens
         if opens:
             self._changed(min(LONGEST, self.pause * 2) if permit.is_probe else FIRST)
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
-        self.breaker.withdrawn(self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1))))
+        permit = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
+        assert not self.breaker.end(permit, answered=None)
 
     @precondition(lambda self: self.stale)
-    @rule(end=st.sampled_from(["succeeded", "failed", "withdrawn"]))
-    def old_news(self, end: str) -> None:
-        assert not getattr(self.breaker, end)(self.stale.pop())
+    @rule(answered=st.sampled_from([True, False, None]))
+    def end_after_a_change(self, answered: bool | None) -> None:
+        assert not self.breaker.end(self.stale.pop(), answered=answered)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, FIRST, FIRST * 2, LONGEST]))
     def wait(self, seconds: float) -> None:
@@ -96,16 +97,16 @@ def test_its_pause_doubles_to_a_bound_and_is_forgotten_after_a_success() -> None
     for _ in range(7):
         permit = breaker.admit()
         assert permit is not None
-        breaker.failed(permit)
+        breaker.end(permit, answered=False)
         pauses.append(breaker.seconds_left)
         now += breaker.seconds_left
     assert pauses == [10, 20, 40, 80, 160, 300, 300]
 
     probe = breaker.admit()
     assert probe is not None
-    breaker.succeeded(probe)
+    breaker.end(probe, answered=True)
     call = breaker.admit()
     assert call is not None
-    breaker.failed(call)
+    breaker.end(call, answered=False)
 
     assert breaker.seconds_left == 10

@@ -4,8 +4,14 @@ import pytest
 
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import estimate_tokens
-from plumbline.models.chat.completions import TokenCounts
+from plumbline.models.chat.completions import NO_TOKENS, TokenCounts
 from plumbline.models.chat.resilient_endpoint import Tariff
+
+
+def _tokens(prompt: int, completion: int | None, cached: int | None = None) -> TokenCounts:
+    return TokenCounts(
+        prompt_tokens=prompt, completion_tokens=completion, prompt_tokens_details={"cached_tokens": cached}
+    )
 
 
 @pytest.mark.parametrize(
@@ -25,10 +31,10 @@ def test_a_worst_case_has_no_cached_tokens_and_all_the_output() -> None:
 @pytest.mark.parametrize(
     ("tokens", "cost"),
     [
-        (TokenCounts(1_000_000, 100_000, 400_000), 0.6 * 2 + 0.4 * 0.5 + 0.1 * 8),
-        (TokenCounts(1_000_000, None, None), 2.0),
-        (TokenCounts(10, 0, 1_000), 10 * 0.5 / 1e6),
-        (TokenCounts(), 9.0),
+        (_tokens(1_000_000, 100_000, 400_000), 0.6 * 2 + 0.4 * 0.5 + 0.1 * 8),
+        (_tokens(1_000_000, None, None), 2.0),
+        (_tokens(10, 0, 1_000), 10 * 0.5 / 1e6),
+        (NO_TOKENS, 9.0),
     ],
 )
 def test_a_cost_is_what_was_counted_or_else_the_worst_case(tokens: TokenCounts, cost: float) -> None:
@@ -38,9 +44,9 @@ def test_a_cost_is_what_was_counted_or_else_the_worst_case(tokens: TokenCounts, 
 
 
 def test_cached_tokens_cost_as_much_as_others_unless_told() -> None:
-    assert Tariff(ModelPrice(input=2, output=8)).cost(TokenCounts(1_000_000, 0, 500_000), worst=None) == 2.0
+    assert Tariff(ModelPrice(input=2, output=8)).cost(_tokens(1_000_000, 0, 500_000), worst=None) == 2.0
 
 
 def test_without_a_price_no_cost_is_known() -> None:
     assert Tariff(None).worst_case(1, 1) is None
-    assert Tariff(None).cost(TokenCounts(1, 1), worst=None) is None
+    assert Tariff(None).cost(_tokens(1, 1), worst=None) is None

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from plumbline.models.encoder.vector_cache import VectorCache, make_key
+from plumbline.models.encoder.packing import build_vector_cache, make_key
 
 # 100 bytes of numbers and 300 around them.
 VECTORS = np.zeros((5, 10), dtype=np.float16)
 
 
 def test_the_least_recently_used_go_first() -> None:
-    cache = VectorCache(1_000)
+    cache = build_vector_cache(1_000)
     cache.put(b"a", VECTORS)
     cache.put(b"b", VECTORS)
     cache.get(b"a")
@@ -20,14 +20,14 @@ def test_the_least_recently_used_go_first() -> None:
 
 
 def test_what_is_larger_than_all_room_is_not_kept() -> None:
-    cache = VectorCache(300)
+    cache = build_vector_cache(300)
     cache.put(b"a", VECTORS)
 
     assert (cache.get(b"a"), cache.bytes) == (None, 0)
 
 
 def test_what_is_put_twice_counts_once() -> None:
-    cache = VectorCache(1_000)
+    cache = build_vector_cache(1_000)
     cache.put(b"a", VECTORS)
     cache.put(b"a", VECTORS)
 

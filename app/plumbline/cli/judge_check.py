@@ -18,7 +18,7 @@ from plumbline.judging.text.sample import Sample
 if TYPE_CHECKING:
     from plumbline.judging.sample_result import SampleResult
     from plumbline.judging.text.verdicts import Claim
-    from plumbline.models.chat.completions_client import Exchange
+    from plumbline.models.chat.api_client import Exchange
     from plumbline.models.chat.endpoints import Endpoint
 
 

@@ -24,7 +24,6 @@ from collections.abc import (
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from plumbline.client.failures import (
@@ -39,6 +38,7 @@ from plumbline.client.failures import (
     failure_of,
 )
 from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.proxies import find_proxy
 from plumbline.ground.service_address import KEY_VARIABLE, URL_VARIABLE, find_key, find_url
 from plumbline.ground.tls import tls_context
 from plumbline.ground.version import USER_AGENT
@@ -105,18 +105,13 @@ class Connection(ABC):
             "limits": httpx2.Limits(max_keepalive_connections=_KEPT_CONNECTIONS, keepalive_expiry=_KEPT_SECONDS),
             # Over plain HTTP no certificate is looked at; reading them all would take 20 ms.
             "verify": tls_context() if url.scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
-            # Proxies of the environment, for all but this machine.
-            "trust_env": not _is_loopback(url.host),
+            "proxy": find_proxy(url),
+            "trust_env": False,
         }
         try:
             httpx2.Client(**self._options).close()
-        except (ValueError, ImportError, httpx2.InvalidURL) as error:
-            # The original message may quote the URL, password and all.
-            hint = "; SOCKS needs pip install 'httpx2[socks]'" if isinstance(error, ImportError) else ""
-            raise ConfigurationError(
-                "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY: not the URL of a proxy that can be used; expected http://, "
-                f"https://, socks5:// or socks5h://{hint}"
-            ) from None
+        except ImportError:
+            raise ConfigurationError("ALL_PROXY: SOCKS needs pip install 'httpx2[socks]'") from None
         self.open()
 
     @abstractmethod
@@ -394,13 +389,6 @@ def _key_header(api_key: str | None) -> dict[str, str]:
     if not (key.isascii() and key.isprintable()):
         raise ConfigurationError(f"api_key ({KEY_VARIABLE}): expected visible ASCII characters alone")
     return {"authorization": f"Bearer {key}"}
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _shut_down(each: socket.socket) -> None:

@@ -13,8 +13,9 @@ from typing import Any, Literal, Protocol, TypeVar
 import msgspec
 from msgspec.inspect import type_info
 
+from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
 from plumbline.judging.tiers.tier import JudgeOptions, Tier, judge_within
@@ -50,6 +51,48 @@ class VerdictStore(Protocol):
     async def put(self, key: str, value: bytes) -> None: ...
 
     def readiness(self) -> Readiness: ...
+
+
+# Bytes that an entry takes besides its value.
+_FRAME_BYTES = 256
+_LARGEST_SHARE = 0.25
+
+
+class MemoryVerdictStore:
+    """Verdicts in the memory of the process; one of more than a quarter of `max_bytes` is not stored.
+
+    Args:
+        ttl_seconds: age from which an entry is not returned any more; reading it does not renew it.
+        clock: seconds from any point.
+    """
+
+    def __init__(self, *, max_bytes: int, ttl_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ttl_seconds = ttl_seconds
+        self._clock = clock
+        self._detail = f"in memory, {max_bytes} bytes, {ttl_seconds:g} s"
+        self._entries: BoundedCache[str, tuple[float, bytes]] = BoundedCache(
+            max_bytes, lambda entry: len(entry[1]) + _FRAME_BYTES, largest_share=_LARGEST_SHARE
+        )
+
+    async def get(self, key: str) -> bytes | None:
+        """Return the value; None if it is missing or too old."""
+        stored, value = self._entries.get(key) or (0.0, None)
+        if value is not None and self._clock() - stored >= self._ttl_seconds:
+            self._entries.drop(key)
+            return None
+        return value
+
+    async def put(self, key: str, value: bytes) -> None:
+        """Store the value, in place of others if there is no room."""
+        self._entries.put(key, (self._clock(), value))
+
+    def readiness(self) -> Readiness:
+        """Return the bounds."""
+        return Readiness(State.READY, self._detail)
+
+    async def close(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
 
 
 class CachedTier:

@@ -1,93 +1,173 @@
-"""The SDK's client of one endpoint of an OpenAI-compatible API: requests to its operations, and their responses."""
+"""The SDK's client of one endpoint of an OpenAI-compatible API: requests to its operations, and their failures."""
 
 import logging
 import sys
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
+import msgspec
 
+from plumbline.ground.errors import FailureReason
+from plumbline.ground.proxies import find_proxy, proxy_place
 from plumbline.ground.version import USER_AGENT
+from plumbline.judging.ports.observation import JudgeCallRecord
+from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.http_client import BoundedClient, find_proxy
+from plumbline.models.chat.http_client import BoundedClient, ReplyTooLarge, is_untrusted
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+MAX_REPLY_BYTES: Final = 8_388_608
+# The caller's deadline bounds the wait for a reply. 256 first connections of a busy process take more than 5 s.
+_TIMEOUT: Final = httpx2.Timeout(None, connect=10.0)
+# The only header that a caller may add: the context of a trace.
+_TRACE_HEADER: Final = "traceparent"
+# Words of SOCKS proxies and httpcore2 about credentials.
+_DENIALS: Final = ("407", "username", "authentication", "acceptable")
+
+
+class Exchange(NamedTuple):
+    """One request and its response, for checks of a judge with texts of ours: both hold what no log may hold."""
+
+    url: str
+    sent: Mapping[str, object]
+    status: int
+    body: bytes
+    seconds: float
 
 
 class ApiClient:
     """Requests to one endpoint, without retries. Redirects are not followed.
 
-    A redirect would hand the key and the texts to a host that is not in the settings. `max_reply_bytes`: None for no
-    bound. Raises ConfigurationError for a proxy variable that holds no URL of a proxy.
+    A redirect would hand the key and the texts to a host that is not in the settings. Raises ConfigurationError for a
+    proxy variable that holds no URL of a proxy.
+
+    Args:
+        max_reply_bytes: of a reply, inflated; None for no bound.
+        on_exchange: is called with each response to `post`.
     """
 
-    def __init__(self, endpoint: Endpoint, *, timeout: httpx2.Timeout, max_reply_bytes: int | None = None) -> None:
-        self._base_url = endpoint.base_url
-        self.proxy = find_proxy(join_url(endpoint.base_url, ""))
-        self._http = BoundedClient(timeout=timeout, proxy=self.proxy, max_reply_bytes=max_reply_bytes)
-        self._api = _build_sdk(endpoint, self._http)
-
-    async def send(
+    def __init__(
         self,
-        method: Literal["get", "post"],
-        path: str,
+        endpoint: Endpoint,
         *,
-        headers: Mapping[str, str] = NO_HEADERS,
-        query: Mapping[str, str] = NO_HEADERS,
-        is_streamed: bool = False,
-        **body: Any,
-    ) -> httpx2.Response:
-        """Return the response to a request, whatever its status, read whole unless it is a success and `is_streamed`.
+        timeout: httpx2.Timeout = _TIMEOUT,
+        max_reply_bytes: int | None = MAX_REPLY_BYTES,
+        on_exchange: Callable[[Exchange], None] | None = None,
+    ) -> None:
+        self._endpoint = endpoint
+        self._on_exchange = on_exchange
+        self._max_reply_bytes = max_reply_bytes
+        self._proxy = find_proxy(join_url(endpoint.base_url, ""))
+        self._http = BoundedClient(timeout=timeout, proxy=self._proxy, max_reply_bytes=max_reply_bytes)
+        self._sdk = _build_sdk(endpoint, self._http)
+
+    async def post(self, parameters: Mapping[str, object], record: JudgeCallRecord, *, is_fresh: bool = False) -> bytes:
+        """Return the body of a reply with a good status.
 
         Args:
-            path: behind the base URL's own, such as `/embeddings`.
-            body: `body` (sent as JSON), `content` or `files`, as the SDK takes them.
+            record: `has_left` is set when the whole request was written, also if the call is cancelled afterwards: from
+                then on the server may have read it, and bill it. Of its headers the context of a trace is sent.
+            is_fresh: use a new connection, as all later calls do then.
 
         Raises:
-            httpx2.HTTPError: no response came.
-            ReplyTooLarge: the response is beyond the bound.
+            CallFailure: no connection, an error status, or a reply beyond the bound.
         """
-        from openai import APIConnectionError, APIStatusError, AsyncStream, Omit  # noqa: PLC0415
+        if is_fresh:
+            await self.drop_connections()
+        content = msgspec.json.encode(parameters)
 
-        own = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": Omit()}
-        url = join_url(self._base_url, path).copy_merge_params(dict(query)) if query else join_url(self._base_url, path)
+        async def body() -> AsyncIterator[bytes]:
+            yield content
+            # httpcore2 asks for more once these bytes were written.
+            record.has_left = True
+
+        headers = {name: value for name, value in record.headers.items() if name.lower() == _TRACE_HEADER}
+        headers["Content-Length"] = str(len(content))
+        url, started = join_url(self._endpoint.base_url, self._endpoint.path), time.monotonic()
         try:
-            response: httpx2.Response = await getattr(self._api, method)(
-                str(url),
-                cast_to=httpx2.Response,
-                options={"headers": {**own, **headers}},
-                stream=is_streamed,
-                stream_cls=AsyncStream,
-                **body,
-            )
-        except APIStatusError as error:
-            return error.response
-        except APIConnectionError as error:
-            cause = error.__cause__
-        else:
-            return response
-        # Outside the handler, whose error would stand in the chain of causes twice.
-        if isinstance(cause, httpx2.HTTPError):
-            raise cause
-        raise httpx2.ReadError(str(cause)) from cause
+            response = await self._send(url, headers, body())
+        except httpx2.HTTPError as error:
+            raise self._connection_failure(error) from error
+        except ReplyTooLarge:
+            raise CallFailure(
+                FailureReason.INVALID_REPLY, f"the provider's reply is too large: over {self._max_reply_bytes} bytes"
+            ) from None
+        if self._on_exchange is not None:
+            shown_url, seconds = str(url.copy_with(query=None)), time.monotonic() - started
+            self._on_exchange(Exchange(shown_url, parameters, response.status_code, response.content, seconds))
+        if response.is_success:
+            return response.content
+        if self._proxy is not None and response.status_code == httpx2.codes.PROXY_AUTHENTICATION_REQUIRED:
+            raise self._proxy_failure("407")
+        raise status_failure(response.status_code, response.headers, response.content, self._endpoint)
 
-    def sdk(self, *, max_retries: int) -> "AsyncOpenAI":
-        """Return the SDK's own client, for what it has operations of."""
-        url = join_url(self._base_url, "")
+    def operations(self, *, max_retries: int) -> "AsyncOpenAI":
+        """Return the SDK's own client, for the operations that it has."""
+        url = join_url(self._endpoint.base_url, "")
         # The SDK would append the path of an operation to the query.
         base_url, query = str(url.copy_with(query=None)), dict(url.params)
-        return self._api.with_options(base_url=base_url, default_query=query, max_retries=max_retries)
+        return self._sdk.with_options(base_url=base_url, default_query=query, max_retries=max_retries)
 
     async def drop_connections(self) -> None:
         """Use new connections from the next call on; calls under way end on theirs."""
         await self._http.drop_connections()
 
     async def close(self) -> None:
-        await self._api.close()
+        """Close the connections."""
+        await self._sdk.close()
+
+    async def _send(
+        self, url: httpx2.URL, headers: Mapping[str, str], content: AsyncIterator[bytes]
+    ) -> httpx2.Response:
+        """Return the response, whatever its status; raise httpx2.HTTPError if none came, or ReplyTooLarge."""
+        from openai import APIConnectionError, APIStatusError, Omit  # noqa: PLC0415
+
+        own = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": Omit()}
+        try:
+            return await self._sdk.post(
+                str(url), cast_to=httpx2.Response, content=content, options={"headers": {**own, **headers}}
+            )
+        except APIStatusError as error:
+            return error.response
+        except APIConnectionError as error:
+            cause = error.__cause__
+        # Outside the handler, whose error would stand in the chain of causes twice.
+        if isinstance(cause, httpx2.HTTPError):
+            raise cause
+        raise httpx2.ReadError(str(cause)) from cause
+
+    def _connection_failure(self, error: httpx2.HTTPError) -> CallFailure:
+        if isinstance(error, httpx2.ProxyError):
+            return self._proxy_failure(str(error))
+        place = self._endpoint.host + (f" through the proxy {proxy_place(self._proxy)}" if self._proxy else "")
+        is_refused = isinstance(error, httpx2.ConnectError) and is_untrusted(error)
+        if isinstance(error, httpx2.ConnectTimeout):
+            reason, detail = FailureReason.TIMEOUT, f"no connection to {place} in time"
+        elif isinstance(error, httpx2.ConnectError):
+            name = "certificate not trusted" if is_refused else type(error).__name__
+            reason, detail = FailureReason.CONNECTION, f"no connection to {place} ({name})"
+        else:
+            reason = FailureReason.CONNECTION
+            detail = f"connected to {place}, but no whole response came ({type(error).__name__})"
+        # A certificate does not get better within the deadline.
+        blame = Blame.CONFIGURATION if is_refused else Blame.TRANSPORT
+        return CallFailure(reason, detail, is_retryable=not is_refused, blame=blame)
+
+    def _proxy_failure(self, reason: str) -> CallFailure:
+        place = proxy_place(self._proxy) if self._proxy else ""
+        is_denied = any(word in reason.lower() for word in _DENIALS)
+        shown = f"HTTP {reason[:3]}" if reason[:3].isdecimal() else reason.rpartition(": ")[2].rstrip(".")
+        return CallFailure(
+            FailureReason.CONNECTION,
+            f"no connection to {self._endpoint.host}: the proxy {place} refused it "
+            f"({shown}{': wrong or missing credentials' if is_denied else ''})",
+            is_retryable=not is_denied,
+            blame=Blame.CONFIGURATION if is_denied else Blame.TRANSPORT,
+        )
 
 
 def _build_sdk(endpoint: Endpoint, http: httpx2.AsyncClient) -> "AsyncOpenAI":

@@ -140,8 +140,8 @@ def _id_of(reply: Any) -> str:
 @asynccontextmanager
 async def open_batch_api(endpoint: Endpoint) -> AsyncIterator[BatchApi]:
     """Open the Batch API of an endpoint. Raises ConfigurationError: a proxy variable holds no proxy."""
-    client = ApiClient(endpoint, timeout=_TIMEOUT)
+    client = ApiClient(endpoint, timeout=_TIMEOUT, max_reply_bytes=None)
     try:
-        yield BatchApi(endpoint, client.sdk(max_retries=_RETRIES))
+        yield BatchApi(endpoint, client.operations(max_retries=_RETRIES))
     finally:
         await client.close()

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import time
-from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -33,39 +32,28 @@ class AdaptiveLimit:
 
     def __init__(self, cap: int) -> None:
         self._cap = cap
-        # On concurrent calls now, between 1 and the cap.
+        # Bound on concurrent calls now, between 1 and the cap.
         self.limit = cap
-        self._in_use = 0
+        self._free = asyncio.Semaphore(cap)
+        # Permits that exist, free or in use; those above the limit are withdrawn as they are released.
+        self._permits = cap
         self._era = 0
         self._clean = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         """Wait for a slot and hold it during the call."""
-        await self._enter()
+        await self._free.acquire()
         slot = Slot(self._era)
         try:
             yield slot
         finally:
-            self._in_use -= 1
             self._learn(slot)
-            self._wake()
-
-    async def _enter(self) -> None:
-        if self._in_use < self.limit and not self._waiting:
-            self._in_use += 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                # The place was given in the same turn of the loop in which we were cancelled: pass it on.
-                self._in_use -= 1
-                self._wake()
-            raise
+            if self._permits > self.limit:
+                self._permits -= 1
+            else:
+                self._free.release()
+            await self._adjust()
 
     def _learn(self, slot: Slot) -> None:
         if slot.was_throttled:
@@ -79,12 +67,15 @@ class AdaptiveLimit:
             self.limit = min(self._cap, self.limit + 1)
             self._clean = 0
 
-    def _wake(self) -> None:
-        while self._waiting and self._in_use < self.limit:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                self._in_use += 1
-                turn.set_result(None)
+    async def _adjust(self) -> None:
+        """Withdraw free permits beyond the limit, or add those that it allows."""
+        while self._permits > self.limit and not self._free.locked():
+            # It returns at once: the semaphore is not locked.
+            await self._free.acquire()
+            self._permits -= 1
+        for _ in range(self.limit - self._permits):
+            self._free.release()
+            self._permits += 1
 
 
 _WINDOW_SECONDS = 60
@@ -92,7 +83,7 @@ _WINDOW_SECONDS = 60
 _MARGIN = 1.002
 # Providers count requests by the second too (DashScope: a sixtieth of the budget), tokens by the minute alone.
 _BURST_OF_REQUESTS_SECONDS, _BURST_OF_TOKENS_SECONDS = 0.1, 1.0
-# Told the tokens that were used.
+# Takes the tokens that were used.
 Settle = Callable[[int], None]
 
 

@@ -6,7 +6,7 @@ Parsing is strict where a verdict depends on it, lenient where only a count does
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -21,7 +21,7 @@ _REFUSAL_WORDS = (
     "unsupported", "not support", "unrecognized", "unrecognised", "unknown", "extra inputs", "extra fields",
     "not permitted", "not allowed", "unexpected", "instead",
 )  # fmt: skip
-_TELLING_WORDS = (
+_NAMING_WORDS = (
     *_STRUCTURE_WORDS, *_THINKING_WORDS, *_REFUSAL_WORDS, "temperature", "max_tokens", "max_completion_tokens",
 )  # fmt: skip
 # "maximum context length is 8192 tokens" (OpenAI, vLLM), "available context size (8192 tokens)" and "n_ctx": 8192
@@ -84,7 +84,7 @@ class RequestForm:
             sent: the body that it refused. A word of its messages teaches nothing: the provider may quote it.
         """
         quoted = str(sent["messages"]).lower()
-        complaint = " ".join(word for word in _TELLING_WORDS if word in complaint and word not in quoted)
+        complaint = " ".join(word for word in _NAMING_WORDS if word in complaint and word not in quoted)
         if self.sends_thinking_off and provider.thinking_off and contains_any(complaint, _THINKING_WORDS):
             return replace(self, sends_thinking_off=False)
         if self.structure != "plain" and contains_any(complaint, _STRUCTURE_WORDS):
@@ -104,43 +104,29 @@ class RequestForm:
 
 
 class LearntForm:
-    """The request form that a model accepts, shared by all callers of this model at this address.
-
-    A complaint may be in the words of one sample: others are spared a refused field once two samples were answered
-    without it, and never if a request with this field was once answered.
-    """
+    """The request form that a model accepts, shared by all callers of this model at this address."""
 
     def __init__(self, provider: Provider) -> None:
         # Window of the model where the provider said that it is smaller than the settings have it.
         self.context_tokens: int | None = None
         self.form = RequestForm(provider.structure, provider.token_limit)
         self._accepted: set[str] = set()
-        self._found: tuple[RequestForm, object] | None = None
 
-    def form_for(self, sample: object) -> RequestForm:
-        """Return the form for a sample's next request: the one in which it was answered, if the usual was refused."""
-        return self._found[0] if self._found is not None and self._found[1] is sample else self.form
+    def accept(self, form: RequestForm, sent: Mapping[str, object], *, refused: Mapping[str, object] | None) -> None:
+        """Learn from an answered request of this form and body.
 
-    def accept(
-        self, form: RequestForm, sent: Mapping[str, object], *, refused: Mapping[str, object] | None, sample: object
-    ) -> None:
-        """Learn from an answered request of this form and body, about a sample known by its identity.
-
-        `refused`: the body with which the call began, if that was refused.
+        `refused`: the body with which the call began, if that was refused. A field that was once accepted stays.
         """
         self._accepted |= _marks(sent)
-        if refused is None or not self._accepted.isdisjoint(_marks(refused) - _marks(sent)):
-            return
-        before, self._found = self._found, (form, sample)
-        if before is not None and before[0] == form and before[1] is not sample:
+        if refused is not None and self._accepted.isdisjoint(_marks(refused) - _marks(sent)):
             self.form = form
 
     def learn_window(self, complaint: str, sent: Mapping[str, object]) -> None:
         """Learn the context window from the refusal of a request that was too long; its messages teach nothing."""
         quoted = str(sent["messages"])
-        told = [int(match[1]) for match in _WINDOW.finditer(complaint) if match[1] not in quoted]
-        if told and min(told) >= _LEAST_WINDOW:
-            self.context_tokens = min(told)
+        named = [int(match[1]) for match in _WINDOW.finditer(complaint) if match[1] not in quoted]
+        if named and min(named) >= _LEAST_WINDOW:
+            self.context_tokens = min(named)
 
 
 def _with_ids(schema: Any, ids: Mapping[str, Sequence[object]]) -> Any:
@@ -202,20 +188,7 @@ def without_thinking(content: str) -> str:
 _MOST_TOKENS = 100_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCounts:
-    """Token counts of the provider; None if missing or implausible."""
-
-    prompt: int | None = None
-    completion: int | None = None
-    cached: int | None = None
-
-    @property
-    def is_known(self) -> bool:
-        return self.prompt is not None or self.completion is not None
-
-
-def _joined_parts(value: object) -> object:
+def _join_parts(value: object) -> object:
     """Return the text of a content in parts; thoughts are parts of their own."""
     if not isinstance(value, list) or not all(isinstance(part, dict) for part in value):
         return value
@@ -223,7 +196,7 @@ def _joined_parts(value: object) -> object:
 
 
 class _Message(BaseModel):
-    content: Annotated[str | None, BeforeValidator(_joined_parts)] = None
+    content: Annotated[str | None, BeforeValidator(_join_parts)] = None
     refusal: str | None = None
 
 
@@ -237,24 +210,31 @@ def _count(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
 
 
-def object_or_none(value: object) -> object:
-    return value if isinstance(value, dict) else None
-
-
-# A count that is none is unknown; a verdict is not lost for it.
+# An invalid count is unknown; no verdict is lost for it.
 _Count = Annotated[int | None, BeforeValidator(_count)]
 
 
-class ReportedUsage(BaseModel):
-    """The `usage` field of a reply."""
+class TokenCounts(BaseModel):
+    """The `usage` field of a reply: counts of the provider, None if missing or implausible."""
 
-    prompt_tokens: _Count = None
-    completion_tokens: _Count = None
-    cached_tokens: _Count = Field(None, validation_alias=AliasPath("prompt_tokens_details", "cached_tokens"))
+    model_config = ConfigDict(frozen=True)
+    prompt: _Count = Field(None, validation_alias="prompt_tokens")
+    completion: _Count = Field(None, validation_alias="completion_tokens")
+    cached: _Count = Field(None, validation_alias=AliasPath("prompt_tokens_details", "cached_tokens"))
 
     @property
-    def tokens(self) -> TokenCounts:
-        return TokenCounts(self.prompt_tokens, self.completion_tokens, self.cached_tokens)
+    def is_known(self) -> bool:
+        return self.prompt is not None or self.completion is not None
+
+
+NO_TOKENS: Final = TokenCounts()
+
+
+def _counts_or_none(value: object) -> object:
+    return value if isinstance(value, dict) else NO_TOKENS
+
+
+ReportedTokens = Annotated[TokenCounts, BeforeValidator(_counts_or_none)]
 
 
 class Completion(BaseModel):
@@ -263,12 +243,8 @@ class Completion(BaseModel):
     model_config = ConfigDict(extra="ignore")
     choices: list[_Choice] | None = None
     model: Annotated[str | None, BeforeValidator(lambda value: value if isinstance(value, str) else None)] = None
-    usage: Annotated[ReportedUsage | None, BeforeValidator(object_or_none)] = None
+    tokens: ReportedTokens = Field(NO_TOKENS, validation_alias="usage")
     error: object = None
-
-    @property
-    def tokens(self) -> TokenCounts:
-        return self.usage.tokens if self.usage else TokenCounts()
 
     @property
     def is_error(self) -> bool:

@@ -1,7 +1,7 @@
 """Circuit breakers of an endpoint, and the pauses that its provider asks for."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field
 
@@ -25,7 +25,7 @@ class Permit:
 class Breaker:
     """Circuit breaker: closed, open, or half open with one probe in flight.
 
-    What calls say that were let through before the breaker last changed is old news, and changes nothing.
+    Calls that were let through before the breaker last changed do not change it.
 
     Args:
         threshold: failures in a row that open it.
@@ -60,31 +60,22 @@ class Breaker:
         self._is_probing = self._open_seconds > 0
         return Permit(self._era, self._is_probing)
 
-    def succeeded(self, permit: Permit) -> None:
-        """Record that the endpoint answered."""
-        if permit.era != self._era:
-            return
-        self._failures = 0
-        if permit.is_probe:
-            self._change(open_seconds=0.0)
-
-    def failed(self, permit: Permit) -> bool:
-        """Record that the endpoint failed; return True if that opened the breaker."""
+    def end(self, permit: Permit, *, answered: bool | None) -> bool:
+        """Record how a call ended, None without evidence about the endpoint; return True if that opened the breaker."""
         if permit.era != self._era:
             return False
-        self._failures += 1
+        if answered is None:
+            # The next call may be the probe.
+            self._is_probing = self._is_probing and not permit.is_probe
+            return False
+        self._failures = 0 if answered else self._failures + 1
         if permit.is_probe:
-            self._change(open_seconds=min(self.longest_seconds, self._open_seconds * 2))
-            return True
-        if self._failures >= self.threshold:
+            self._change(open_seconds=0.0 if answered else min(self.longest_seconds, self._open_seconds * 2))
+        elif self._failures >= self.threshold:
             self._change(open_seconds=self.first_seconds)
-            return True
-        return False
-
-    def withdrawn(self, permit: Permit) -> None:
-        """Record that the call ended without evidence about the endpoint: the next one may be the probe."""
-        if permit.era == self._era and permit.is_probe:
-            self._is_probing = False
+        else:
+            return False
+        return not answered
 
     def _change(self, *, open_seconds: float) -> None:
         self._era += 1
@@ -99,6 +90,13 @@ _LONGEST_PAUSE_SECONDS = 300.0
 # A deadline that left less than this says nothing of the endpoint: a hurried caller must not shut it for others.
 _FAIR_SECONDS = 1.0
 _CLOCK_SLACK_SECONDS = 0.02
+# Evidence of a failure about the model at its address, and about the configuration; None without any.
+_OUTCOMES: Mapping[Blame, tuple[bool | None, bool | None]] = {
+    Blame.KEPT_CONNECTION: (None, None),
+    Blame.TRANSPORT: (False, None),
+    Blame.NOTHING: (True, True),
+    Blame.CONFIGURATION: (True, False),
+}
 
 
 class ModelHealth:
@@ -161,18 +159,17 @@ class EndpointGuard:
         try:
             yield
         except CallFailure as failure:
-            self._learn(failure, transport, configuration)
+            if failure.is_throttle:
+                pause = min(failure.wait_seconds or self._unasked_pause_seconds, _LONGEST_PAUSE_SECONDS)
+                self._paused_until = max(self._paused_until, time.monotonic() + pause)
+            self._end(transport, configuration, *_OUTCOMES[failure.blame], failure.detail)
             raise
         except BaseException:
-            self._configuration.withdrawn(configuration)
             now = time.monotonic()
-            if now >= until - _CLOCK_SLACK_SECONDS and now - started >= _FAIR_SECONDS:
-                self._fail_transport(transport, "no answer in time")
-            else:
-                self._health.breaker.withdrawn(transport)
+            is_late = now >= until - _CLOCK_SLACK_SECONDS and now - started >= _FAIR_SECONDS
+            self._end(transport, configuration, False if is_late else None, None, "no answer in time")
             raise
-        self._health.breaker.succeeded(transport)
-        self._configuration.succeeded(configuration)
+        self._end(transport, configuration, True, True, "")
 
     def _admit(self) -> tuple[Permit, Permit]:
         transport = self._health.breaker.admit()
@@ -180,32 +177,18 @@ class EndpointGuard:
             raise self._shut_failure()
         configuration = self._configuration.admit()
         if configuration is None:
-            self._health.breaker.withdrawn(transport)
+            self._health.breaker.end(transport, answered=None)
             raise self._shut_failure()
         return transport, configuration
 
-    def _learn(self, failure: CallFailure, transport: Permit, configuration: Permit) -> None:
-        if failure.is_throttle:
-            pause = min(failure.wait_seconds or self._unasked_pause_seconds, _LONGEST_PAUSE_SECONDS)
-            self._paused_until = max(self._paused_until, time.monotonic() + pause)
-        if failure.blame is Blame.KEPT_CONNECTION:
-            self._configuration.withdrawn(configuration)
-            self._health.breaker.withdrawn(transport)
-            return
-        if failure.blame is Blame.TRANSPORT:
-            self._configuration.withdrawn(configuration)
-            self._fail_transport(transport, failure.detail)
-            return
-        self._health.breaker.succeeded(transport)
-        if failure.blame is Blame.NOTHING:
-            self._configuration.succeeded(configuration)
-        elif self._configuration.failed(configuration):
-            self._misconfiguration = failure.detail
-            self._log_shut()
-
-    def _fail_transport(self, permit: Permit, detail: str) -> None:
-        if self._health.breaker.failed(permit):
+    def _end(
+        self, transport: Permit, configuration: Permit, is_well: bool | None, is_configured: bool | None, detail: str
+    ) -> None:
+        if self._health.breaker.end(transport, answered=is_well):
             self._health.trouble = detail
+            self._log_shut()
+        if self._configuration.end(configuration, answered=is_configured):
+            self._misconfiguration = detail
             self._log_shut()
 
     def _log_shut(self) -> None:

@@ -1,19 +1,16 @@
-"""The HTTP client below the SDK: proxy and certificates of the environment, a bound on replies, no stale connection."""
+"""The HTTP client below the SDK: certificates of the environment, a bound on replies, no stale connection."""
 
 import ssl
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
-from ipaddress import ip_address, ip_network
 from typing import Any, Final
-from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
-from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.tls import tls_context
 from plumbline.ground.version import USER_AGENT
 
@@ -21,7 +18,6 @@ _MAX_ERROR_BYTES: Final = 65_536
 # An idle connection is kept as long as httpx2 keeps one by default: many servers close theirs soon after.
 _KEPT_SECONDS: Final = 5.0
 _ONE: Final = httpx2.Limits(max_connections=1, keepalive_expiry=_KEPT_SECONDS)
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class ReplyTooLarge(Exception):
@@ -177,52 +173,6 @@ def _has_leftover(stream: Any) -> bool:
     for name in ("_httpcore_stream", "_stream", "_connection", "_h11_state"):
         stream = getattr(stream, name, None)
     return bool(getattr(stream, "trailing_data", (b"",))[0])
-
-
-def find_proxy(url: httpx2.URL) -> httpx2.Proxy | None:
-    """Return the proxy of the environment for a server; None for loopback hosts and those of NO_PROXY.
-
-    Raises:
-        ConfigurationError: the variable holds no URL of a proxy that can be used.
-    """
-    proxies = getproxies()
-    name = url.scheme if proxies.get(url.scheme) else "all"
-    address = proxies.get(name)
-    place = f"{url.host}:{url.port or _DEFAULT_PORTS[url.scheme]}"
-    if not address or _is_direct(url.host, proxies.get("no", "")) or proxy_bypass(place):
-        return None
-    try:
-        proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
-    except (ValueError, httpx2.InvalidURL):
-        proxy = None
-    if proxy is None or not proxy.url.host:
-        # The value may hold a password.
-        raise ConfigurationError(
-            f"{name.upper()}_PROXY: not the URL of a proxy that can be used; expected http://, https://, socks5:// or "
-            "socks5h:// with a host and a port"
-        )
-    if proxy.url.scheme == "https":
-        proxy.ssl_context = tls_context()
-    return proxy
-
-
-def proxy_place(proxy: httpx2.Proxy) -> str:
-    """Return the host and port of a proxy, without credentials."""
-    default = 1080 if proxy.url.scheme.startswith("socks") else _DEFAULT_PORTS[proxy.url.scheme]
-    return f"{proxy.url.host}:{proxy.url.port or default}"
-
-
-def _is_direct(host: str, no_proxy: str) -> bool:
-    """Return True for loopback hosts, and for addresses in a network of NO_PROXY, which `proxy_bypass` skips."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
-    for entry in no_proxy.split(","):
-        with suppress(ValueError):
-            if address in ip_network(entry.strip(" []"), strict=False):
-                return True
-    return address.is_loopback
 
 
 def is_untrusted(error: BaseException | None) -> bool:

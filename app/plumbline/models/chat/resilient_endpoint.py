@@ -14,10 +14,10 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
+from plumbline.models.chat.api_client import MAX_REPLY_BYTES, ApiClient, Exchange
 from plumbline.models.chat.call_failures import CallFailure, foreign_reply
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget
-from plumbline.models.chat.completions import TokenCounts, read_completion
-from plumbline.models.chat.completions_client import MAX_REPLY_BYTES, CompletionsClient, Exchange, SendStatus
+from plumbline.models.chat.completions import NO_TOKENS, TokenCounts, read_completion
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
 
@@ -151,7 +151,7 @@ class ResilientEndpoint:
         self.guard = EndpointGuard(endpoint, health, unasked_pause_seconds=pause)
         self._tariff = tariff
         self._policy = policy
-        self._client = CompletionsClient(endpoint, max_reply_bytes=policy.max_reply_bytes, on_exchange=on_exchange)
+        self._client = ApiClient(endpoint, max_reply_bytes=policy.max_reply_bytes, on_exchange=on_exchange)
         self._limit = AdaptiveLimit(policy.max_concurrency)
         self._budget = CallBudget(policy.rpm, policy.tpm)
 
@@ -162,7 +162,7 @@ class ResilientEndpoint:
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         """Return one reply within `seconds`, retries included; raise TierFailure with the reason."""
-        prompt, form = self._checked_length(request), self._learnt.form_for(ledger)
+        prompt, form = self._check_length(request), self._learnt.form
         refused: Mapping[str, object] | None = None
         is_fresh = False
 
@@ -195,7 +195,7 @@ class ResilientEndpoint:
                         "judge_form_refused", endpoint=self.guard.describe(), next=form.structure
                     )
                 else:
-                    self._learnt.accept(form, sent, refused=refused, sample=ledger)
+                    self._learnt.accept(form, sent, refused=refused)
                     return reply
 
         return await self._retried(attempt, seconds)
@@ -231,7 +231,7 @@ class ResilientEndpoint:
         """Close the connections."""
         await self._client.close()
 
-    def _checked_length(self, request: ChatRequest) -> int:
+    def _check_length(self, request: ChatRequest) -> int:
         """Return the estimated tokens of the request, which fit the model's context window."""
         needed = prompt_tokens(request)
         if needed > self.context_tokens:
@@ -284,12 +284,10 @@ class ResilientEndpoint:
                         )
 
     async def _exchange(self, request: ApiRequest[T], note: JudgeCallRecord, worst: float | None) -> T:
-        send_status, tokens, is_free = SendStatus(), TokenCounts(), False
+        tokens, is_free = NO_TOKENS, False
         with self._observer.judge_call(note):
             try:
-                content = await self._client.post(
-                    request.sent, send_status, headers=note.headers, is_fresh=request.is_fresh
-                )
+                content = await self._client.post(request.sent, note, is_fresh=request.is_fresh)
                 is_long = len(content) > _LONG_REPLY_BYTES
                 body = await asyncio.to_thread(request.parse, content) if is_long else request.parse(content)
                 tokens = body.tokens
@@ -306,7 +304,6 @@ class ResilientEndpoint:
                 note.outcome, note.is_truncated = ANSWERED, body.is_truncated
                 return reply
             finally:
-                note.has_left = send_status.has_left
                 if note.has_left:
                     note.prompt_tokens, note.completion_tokens = tokens.prompt, tokens.completion
                     note.cached_tokens = tokens.cached

@@ -1,7 +1,7 @@
-"""Store of verdicts and vectors beyond the process: in a file of bounded size, or in the store's PostgreSQL."""
+"""Store of verdicts beyond the process: in a file of bounded size, or in the store's PostgreSQL."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,41 +67,36 @@ class SqlVerdictStore:
 
     async def get(self, key: str) -> bytes | None:
         """Return the value; None if it is missing or too old, or if the store fails."""
-        return (await self.get_many([key])).get(key)
 
-    async def put(self, key: str, value: bytes) -> None:
-        """Store the value if possible; one of more than a quarter of `max_bytes` is not stored."""
-        await self.put_many({key: value})
-
-    async def get_many(self, keys: Sequence[str]) -> dict[str, bytes]:
-        """Return the values that exist, as `get` does, in one step."""
-
-        def read(sql: Transaction) -> list[Any]:
-            query = select(VERDICT.c.key, VERDICT.c.value, VERDICT.c.used < sql.now - _TOUCH_SECONDS)
+        def read(sql: Transaction) -> Any:
+            query = select(VERDICT.c.value, VERDICT.c.used < sql.now - _TOUCH_SECONDS)
             is_fresh = VERDICT.c.stored > sql.now - self._ttl_seconds
-            return list(sql.execute(query.where(VERDICT.c.key.in_(keys), is_fresh)))
+            return sql.execute(query.where(VERDICT.c.key == key, is_fresh)).one_or_none()
 
         if self._is_closed or not self._reading.may_try():
-            return {}
+            return None
         try:
             found = await self._database.read(read)
         except StoreUnavailable as error:
             self._fail(self._reading, error)
-            return {}
+            return None
         self._reading.end()
-        if len(self._touched) < _MAX_TOUCHED:
-            self._touched.update(key for key, _, is_old in found if is_old)
-        return {key: value for key, value, _ in found}
+        if found is None:
+            return None
+        value, is_old = found
+        if is_old and len(self._touched) < _MAX_TOUCHED:
+            self._touched.add(key)
+        return bytes(value)
 
-    async def put_many(self, values: Mapping[str, bytes]) -> None:
-        """Store the values in one transaction, each as `put` does."""
-        kept = {key: value for key, value in values.items() if len(value) <= self._max_bytes // 4}
-        if self._is_closed or self._waiting >= _MAX_WAITING or not kept or not self._writing.may_try():
+    async def put(self, key: str, value: bytes) -> None:
+        """Store the value if possible; one of more than a quarter of `max_bytes` is not stored."""
+        is_too_large = len(value) > self._max_bytes // 4
+        if self._is_closed or self._waiting >= _MAX_WAITING or is_too_large or not self._writing.may_try():
             return
         self._waiting += 1
         touched, self._touched = self._touched, set()
         try:
-            await self._database.write(lambda sql: self._put(sql, kept, touched))
+            await self._database.write(lambda sql: self._put(sql, key, value, touched))
         except StoreUnavailable as error:
             self._fail(self._writing, error)
             return
@@ -122,18 +117,14 @@ class SqlVerdictStore:
         self._is_closed = True
         await self._database.close()
 
-    def _put(self, sql: Transaction, values: Mapping[str, bytes], touched: set[str]) -> None:
+    def _put(self, sql: Transaction, key: str, value: bytes, touched: set[str]) -> None:
         if touched:
             sql.execute(update(VERDICT).where(VERDICT.c.key.in_(touched)).values(used=sql.now))
         expired = _EXPIRED.where(VERDICT.c.stored <= sql.now - self._ttl_seconds)
         sql.execute(delete(VERDICT).where(VERDICT.c.key.in_(expired)))
-        rows: list[dict[str, Any]] = [
-            {"key": key, "at": sql.now, "size": len(values[key]) + _FRAME_BYTES, "value": values[key]}
-            # In one order, so that two processes cannot wait for each other.
-            for key in sorted(values)
-        ]
-        sql.execute_many(_PUT, rows)
-        self._written += sum(row["size"] for row in rows)
+        size = len(value) + _FRAME_BYTES
+        sql.execute_many(_PUT, [{"key": key, "at": sql.now, "size": size, "value": value}])
+        self._written += size
         if self._written >= self._max_bytes // _COUNTED_SHARE:
             self._written = 0
             beyond = select(_RANKED.c.key).where(_RANKED.c.up_to > int(_FILLED * self._max_bytes))

@@ -106,11 +106,11 @@ class DetectorNetwork:
         return _by_torch(network, device), f"torch {torch.__version__.split('+')[0]} {device} fp32"
 
     def _on_openvino(self, files: ModelFiles, config: Any, threads: int) -> tuple[_Run, str]:
-        from plumbline.models.encoder.openvino_model import CompiledNetwork, kept_graph, runtime_name  # noqa: PLC0415
+        from plumbline.models.encoder.openvino_model import CompiledNetwork, load_or_export, runtime_name  # noqa: PLC0415
 
         shape = hashlib.sha256(config.to_json_string().encode()).hexdigest()[:8]
         folders = export_folders(files, f"{runtime_name()}-{self._description.head}-{shape}")
-        graph = kept_graph(folders, lambda: self._convert(files, config))
+        graph, _ = load_or_export(folders, lambda: (self._convert(files, config), {}))
         compiled = CompiledNetwork(graph, "fp32", threads=threads)
         compiled.run([*self._inputs(self._sample(1)).values()])
         return lambda inputs: compiled.run([*inputs.values()]), f"{runtime_name().replace('-', ' ')} cpu fp32"

@@ -14,7 +14,7 @@ from plumbline.ground.settings import Settings
 from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Ledger, Passage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.models.chat.call_failures import CallFailure
-from plumbline.models.chat.completions import TokenCounts
+from plumbline.models.chat.completions import NO_TOKENS
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, NO_KEY, Endpoint, Provider, check_http_url, check_key
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
@@ -41,7 +41,7 @@ class _Reply:
     body: list[list[_Label]]
     wanted: int
 
-    tokens = TokenCounts()
+    tokens = NO_TOKENS
     is_truncated = False
 
     def reply(self, endpoint: Endpoint) -> list[dict[str, float]]:

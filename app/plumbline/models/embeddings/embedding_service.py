@@ -4,16 +4,16 @@ import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings
 from plumbline.models.chat.call_failures import CallFailure, embedded_failure
-from plumbline.models.chat.completions import ReportedUsage, TokenCounts, object_or_none
+from plumbline.models.chat.completions import NO_TOKENS, ReportedTokens, TokenCounts
 from plumbline.models.chat.endpoints import NO_KEY, PROVIDERS, Endpoint, Provider, check_http_url, check_key, find_key
 from plumbline.models.encoder.model_files import find_preset
 
@@ -132,7 +132,7 @@ class _Item(BaseModel):
 class _Body(BaseModel):
     model_config = ConfigDict(extra="ignore")
     data: list[_Item] | None = None
-    usage: Annotated[ReportedUsage | None, BeforeValidator(object_or_none)] = None
+    tokens: ReportedTokens = Field(NO_TOKENS, validation_alias="usage")
     error: object = None
 
 
@@ -148,7 +148,7 @@ class EmbeddingsReply:
 
     @property
     def tokens(self) -> TokenCounts:
-        return self.body.usage.tokens if self.body.usage else TokenCounts()
+        return self.body.tokens
 
     def reply(self, endpoint: Endpoint) -> NDArray[np.float32]:
         """Return one vector of length 1 for each text, in the texts' order: shape (texts, d).

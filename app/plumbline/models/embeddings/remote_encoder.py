@@ -19,7 +19,7 @@ from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
 from plumbline.models.embeddings.embedding_service import EmbeddingService, parse_embeddings
-from plumbline.models.encoder.vector_cache import CACHE_BYTES, HalfVectors, VectorCache, make_key
+from plumbline.models.encoder.packing import CACHE_BYTES, HalfVectors, build_vector_cache, make_key
 
 # Names of fields and brackets around the texts.
 _FRAME_TOKENS: Final = 16
@@ -76,7 +76,7 @@ class RemoteEncoder:
         self.model, self.languages = service.model, service.languages
         self._endpoint = endpoint
         self._timeout_seconds = timeout_seconds
-        self._cache = VectorCache(cache_bytes)
+        self._cache = build_vector_cache(cache_bytes)
         # None: the call that was to bring it failed or was cancelled.
         self._in_flight: dict[bytes, asyncio.Future[HalfVectors | None]] = {}
         self._dimensions = service.dimensions

@@ -16,7 +16,6 @@ from typing import Literal, TypeVar
 
 import numpy as np
 import structlog
-from numpy.typing import NDArray
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
@@ -29,14 +28,22 @@ from plumbline.models.encoder.fair_queue import (
     FairQueue,
     Text,
     Waiter,
-    WorkThreads,
     available_cores,
     make_in_background,
     single_threaded_algebra,
+    start_workers,
 )
 from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, model_name, not_loaded
-from plumbline.models.encoder.packing import Precision, RowSlot, TokenModel, pack_batch
-from plumbline.models.encoder.vector_cache import CACHE_BYTES, VectorCache, make_key
+from plumbline.models.encoder.packing import (
+    CACHE_BYTES,
+    HalfVectors,
+    Precision,
+    RowSlot,
+    TokenModel,
+    build_vector_cache,
+    make_key,
+    pack_batch,
+)
 
 Backend = Literal["auto", "torch", "openvino"]
 T = TypeVar("T")
@@ -99,7 +106,7 @@ def choose_runtime(backend: Backend, on_openvino: Callable[[], T], on_torch: Cal
 # bf16 takes a quarter of the time for each.
 _BATCH_TOKENS = {"fp32": 384, "bf16": 512}
 
-# Of a caller who is refused: from, to.
+# Range of the pause before a caller is refused, in seconds.
 _PAUSE_SECONDS = 0.2, 0.6
 
 
@@ -134,12 +141,12 @@ class SharedEncoder:
         self.languages = frozenset(languages) or find_preset(name).languages
         self._threads = threads or available_cores()
         self._queue_seconds = queue_seconds
-        self._cache = VectorCache(cache_bytes)
+        self._cache = build_vector_cache(cache_bytes)
         self._in_flight: dict[bytes, Text] = {}
         self._lock = threading.Lock()
         self._pace = EncodingPace(self._threads)
         self._reading = Threads(max_workers=1, thread_name_prefix="reader")
-        self._work: WorkThreads | None = None
+        self._workers: list[threading.Thread] = []
         self._loading: Future[TokenModel] = Future()
         self._is_closed = False
         self._model: TokenModel | None = None
@@ -220,8 +227,8 @@ class SharedEncoder:
         self._reading.shutdown(wait=True, cancel_futures=True)
         if self._queue is not None:
             self._give_up(self._queue.close(), _closed())
-        if self._work is not None:
-            self._work.join()
+        for worker in self._workers:
+            worker.join()
 
     def _read(self, texts: Sequence[str], scope: str, until: float) -> TokenizedTexts:
         if time.monotonic() >= until:
@@ -247,12 +254,12 @@ class SharedEncoder:
             self._identity = f"{model.reader.most} {model.digest} {self._choice.precision}"
             self._model, self._state = model, State.READY
             single_threaded_algebra()
-            self._work = WorkThreads(self._threads, self._work_on_batches)
+            self._workers = start_workers(self._threads, self._work_on_batches)
         return self._model
 
     async def _vectors(
         self, tokens: Sequence[Sequence[int]], scope: str, until: float, *, can_wait: bool
-    ) -> list[NDArray[np.float16]]:
+    ) -> list[HalfVectors]:
         # Another model, and another precision, gives other vectors.
         secret = hashlib.sha256(f"{scope}\n{self._identity}".encode()).digest()
         keys = [make_key(each, secret) for each in tokens]
@@ -269,7 +276,7 @@ class SharedEncoder:
 
     def _begin(
         self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter, *, can_wait: bool
-    ) -> tuple[dict[bytes, Text], dict[bytes, NDArray[np.float16]]]:
+    ) -> tuple[dict[bytes, Text], dict[bytes, HalfVectors]]:
         """Return the texts to wait for, new ones queued, and the cached vectors."""
         queue = self._queue
         if queue is None:
@@ -329,7 +336,7 @@ class SharedEncoder:
             self._pace.add(sum(len(text.tokens) for text in texts), time.monotonic() - started)
             self._deliver(texts, found)
 
-    def _deliver(self, texts: Sequence[Text], found: Sequence[NDArray[np.float16]]) -> None:
+    def _deliver(self, texts: Sequence[Text], found: Sequence[HalfVectors]) -> None:
         with self._lock:
             self._count(texts=len(texts), tokens=sum(len(text.tokens) for text in texts))
             for text, vectors in zip(texts, found, strict=True):
@@ -356,7 +363,7 @@ class SharedEncoder:
             self._counts[name] += number
 
 
-def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]) -> list[NDArray[np.float16]]:
+def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]) -> list[HalfVectors]:
     vectors = model.forward(pack_batch([text.tokens for text in texts], places))
     found = []
     for text, place in zip(texts, places, strict=True):
@@ -365,7 +372,7 @@ def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]
     return found
 
 
-def _vectors_of(text: Text) -> NDArray[np.float16]:
+def _vectors_of(text: Text) -> HalfVectors:
     if text.vectors is None:
         raise _too_late()
     return text.vectors

@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Final, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from plumbline.models.encoder.packing import RowSlot, places_in_rows
+from plumbline.models.encoder.packing import HalfVectors, RowSlot, places_in_rows
 
 # What a batch is chosen from: so many of a caller's next texts, some of its shortest, all of so many batches' tokens.
 _CANDIDATES = 48
@@ -59,7 +57,7 @@ class Text:
     key: bytes
     tokens: Sequence[int]
     waiting: list[Waiter] = field(default_factory=list)
-    vectors: NDArray[np.float16] | None = None
+    vectors: HalfVectors | None = None
 
 
 class FairQueue:
@@ -174,21 +172,15 @@ T = TypeVar("T")
 _NICENESS = 10
 
 
-class WorkThreads:
-    """`count` threads that each run `work` until it returns."""
-
-    def __init__(self, count: int, work: Callable[[], None]) -> None:
-        self.threads = [
-            threading.Thread(target=in_background, args=(work,), name=f"encoder-{number}", daemon=True)
-            for number in range(count)
-        ]
-        for thread in self.threads:
-            thread.start()
-
-    def join(self) -> None:
-        """Wait until all have returned."""
-        for thread in self.threads:
-            thread.join()
+def start_workers(count: int, work: Callable[[], None]) -> list[threading.Thread]:
+    """Start `count` threads that each run `work` until it returns."""
+    workers = [
+        threading.Thread(target=in_background, args=(work,), name=f"encoder-{number}", daemon=True)
+        for number in range(count)
+    ]
+    for worker in workers:
+        worker.start()
+    return workers
 
 
 def in_background(work: Callable[[], None]) -> None:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any, Literal
 
-from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
+from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.files import sha256_of
 
 _ENGLISH = frozenset({"en"})
@@ -204,8 +204,8 @@ def _bundled() -> ModelFiles | None:
     return ModelFiles(folder, digest)
 
 
-_MANIFEST = "manifest.json"
-_FORM = 1
+# Raise it when other files are exported.
+_FORM = 2
 
 
 def export_folders(files: ModelFiles, kind: str) -> list[Path]:
@@ -215,43 +215,23 @@ def export_folders(files: ModelFiles, kind: str) -> list[Path]:
     return [files.folder / name, *([Path(cache) / "plumbline" / name] if cache else _at_home(name))]
 
 
-def read_export(folders: Sequence[Path]) -> Path | None:
-    """Return the first folder that holds an export as its manifest describes; None when none does."""
-    return next((folder for folder in folders if _is_whole(folder)), None)
-
-
 def keep_export(folders: Sequence[Path], write: Callable[[Path], None]) -> Path | None:
     """Write an export atomically into the first writable folder; None when there is none."""
     for folder in folders:
-        with contextlib.suppress(OSError, InvalidInput):
+        with contextlib.suppress(OSError):
             folder.parent.mkdir(parents=True, exist_ok=True)
             draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
             try:
                 write(draft)
-                digests = {path.name: sha256_of(path) for path in sorted(draft.iterdir())}
-                (draft / _MANIFEST).write_text(json.dumps(digests, indent=1), encoding="utf-8")
                 draft.chmod(0o755)
-                _put(draft, folder)
+                # Where another process was faster, its own stays.
+                with contextlib.suppress(OSError):
+                    draft.rename(folder)
             finally:
                 shutil.rmtree(draft, ignore_errors=True)
-            return read_export([folder])
+            if folder.is_dir():
+                return folder
     return None
-
-
-def _put(draft: Path, folder: Path) -> None:
-    """Replace a broken export; where another process was faster, its own stays."""
-    if folder.exists() and not _is_whole(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-    with contextlib.suppress(FileExistsError, OSError):
-        draft.rename(folder)
-
-
-def _is_whole(folder: Path) -> bool:
-    try:
-        digests = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        return bool(digests) and all(sha256_of(folder / name) == digest for name, digest in digests.items())
-    except (OSError, InvalidInput, ValueError, AttributeError, TypeError):
-        return False
 
 
 def _at_home(name: str) -> list[Path]:

@@ -1,17 +1,19 @@
 """The same network run by OpenVINO: converted once from PyTorch's, kept near the model, loaded without PyTorch."""
 
 import json
+import shutil
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.model_files import ModelFiles, export_folders, keep_export, not_loaded, read_export
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import sha256_of
+from plumbline.models.encoder.model_files import ModelFiles, export_folders, keep_export, not_loaded
 from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, RowSlot, pack_batch
 from plumbline.models.encoder.text_reader import TextReader
 
@@ -20,16 +22,8 @@ if TYPE_CHECKING:
 
     from plumbline.models.encoder.torch_model import TorchModel
 
-_GRAPH, _TOKENIZER, _FACTS = "network.xml", "tokenizer.json", "facts.json"
+_GRAPH, _WEIGHTS, _FACTS = "network.xml", "network.bin", "facts.json"
 _PRECISIONS: dict[Precision, Literal["f32", "bf16"]] = {"fp32": "f32", "bf16": "bf16"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    special: list[int]
-    unknown: int | None
-    most: int | None
-    position_offset: int
 
 
 class OpenVinoModel:
@@ -41,13 +35,9 @@ class OpenVinoModel:
     supports_packing = True
 
     def __init__(self, files: ModelFiles, precision: Precision, *, threads: int) -> None:
-        folders = export_folders(files, runtime_name())
-        kept = read_export(folders)
-        network, definition, self._facts = _read(kept) if kept else _convert(files, folders)
-        self.digest, facts = files.digest, self._facts
-        self.reader = TextReader(
-            definition, special=facts.special, unknown=facts.unknown, most=facts.most, prefix=files.prefix
-        )
+        network, facts = load_or_export(export_folders(files, runtime_name()), lambda: _convert(files))
+        self.digest, self._position_offset = files.digest, facts.pop("position_offset")
+        self.reader = TextReader(prefix=files.prefix, **facts)
         self._compiled = CompiledNetwork(network, precision, threads=threads)
         self.backend = f"{runtime_name().replace('-', ' ')} cpu {precision}"
         tokens = list(self.reader.read(PROBE[:1]).tokens[0])
@@ -55,7 +45,7 @@ class OpenVinoModel:
 
     def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
         """Return vectors as `TokenModel` says; the thread's next call overwrites the array."""
-        return self._compiled.run([batch.tokens, batch.positions + self._facts.position_offset, batch.may_see()])
+        return self._compiled.run([batch.tokens, batch.positions + self._position_offset, batch.may_see()])
 
 
 class CompiledNetwork:
@@ -89,33 +79,52 @@ class CompiledNetwork:
         return found
 
 
-def _read(folder: Path) -> "tuple[Model, str, _Facts]":
-    from openvino import Core  # noqa: PLC0415
+def load_or_export(
+    folders: Sequence[Path], make: Callable[[], "tuple[Model, dict[str, Any]]"]
+) -> "tuple[Model, dict[str, Any]]":
+    """Return the network that one of these folders keeps, with facts; without one, what `make` gives, kept for later.
 
-    facts = _Facts(**json.loads((folder / _FACTS).read_text(encoding="utf-8")))
-    return Core().read_model(folder / _GRAPH), (folder / _TOKENIZER).read_text(encoding="utf-8"), facts
+    A folder that cannot be read, or has other weights than were exported, is removed.
+    """
+    from openvino import Core, save_model  # noqa: PLC0415
+
+    def read(folder: Path) -> "tuple[Model, dict[str, Any]]":
+        facts: dict[str, Any] = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        if facts.pop("weights", "") != sha256_of(folder / _WEIGHTS):
+            raise ValueError("other weights than were exported")
+        return Core().read_model(folder / _GRAPH), facts
+
+    for folder in filter(Path.is_dir, folders):
+        try:
+            return read(folder)
+        except (OSError, InvalidInput, ValueError, RuntimeError):
+            shutil.rmtree(folder, ignore_errors=True)
+    network, facts = make()
+
+    def write(folder: Path) -> None:
+        save_model(network, folder / _GRAPH, compress_to_fp16=False)
+        whole = json.dumps({**facts, "weights": sha256_of(folder / _WEIGHTS)})
+        (folder / _FACTS).write_text(whole, encoding="utf-8")
+
+    kept = keep_export(folders, write)
+    # Read again, so that what runs is what was kept, and PyTorch's copy of the weights can go.
+    return read(kept) if kept else (network, facts)
 
 
-def _convert(files: ModelFiles, folders: list[Path]) -> "tuple[Model, str, _Facts]":
-    from openvino import save_model  # noqa: PLC0415
-
+def _convert(files: ModelFiles) -> "tuple[Model, dict[str, Any]]":
     from plumbline.models.encoder.torch_model import TorchModel  # noqa: PLC0415
 
     loaded = TorchModel(files, "fp32")
     if loaded.position_offset is None:
         raise not_loaded(files.folder, "its texts must not share a row, so OpenVINO does not run it")
     reader = loaded.reader
-    facts = _Facts(sorted(reader.special), reader.unknown, reader.most, loaded.position_offset)
-    network = _graph_of(loaded)
-
-    def write(folder: Path) -> None:
-        save_model(network, folder / _GRAPH, compress_to_fp16=False)
-        (folder / _TOKENIZER).write_text(reader.definition, encoding="utf-8")
-        (folder / _FACTS).write_text(json.dumps(asdict(facts)), encoding="utf-8")
-
-    kept = keep_export(folders, write)
-    # Read again, so that what runs is what was kept, and PyTorch's copy of the weights can go.
-    return _read(kept) if kept else (network, reader.definition, facts)
+    return _graph_of(loaded), {
+        "definition": reader.definition,
+        "special": sorted(reader.special),
+        "unknown": reader.unknown,
+        "most": reader.most,
+        "position_offset": loaded.position_offset,
+    }
 
 
 def _graph_of(loaded: "TorchModel") -> "Model":
@@ -136,19 +145,6 @@ def runtime_name() -> str:
     from openvino import __version__  # noqa: PLC0415
 
     return f"openvino-{__version__.partition('-')[0]}"
-
-
-def kept_graph(folders: Sequence[Path], make: Callable[[], "Model"]) -> "Model":
-    """Return the network that one of these folders keeps; without one, what `make` gives, kept for the next time."""
-    from openvino import Core, save_model  # noqa: PLC0415
-
-    kept = read_export(folders)
-    if kept is None:
-        graph = make()
-        kept = keep_export(folders, lambda folder: save_model(graph, folder / _GRAPH, compress_to_fp16=False))
-        if kept is None:
-            return graph
-    return Core().read_model(kept / _GRAPH)
 
 
 def convert(

@@ -1,5 +1,6 @@
 """Packing of texts into rows of equal length, so that little of a model's work is padding; and the model's protocol."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
@@ -7,7 +8,28 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.judging.ports.token_vectors import TokenizedTexts
+
+HalfVectors = NDArray[np.float16]
+# Bound on the vectors that a process keeps in memory, in bytes.
+CACHE_BYTES = 2**28
+# Bytes that kept vectors take besides their numbers: the key, the array around them, their place in the table.
+_OVERHEAD_BYTES = 300
+
+
+def build_vector_cache(max_bytes: int) -> BoundedCache[bytes, HalfVectors]:
+    """Build a cache of texts' vectors by `make_key`."""
+    return BoundedCache(max_bytes, lambda vectors: vectors.nbytes + _OVERHEAD_BYTES)
+
+
+def make_key(tokens: Sequence[int], scope: bytes) -> bytes:
+    """Return a key that is equal for equal tokens and scope only: callers cannot probe each other's texts by timing.
+
+    `scope`: the owner, at most 64 bytes.
+    """
+    return hashlib.blake2b(np.array(tokens, dtype=np.int32).tobytes(), digest_size=16, key=scope).digest()
+
 
 # Rows have lengths in steps of so many tokens, so that what a backend prepares for one shape serves again.
 _STEP = 16

@@ -1,0 +1,56 @@
+"""Cache in memory, bounded in bytes; the entries used longest ago go first."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class BoundedCache(Generic[K, V]):
+    """LRU cache. Not thread-safe: callers hold a lock.
+
+    Args:
+        max_bytes: of all entries together; 0 keeps none.
+        size: returns the bytes that a value takes, with what is around it.
+        largest_share: of `max_bytes` that one entry may take; a larger one is not kept.
+    """
+
+    def __init__(self, max_bytes: int, size: Callable[[V], int], *, largest_share: float = 1.0) -> None:
+        self._max_bytes = max_bytes
+        self._size = size
+        self._largest = largest_share * max_bytes
+        self._entries: OrderedDict[K, V] = OrderedDict()
+        self.bytes = 0
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._entries
+
+    def get(self, key: K) -> V | None:
+        """Return the value, which is then the last one to go; None if it is missing."""
+        found = self._entries.get(key)
+        if found is not None:
+            self._entries.move_to_end(key)
+        return found
+
+    def put(self, key: K, value: V) -> None:
+        """Keep the value, in place of others if there is no room."""
+        size = self._size(value)
+        if size > self._largest:
+            return
+        self.drop(key)
+        self._entries[key] = value
+        self.bytes += size
+        while self.bytes > self._max_bytes:
+            self.drop(next(iter(self._entries)))
+
+    def drop(self, key: K) -> None:
+        """Forget the value, if there is one."""
+        if (gone := self._entries.pop(key, None)) is not None:
+            self.bytes -= self._size(gone)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self.bytes = 0
