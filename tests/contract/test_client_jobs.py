@@ -24,7 +24,7 @@ from plumbline.client import (
     Retries,
     ServiceFailed,
 )
-from plumbline.client.connection import AsyncConnection
+from plumbline.client.connection import Connection
 from plumbline.ground.errors import InvalidInput
 from plumbline.schemas.batch import BatchSample
 from plumbline.schemas.jobs import JobInfo
@@ -348,7 +348,7 @@ async def test_waiting_is_bounded_and_the_job_goes_on(service: ScriptedService, 
     assert [asked.method for asked in service.asked] == ["GET", "GET"]
 
 
-class TimelessConnection(AsyncConnection):
+class TimelessConnection(Connection):
     """Notes the pauses and makes none."""
 
     pauses: list[float]

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
 from typing import Any, Final, Self, TypeVar, Unpack
 
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT, BatchPlan, iterate_batches
-from plumbline.client.connection import JSON_HEADERS, AsyncConnection, Connection, RequestSpec
+from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
 from plumbline.client.failures import Retries, parse_model
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.row import Row
@@ -42,8 +42,8 @@ class AsyncPlumbline:
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         retries: Retries = Retries(),  # noqa: B008
     ) -> None:
-        self._connection: Connection = AsyncConnection(base_url, api_key=api_key, timeout=timeout, retries=retries)
-        self.jobs = AsyncJobs(self._connection)
+        self.connection = Connection(base_url, api_key=api_key, timeout=timeout, retries=retries)
+        self.jobs = AsyncJobs(self.connection)
 
     async def evaluate(
         self,
@@ -80,7 +80,7 @@ class AsyncPlumbline:
         }
         request = evaluation_request({name: text for name, text in texts.items() if text is not None}, options)
         spec = RequestSpec("POST", "/v1/evaluations", headers=JSON_HEADERS, content=encode_model(request))
-        return parse_model(EvaluationResult, await self._connection.answer(spec))
+        return parse_model(EvaluationResult, await self.connection.answer(spec))
 
     def evaluate_many(
         self,
@@ -110,14 +110,14 @@ class AsyncPlumbline:
             ClientError: while iterating: the service was not reached, refused the whole, or stayed busy.
         """
         plan = BatchPlan[S](options, in_flight=in_flight, batch_size=batch_size, in_order=in_order)
-        return iterate_batches(self._connection, samples, plan)
+        return iterate_batches(self.connection, samples, plan)
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._connection.close()
+        await self.connection.close()
 
     async def __aenter__(self) -> Self:
-        self._connection.reopen()
+        self.connection.reopen()
         return self
 
     async def __aexit__(self, *_: object) -> None:

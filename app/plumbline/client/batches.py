@@ -2,13 +2,11 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterable, Generator, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Iterator
 from contextlib import aclosing
-from queue import Empty, SimpleQueue
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
-from plumbline.client.connection import BlockingConnection, Connection, RequestSpec, iterate_now, lines_of, run_now
+from plumbline.client.connection import Connection, RequestSpec, lines_of
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, ClientError, Refused, RetryState, parse_model
 from plumbline.client.row import Row, parse_line
 from plumbline.client.samples import (
@@ -68,7 +66,7 @@ class Chunker(Generic[S]):
 
 
 class BatchPlan(Generic[S]):
-    """Requests of one call of `evaluate_many`: `at_once` chunks at most are not yet taken whole by the caller.
+    """Requests of one call of `evaluate_many`: `at_once` at most, of samples that each wait for one of `slots`.
 
     Raises:
         InvalidInput: options or numbers that cannot be.
@@ -81,26 +79,21 @@ class BatchPlan(Generic[S]):
         self.options = encode_model(check_options(options))
         self.chunker = Chunker[S](max_samples=min(batch_size, in_flight))
         self.at_once = max(1, in_flight // batch_size)
+        # A sample has a slot from its reading until its row is taken.
+        self.slots = asyncio.Semaphore(in_flight)
         self._in_order = in_order
-        self._early: dict[int, Came[S]] = {}
+        self._early: dict[int, Row[S]] = {}
         self._next = 0
 
-    def due(self, came: "Came[S]") -> "Iterator[Came[S]]":
+    def due(self, came: Row[S]) -> Iterator[Row[S]]:
         """Yield the rows that can be returned now that one more came."""
         if not self._in_order:
             yield came
             return
-        self._early[came.row.index] = came
+        self._early[came.index] = came
         while (ready := self._early.pop(self._next, None)) is not None:
             self._next += 1
             yield ready
-
-
-class Came(NamedTuple, Generic[S]):
-    """A row that came; `is_last` of its chunk."""
-
-    row: Row[S]
-    is_last: bool
 
 
 async def iterate_batches(
@@ -112,18 +105,21 @@ async def iterate_batches(
         ClientError: a request failed; rows that came before it are yielded first, but not those that wait for an
             earlier one if they are to be in order.
     """
-    slots, reading = asyncio.Semaphore(plan.at_once), asyncio.Lock()
+    reading = asyncio.Lock()
     # At the end of a worker its failure, or None.
-    queue: asyncio.Queue[Came[S] | Exception | None] = asyncio.Queue()
-    chunks = _chunks(samples, plan.chunker)
+    queue: asyncio.Queue[Row[S] | Exception | None] = asyncio.Queue()
+    chunks = _chunks(samples, plan)
+
+    async def read() -> list[EncodedSample[S]] | None:
+        async with reading:
+            return await anext(chunks, None)
 
     async def work() -> None:
         try:
-            while (chunk := await _next_chunk(chunks, slots, reading)) is not None:
+            while (chunk := await read()) is not None:
                 async with aclosing(evaluate_chunk(connection, chunk, plan.options)) as rows:
-                    async for came in rows:
-                        queue.put_nowait(came)
-            slots.release()
+                    async for row in rows:
+                        queue.put_nowait(row)
             queue.put_nowait(None)
         except Exception as failure:
             queue.put_nowait(failure)
@@ -137,97 +133,44 @@ async def iterate_batches(
                 raise came
             running -= came is None
             for ready in plan.due(came) if came is not None else ():
-                if ready.is_last:
-                    slots.release()
-                yield ready.row
+                plan.slots.release()
+                yield ready
     finally:
         await end_tasks(tasks)
         await chunks.aclose()
 
 
-async def _next_chunk(
-    chunks: AsyncGenerator[list[EncodedSample[S]], None], slots: asyncio.Semaphore, reading: asyncio.Lock
-) -> list[EncodedSample[S]] | None:
-    await slots.acquire()
-    async with reading:
-        return await anext(chunks, None)
-
-
 async def _chunks(
-    samples: Iterable[S] | AsyncIterable[S], chunker: Chunker[S]
+    samples: Iterable[S] | AsyncIterable[S], plan: BatchPlan[S]
 ) -> AsyncGenerator[list[EncodedSample[S]], None]:
-    if isinstance(samples, AsyncIterable):
-        async for sample in samples:
-            if chunk := chunker.add(sample):
+    async with aclosing(_each(samples, plan.slots)) as each:
+        async for sample in each:
+            if chunk := plan.chunker.add(sample):
                 yield chunk
-    else:
-        for sample in samples:
-            if chunk := chunker.add(sample):
-                yield chunk
-    if chunk := chunker.flush():
+    if chunk := plan.chunker.flush():
         yield chunk
 
 
-def iterate_batches_on_threads(
-    connection: BlockingConnection, samples: Iterable[S], plan: BatchPlan[S]
-) -> Generator[Row[S], None, None]:
-    """As `iterate_batches`, without asyncio: samples are read on the calling thread, while it waits for a row."""
-    left = iter(samples)
-    queue: SimpleQueue[Came[S] | BaseException] = SimpleQueue()
-    # Closed alone, with the requests in flight.
-    own = connection.sibling()
-
-    def work(chunk: list[EncodedSample[S]]) -> None:
-        try:
-            for came in iterate_now(evaluate_chunk(own, chunk, plan.options)):
-                queue.put(came)
-        except BaseException as failure:
-            queue.put(failure)
-
-    threads = ThreadPoolExecutor(plan.at_once, thread_name_prefix="plumbline-client")
-    unfinished, is_exhausted = 0, False
-    try:
-        while unfinished or not is_exhausted:
-            try:
-                came = queue.get(block=is_exhausted or unfinished == plan.at_once)
-            except Empty:
-                try:
-                    chunk = plan.chunker.add(next(left))
-                except StopIteration:
-                    chunk, is_exhausted = plan.chunker.flush(), True
-                if chunk:
-                    unfinished += 1
-                    threads.submit(work, chunk)
-                continue
-            if isinstance(came, BaseException):
-                raise came
-            for ready in plan.due(came):
-                unfinished -= ready.is_last
-                yield ready.row
-    finally:
-        run_now(own.close())
-        # Not waited for: one may be in the middle of connecting.
-        threads.shutdown(wait=False, cancel_futures=True)
+async def _each(samples: Iterable[S] | AsyncIterable[S], slots: asyncio.Semaphore) -> AsyncGenerator[S, None]:
+    await slots.acquire()
+    if isinstance(samples, AsyncIterable):
+        async for sample in samples:
+            yield sample
+            await slots.acquire()
+    else:
+        for sample in samples:
+            yield sample
+            await slots.acquire()
 
 
 async def evaluate_chunk(
     connection: Connection, chunk: list[EncodedSample[S]], options: bytes
-) -> AsyncGenerator[Came[S], None]:
+) -> AsyncGenerator[Row[S], None]:
     """Yield a row for each sample of the chunk, once, in order of completion.
 
     Only samples without a result are retried. A request that is refused because of one sample is sent in halves, until
     that sample alone has the refusal as its problem.
     """
-    left = len(chunk)
-    async with aclosing(_rows_of_chunk(connection, chunk, options)) as rows:
-        async for row in rows:
-            left -= 1
-            yield Came(row, left == 0)
-
-
-async def _rows_of_chunk(
-    connection: Connection, chunk: list[EncodedSample[S]], options: bytes
-) -> AsyncGenerator[Row[S], None]:
     for sent in chunk:
         if sent.body is None and sent.problem is not None:
             yield _without_result(sent, sent.problem)

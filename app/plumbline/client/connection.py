@@ -1,30 +1,12 @@
-"""Requests to one service over httpx2: its address and key, errors of the connection, and retries.
-
-The clients with and without asyncio share all coroutines above `Connection`. Over a `BlockingConnection` none of them
-ever waits for an event loop, so that `run_now` runs them as functions.
-"""
+"""Requests to one service over httpx2 and asyncio: its address and key, errors of the connection, and retries."""
 
 import asyncio
-import math
 import socket
 import ssl
-import threading
-import time
-import weakref
-from abc import ABC, abstractmethod
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Coroutine,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-)
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager, suppress
-from copy import copy
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 from plumbline.client.failures import (
     AnswerCut,
@@ -45,8 +27,6 @@ from plumbline.ground.version import USER_AGENT
 
 if TYPE_CHECKING:
     import httpx2
-
-T = TypeVar("T")
 
 CONNECT_SECONDS: Final = 5.0
 JSON_HEADERS: Final[Mapping[str, str]] = {"content-type": "application/json"}
@@ -86,18 +66,21 @@ class Reply(NamedTuple):
     parts: AsyncGenerator[bytes, None]
 
 
-class Connection(ABC):
-    """One service; arguments as of `AsyncPlumbline`. Redirects are not followed: the key goes nowhere else."""
+class Connection:
+    """One service; arguments as of `AsyncPlumbline`. Redirects are not followed: the key goes nowhere else.
+
+    Each event loop has connections of its own, which it closes at its end.
+    """
 
     def __init__(self, base_url: str | None, *, api_key: str | None, timeout: float, retries: Retries) -> None:
         import httpx2  # noqa: PLC0415 - a tenth of a second of import, which only a request pays
 
         self.retries = retries
         self._is_closed = False
+        self._uploads: set[_Sockets] = set()
+        self._clients: dict[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, AsyncGenerator[None, None]]] = {}
         url = _checked_url(base_url)
-        self._arguments: dict[str, Any] = {"api_key": find_key(api_key) or "", "timeout": timeout, "retries": retries}
         self._place = url.netloc.decode("ascii")
-        self._timeout = timeout
         self._options: dict[str, Any] = {
             "base_url": url,
             "headers": {"user-agent": USER_AGENT, **_key_header(api_key)},
@@ -112,16 +95,10 @@ class Connection(ABC):
             httpx2.Client(**self._options).close()
         except ImportError:
             raise ConfigurationError("ALL_PROXY: SOCKS needs pip install 'httpx2[socks]'") from None
-        self.open()
-
-    @abstractmethod
-    def open(self) -> None:
-        """Take requests, also after `close`."""
 
     def reopen(self) -> None:
-        """Open it if it is closed."""
-        if self._is_closed:
-            self.open()
+        """Take requests, also after `close`."""
+        self._is_closed = False
 
     async def answer(self, spec: RequestSpec) -> bytes:
         """Return the whole body of a success; raise the failure of the last attempt."""
@@ -147,21 +124,63 @@ class Connection(ABC):
                     raise failure_of(reply.status, reply.headers, body, spec.path)
                 yield reply
 
-    @abstractmethod
-    def limit(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
-        """Bound what is done in this context; beyond it, TimeoutError."""
-
-    @abstractmethod
     async def sleep(self, seconds: float) -> None:
         """Wait before the next attempt."""
+        await asyncio.sleep(seconds)
 
-    @abstractmethod
     async def close(self) -> None:
-        """Close the connections; requests under way fail."""
+        """Close the connections of this event loop; requests under way fail."""
+        self._is_closed = True
+        for sockets in self._uploads:
+            sockets.end()
+        if (opened := self._clients.get(asyncio.get_running_loop())) is not None:
+            await opened[1].aclose()
 
-    @abstractmethod
-    def _exchange(self, spec: RequestSpec) -> AbstractAsyncContextManager[Reply]:
+    @asynccontextmanager
+    async def _exchange(self, spec: RequestSpec) -> AsyncIterator[Reply]:
         """Send a request; closing the context lets go of the response."""
+        import httpx2  # noqa: PLC0415 - as above
+
+        if spec.file is not None:
+            yield await self._upload(spec)
+            return
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            client = httpx2.AsyncClient(**self._options)
+            self._clients[loop] = client, (kept := self._keep(loop, client))
+            await anext(kept)
+        exchange = self._clients[loop][0].stream(**spec.arguments())
+        async with exchange as response, aclosing(response.aiter_bytes()) as parts:
+            yield Reply(response.status_code, response.headers, parts)
+
+    async def _keep(self, loop: asyncio.AbstractEventLoop, client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
+        """Close the client when the loop ends, which closes every async generator that is left in it."""
+        try:
+            yield
+        finally:
+            del self._clients[loop]
+            await client.aclose()
+
+    async def _upload(self, spec: RequestSpec) -> Reply:
+        """Send a file from a thread.
+
+        asyncio would lose a refusal that comes before the end of the upload, and stand still while the file is read.
+        """
+        import httpx2  # noqa: PLC0415 - as above
+
+        sockets = _Sockets()
+
+        def send() -> httpx2.Response:
+            with httpx2.Client(**self._options) as client:
+                return client.request(**spec.arguments(), extensions={"trace": sockets.add})
+
+        self._uploads.add(sockets)
+        try:
+            response = await asyncio.to_thread(send)
+        finally:
+            self._uploads.discard(sockets)
+            sockets.end()
+        return Reply(response.status_code, response.headers, _yield_once(response.content))
 
     @contextmanager
     def _mapped_errors(self) -> Iterator[None]:
@@ -184,168 +203,29 @@ class Connection(ABC):
             raise
 
 
-class AsyncConnection(Connection):
-    """A service asked from asyncio; each event loop has connections of its own, which it closes at its end."""
+class _Sockets:
+    """The sockets of a blocking client, as httpx2 traces them: nothing else ends a thread that waits for bytes."""
 
-    def open(self) -> None:
-        self._is_closed = False
-        self._uploads = weakref.WeakSet[BlockingConnection]()
-        self._clients: dict[asyncio.AbstractEventLoop, tuple[httpx2.AsyncClient, AsyncGenerator[None, None]]] = {}
-
-    def limit(self, seconds: float | None) -> AbstractAsyncContextManager[object]:
-        return asyncio.timeout(seconds)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
-    async def answer(self, spec: RequestSpec) -> bytes:
-        if spec.file is None or self._is_closed:
-            return await super().answer(spec)
-        # In a thread: asyncio would lose a refusal that comes before the end of the upload, and stand still while the
-        # file is read.
-        upload = BlockingConnection(str(self._options["base_url"]), **self._arguments)
-        self._uploads.add(upload)
-        try:
-            return await asyncio.to_thread(run_now, upload.answer(spec))
-        finally:
-            await upload.close()
-
-    async def close(self) -> None:
-        self._is_closed = True
-        for upload in list(self._uploads):
-            await upload.close()
-        if (opened := self._clients.get(asyncio.get_running_loop())) is not None:
-            await opened[1].aclose()
-
-    @asynccontextmanager
-    async def _exchange(self, spec: RequestSpec) -> AsyncIterator[Reply]:
-        import httpx2  # noqa: PLC0415 - as above
-
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
-            client = httpx2.AsyncClient(**self._options)
-            self._clients[loop] = client, (kept := self._keep(loop, client))
-            await anext(kept)
-        exchange = self._clients[loop][0].stream(**spec.arguments())
-        async with exchange as response, aclosing(response.aiter_bytes()) as parts:
-            yield Reply(response.status_code, response.headers, parts)
-
-    async def _keep(self, loop: asyncio.AbstractEventLoop, client: "httpx2.AsyncClient") -> AsyncGenerator[None, None]:
-        """Close the client when the loop ends, which closes every async generator that is left in it."""
-        try:
-            yield
-        finally:
-            del self._clients[loop]
-            await client.aclose()
-
-
-class BlockingConnection(Connection):
-    """A service asked without asyncio, from several threads; `close` ends what they wait for."""
-
-    def open(self) -> None:
-        import httpx2  # noqa: PLC0415 - as above
-
-        self._is_closed = False
-        self._closing = threading.Event()
-        self._deadline = threading.local()
-        self._lock = threading.Lock()
+    def __init__(self) -> None:
+        self._is_ended = False
         self._sockets: list[socket.socket] = []
-        self._siblings = weakref.WeakSet[BlockingConnection]()
-        self._client = httpx2.Client(**self._options)
 
-    def sibling(self) -> Self:
-        """Return a connection to the same service that can be closed alone, and is closed with this one."""
-        if self._is_closed:
-            raise ClientClosed("the client is closed")
-        twin = copy(self)
-        twin.open()
-        self._siblings.add(twin)
-        return twin
+    def add(self, event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            self._sockets.append(info["return_value"].get_extra_info("socket"))
+            if self._is_ended:
+                self.end()
 
-    @asynccontextmanager
-    async def limit(self, seconds: float | None) -> AsyncIterator[None]:
-        """Bound each wait, for bytes or for the next attempt, by what is left."""
-        self._deadline.until = math.inf if seconds is None else time.monotonic() + seconds
-        try:
-            yield
-        finally:
-            self._deadline.until = math.inf
-
-    async def sleep(self, seconds: float) -> None:
-        self._closing.wait(min(seconds, self._left()))
-        self._left()
-
-    async def close(self) -> None:
-        self._is_closed = True
-        self._closing.set()
-        for sibling in list(self._siblings):
-            await sibling.close()
-        with self._lock:
-            for each in self._sockets:
-                _shut_down(each)
-        self._client.close()
-
-    @asynccontextmanager
-    async def _exchange(self, spec: RequestSpec) -> AsyncIterator[Reply]:
-        import httpx2  # noqa: PLC0415 - as above
-
-        left = self._left()
-        extensions: dict[str, Any] = {"trace": self._note}
-        if left < self._timeout:
-            extensions["timeout"] = {"connect": min(left, CONNECT_SECONDS), "read": left, "write": left}
-        try:
-            with self._client.stream(**spec.arguments(), extensions=extensions) as response:
-                async with aclosing(self._each(response.iter_bytes())) as parts:
-                    yield Reply(response.status_code, response.headers, parts)
-        except httpx2.TimeoutException:
-            self._left()
-            raise
-
-    async def _each(self, items: Iterable[bytes]) -> AsyncGenerator[bytes, None]:
-        for item in items:
-            yield item
-            self._left()
-
-    def _left(self) -> float:
-        """Return the seconds that `limit` leaves; raise TimeoutError if there are none."""
-        left = float(getattr(self._deadline, "until", math.inf)) - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return left
-
-    def _note(self, event: str, info: Mapping[str, Any]) -> None:
-        """Keep each socket, as httpx2 tells of it: nothing else ends a thread that waits for bytes."""
-        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            return
-        made = info["return_value"].get_extra_info("socket")
-        with self._lock:
-            self._sockets = [*(each for each in self._sockets if each.fileno() >= 0), made]
-        if self._is_closed:
-            _shut_down(made)
+    def end(self) -> None:
+        self._is_ended = True
+        for each in self._sockets:
+            # The methods of a TLS socket would take its state away under the thread
+            with suppress(OSError):
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
 
 
-def run_now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine over a `BlockingConnection`, which never suspends it."""
-    try:
-        coroutine.send(None)
-    except StopIteration as ended:
-        result: T = ended.value
-        return result
-    coroutine.close()
-    raise RuntimeError("something here waits for an event loop; AsyncPlumbline takes async iterables")
-
-
-def iterate_now(items: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    """Yield the items of a generator over a `BlockingConnection`; closing this closes it."""
-    try:
-        while True:
-            try:
-                item = run_now(items.__anext__())
-            except StopAsyncIteration:
-                return
-            yield item
-    finally:
-        run_now(items.aclose())
+async def _yield_once(content: bytes) -> AsyncGenerator[bytes, None]:
+    yield content
 
 
 async def lines_of(reply: Reply) -> AsyncGenerator[bytes, None]:
@@ -389,9 +269,3 @@ def _key_header(api_key: str | None) -> dict[str, str]:
     if not (key.isascii() and key.isprintable()):
         raise ConfigurationError(f"api_key ({KEY_VARIABLE}): expected visible ASCII characters alone")
     return {"authorization": f"Bearer {key}"}
-
-
-def _shut_down(each: socket.socket) -> None:
-    """End the connection under a thread that reads from it; the methods of a TLS socket would take its state away."""
-    with suppress(OSError):
-        socket.socket.shutdown(each, socket.SHUT_RDWR)

@@ -10,7 +10,6 @@ from http.client import responses
 from typing import Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json, to_json
 
 from plumbline.ground.errors import PlumblineError
 from plumbline.schemas.jobs import JobInfo
@@ -141,19 +140,9 @@ def failure_of(status: int, headers: Mapping[str, str], body: bytes, path: str) 
 def parse_model(model: type[M], content: bytes | str) -> M:
     """Parse the JSON of a response, or raise AnswerUnreadable; fields that a newer service adds are left out."""
     try:
-        return model.model_validate_json(content)
+        return model.model_validate_json(content, extra="ignore")
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-    unknown = [each["loc"] for each in found if each["type"] == "extra_forbidden"]
-    if unknown and len(unknown) == len(found):
-        value = from_json(content)
-        for *parents, name in unknown:
-            place = value
-            for parent in parents:
-                place = place[parent]
-            del place[name]
-        return parse_model(model, to_json(value))
-    first = next(each for each in found if each["type"] != "extra_forbidden")
+        first = error.errors(include_url=False, include_input=False)[0]
     where = "".join(f"/{part}" for part in first["loc"])
     detail = f"{where or '/'}: {first['msg']}"[:_MOST_DETAIL_CHARACTERS]
     raise AnswerUnreadable(f"the answer is no {model.__name__} of this service: {detail}")

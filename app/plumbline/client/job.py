@@ -1,5 +1,6 @@
 """One job of the service, from asyncio: its state and results."""
 
+import asyncio
 import re
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -72,7 +73,7 @@ class AsyncJob:
             JobNotEnded: not in that time; the job continues.
         """
         try:
-            async with self._connection.limit(timeout):
+            async with asyncio.timeout(timeout):
                 pause = _FIRST_PAUSE_SECONDS
                 while not self._is_settled:
                     await self.refresh()

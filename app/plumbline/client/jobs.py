@@ -4,7 +4,7 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any, Final
@@ -32,7 +32,7 @@ class AsyncJobs:
     """The jobs of one service: `submit`, `get`, `list`."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
 
     async def submit(
         self,
@@ -62,62 +62,81 @@ class AsyncJobs:
             InvalidInput: a choice, the file or a row that cannot be sent.
             ClientError: the service was not reached or refused.
         """
-        key = uuid.uuid4().hex if idempotency_key is None else idempotency_key
-        if not _KEY.fullmatch(key):
-            raise InvalidInput("idempotency_key: expected 1 to 200 visible ASCII characters")
-        given = {"name": name, "columns": columns, "max_cost": max_cost}
-        fields = {field: value for field, value in given.items() if value is not None}
-        choices = encode_model(validate(JobChoices, {"options": check_options(options), **fields})).decode()
-        file_name, form = "rows.jsonl", "jsonl"
-        if isinstance(source, str | os.PathLike):
-            file_name, form = Path(source).name, parse_row_format(Path(source), format)
-        with await _open_rows(source) as file:
-            # Retries have the same key and boundary, so that they are the same to the byte.
-            headers = {"idempotency-key": key, "content-type": f"multipart/form-data; boundary={uuid.uuid4().hex}"}
-            spec = RequestSpec(
-                "POST",
-                JOBS_PATH,
-                headers=headers,
-                fields={"choices": choices, "format": form},
-                file=(file_name, file, "application/octet-stream"),
-            )
-            return AsyncJob(self._connection, parse_model(JobInfo, await self._connection.answer(spec)))
+        given: dict[str, Any] = {"name": name, "columns": columns, "max_cost": max_cost}
+        build_spec = plan_submission(source, options, given, form=format, key=idempotency_key)
+        with await _write_rows(source) if isinstance(source, AsyncIterable) else open_rows(source) as file:
+            return await send_submission(self.connection, build_spec(file))
 
     async def get(self, job_id: str) -> AsyncJob:
         """Fetch the job of this id; raise NotThere if there is none, or it is another caller's."""
-        return AsyncJob(self._connection, await fetch_job(self._connection, job_id))
+        return AsyncJob(self.connection, await fetch_job(self.connection, job_id))
 
     async def list(self, *, limit: int | None = None) -> AsyncGenerator[AsyncJob, None]:
         """Yield the caller's jobs, newest first, at most `limit`."""
         left, params = limit, {"limit": str(_PAGE if limit is None else min(limit, _PAGE))}
         while left is None or left > 0:
-            found = parse_model(JobList, await self._connection.answer(RequestSpec("GET", JOBS_PATH, params=params)))
+            found = parse_model(JobList, await self.connection.answer(RequestSpec("GET", JOBS_PATH, params=params)))
             for info in found.jobs[:left]:
-                yield AsyncJob(self._connection, info)
+                yield AsyncJob(self.connection, info)
             left = None if left is None else left - len(found.jobs)
             if found.next is None:
                 return
             params = dict(parse_qsl(urlsplit(found.next).query))
 
 
-async def _open_rows(source: str | os.PathLike[str] | Iterable[AnyRow] | AsyncIterable[AnyRow]) -> IO[bytes]:
+async def send_submission(connection: Connection, spec: RequestSpec) -> AsyncJob:
+    return AsyncJob(connection, parse_model(JobInfo, await connection.answer(spec)))
+
+
+def plan_submission(
+    source: object, options: AnyOptions, given: Mapping[str, Any], *, form: str | None, key: str | None
+) -> Callable[[IO[bytes]], RequestSpec]:
+    """Return a function from the open rows to the request, with the same bytes for each of its attempts.
+
+    Raises:
+        InvalidInput: a choice or the suffix of a file that the service does not take.
+    """
+    key = uuid.uuid4().hex if key is None else key
+    if not _KEY.fullmatch(key):
+        raise InvalidInput("idempotency_key: expected 1 to 200 visible ASCII characters")
+    fields = {field: value for field, value in given.items() if value is not None}
+    choices = encode_model(validate(JobChoices, {"options": check_options(options), **fields})).decode()
+    name, suffix = "rows.jsonl", "jsonl"
+    if isinstance(source, str | os.PathLike):
+        name, suffix = Path(source).name, parse_row_format(Path(source), form)
+    headers = {"idempotency-key": key, "content-type": f"multipart/form-data; boundary={uuid.uuid4().hex}"}
+    return lambda file: RequestSpec(
+        "POST",
+        JOBS_PATH,
+        headers=headers,
+        fields={"choices": choices, "format": suffix},
+        file=(name, file, "application/octet-stream"),
+    )
+
+
+def open_rows(source: str | os.PathLike[str] | Iterable[AnyRow]) -> IO[bytes]:
     """Open a file by its path, or a temporary file with a line for each row."""
     if isinstance(source, str | os.PathLike):
         try:
-            return Path(source).open("rb")  # noqa: ASYNC230 - it is read while it is sent
+            return Path(source).open("rb")
         except OSError as error:
             raise InvalidInput(f"cannot be opened: {error.strerror}", place=Path(source).name) from None
     with ExitStack() as undo:
         file = undo.enter_context(tempfile.TemporaryFile())
-        if isinstance(source, AsyncIterable):
-            number = 0
-            async for row in source:
-                _write_row(file, number, row)
-                number += 1
-        else:
-            for number, row in enumerate(source):
-                _write_row(file, number, row)
+        for number, row in enumerate(source):
+            _write_row(file, number, row)
         # The announced length is that of the file on disk.
+        file.flush()
+        undo.pop_all()
+        return file
+
+
+async def _write_rows(source: AsyncIterable[AnyRow]) -> IO[bytes]:
+    with ExitStack() as undo:
+        file, number = undo.enter_context(tempfile.TemporaryFile()), 0
+        async for row in source:
+            _write_row(file, number, row)
+            number += 1
         file.flush()
         undo.pop_all()
         return file

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from plumbline.client.connection import JSON_HEADERS, AsyncConnection, RequestSpec
+from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
 from plumbline.client.failures import ClientError, Refused, Retries
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 
@@ -67,7 +67,7 @@ async def write_comment(thread: ReviewThread, summary: str, *, name: str) -> str
     if len(summary) > _MOST_CHARACTERS:
         summary = f"{summary[:_MOST_CHARACTERS]}\n\n… cut; the whole is in the summary of the run."
     body = json.dumps({"body": f"{mark}\n{summary}"}).encode()
-    connection = AsyncConnection(thread.api, api_key=thread.token, timeout=_TIMEOUT_SECONDS, retries=Retries())
+    connection = Connection(thread.api, api_key=thread.token, timeout=_TIMEOUT_SECONDS, retries=Retries())
     try:
         for page in range(1, _MOST_PAGES + 1):
             params = {"per_page": _PAGE, "page": page}

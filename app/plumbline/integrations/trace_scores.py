@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from plumbline.client.connection import JSON_HEADERS, AsyncConnection, RequestSpec
+from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
 from plumbline.client.failures import Retries
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.explanation import explain
@@ -60,7 +60,7 @@ def write_to_langfuse(results: Mapping[str, EvaluationResult], url: str, *, publ
 
 
 async def _send(url: str, api_key: str, requests: Iterable[RequestSpec]) -> None:
-    connection = AsyncConnection(url, api_key=api_key, timeout=_TIMEOUT_SECONDS, retries=Retries())
+    connection = Connection(url, api_key=api_key, timeout=_TIMEOUT_SECONDS, retries=Retries())
     try:
         for each in requests:
             await connection.answer(each)
