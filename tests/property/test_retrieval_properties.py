@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.retrieval.conventions import build_conventions
@@ -32,7 +32,6 @@ _OVERRIDES = st.fixed_dictionaries(
     }
 )
 _CUTOFFS = st.integers(1, 12)
-_AVERAGED = load_cases("retrieval_properties", "averaged")
 
 
 _PARAMETERS = load_cases("retrieval_properties", "parameters")
@@ -133,18 +132,6 @@ def test_the_best_possible_ranking_scores_one(grades: Mapping[str, int]) -> None
 
     best = 1.0 if any(grade > 0 for grade in grades.values()) else 0.0
     assert list(means.values()) == pytest.approx([best] * 6)
-
-
-@settings(max_examples=30)
-@given(_GRADES, st.dictionaries(st.sampled_from(_DOCUMENTS[:6]), st.integers(0, 2).map(float), max_size=6))
-def test_average_ties_give_the_mean_over_all_orders(grades: Mapping[str, int], scores: dict[str, float]) -> None:
-    expected = [_evaluated({"q": grades}, {"q": ids}, *_AVERAGED, max_rel=3) for ids in _orders(scores)]
-
-    averaged = _evaluated({"q": grades}, {"q": scores}, *_AVERAGED, max_rel=3, ties="average")
-
-    for measure in _AVERAGED:
-        mean = np.mean([evaluation.values[measure][0] for evaluation in expected])
-        assert averaged.values[measure][0] == pytest.approx(mean, abs=1e-12), measure
 
 
 def _orders(scores: Mapping[str, float]) -> list[Sequence[str]]:

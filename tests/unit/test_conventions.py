@@ -201,12 +201,6 @@ def test_a_grade_too_high_for_an_exponential_gain_is_refused() -> None:
         _evaluated(["a"], {"q1": {"a": 513}}, "ndcg_exp@5")
 
 
-def test_average_ties_need_a_closed_form() -> None:
-    for overrides in ({"ties": "average"}, {"ties": "average", "dedupe": "after_cutoff"}):
-        with pytest.raises(InvalidInput, match=r"^ties: "):
-            _evaluated({"a": 1.0}, {"q1": {"a": 1}}, "bpref", **overrides)
-
-
 def test_an_id_rule_is_applied_by_its_name() -> None:
     judged = {"q1": {"<urn:uuid:27c682dc-c97b-4c3e-b41c-999c65264a6d>": 1}}
     retrieved = ["doc-<urn:uuid:27C682DC-C97B-4C3E-B41C-999C65264A6D>::chunk-0"]

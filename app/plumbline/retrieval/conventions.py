@@ -28,7 +28,7 @@ class Conventions:
         duplicates: a repeated document counts at its best place (`first`), at its best score (`max_score`; the same
             place, as a list is ordered by score), or is refused. A kept duplicate would raise scores above 1.
         dedupe: cut the ranking at k after or before the duplicates leave it.
-        ties: order of equal scores; id lists have none. `average` is the expectation over all orders.
+        ties: order of equal scores; id lists have none.
         score_precision: trec_eval 9 and pytrec_eval compare scores as float32.
         missing_queries: judged queries that the run lacks count 0, are left out, or are refused.
         no_relevant: queries without a relevant document count 0, or are left out.
@@ -47,7 +47,7 @@ class Conventions:
     id_pattern: str | None = None
     duplicates: Literal["first", "max_score", "error"] = "error"
     dedupe: Literal["before_cutoff", "after_cutoff"] = "before_cutoff"
-    ties: Literal["docno_desc", "docno_asc", "input_order", "average"] = "docno_desc"
+    ties: Literal["docno_desc", "docno_asc", "input_order"] = "docno_desc"
     score_precision: Literal["float64", "float32"] = "float64"
     missing_queries: Literal["zero", "skip", "error"] = "zero"
     no_relevant: Literal["zero", "skip"] = "zero"

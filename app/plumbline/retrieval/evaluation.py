@@ -84,8 +84,6 @@ def evaluate(
         InvalidInput: a measure, grade, score or id that the conventions refuse; the place is `query/document`.
     """
     asked = parse_measures(map(str, measures))
-    if conventions.ties == "average" and conventions.dedupe == "after_cutoff":
-        raise InvalidInput("'average' needs dedupe 'before_cutoff'; a cut inside tied duplicates is open", place="ties")
     normalise_id = normalise_id or select_id_rule(conventions, qrels=qrels, run=run)
     judged = normalised(qrels, normalise_id)
     resolved = conventions
@@ -153,7 +151,7 @@ def _counts(
         without_relevant=without_relevant,
         duplicates_removed=ranked.duplicates_removed,
         retrieved=int(ranked.retrieved.sum()),
-        judged_share=float(ranked.rows.expected(np.ones_like, depth).sum()) / seen if seen else None,
+        judged_share=float(ranked.rows.within(depth).sum()) / seen if seen else None,
         judged_depth=depth,
         gold=int(inputs.total.sum()),
         correct=len(inputs.relevant.rank),
@@ -206,7 +204,7 @@ def _lengths(
     """Return the lengths of the documents of each query, best first."""
     if ranked.duplicates_removed and conventions.dedupe == "before_cutoff":
         raise InvalidInput("a budget of tokens counts chunks: it needs 'after_cutoff'", place="dedupe")
-    if conventions.judged_only or conventions.ignore_identical_ids or conventions.ties == "average":
+    if conventions.judged_only or conventions.ignore_identical_ids:
         raise InvalidInput("a budget of tokens counts every document, in one order", place="recall_budget")
     found = []
     for query_id in ranked.query_ids:

@@ -1,8 +1,8 @@
 """Formulas of the measures, vectorised over all queries and rows of judged documents.
 
 Notation: h(k) relevant documents among the first k; R relevant documents judged; n(k) unique documents among the
-first k. Every value but a count lies in [0, 1] and is 0 where its denominator is 0. Where ties are averaged, every
-value is the expectation over the orders of tied documents. trec_eval's name of a measure is given where it has one.
+first k. Every value but a count lies in [0, 1] and is 0 where its denominator is 0. trec_eval's name of a measure is
+given where it has one.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ import numpy as np
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.measure import Measure
-from plumbline.retrieval.ranking import RankedRows, Rankings, first_hit_expectation, precision_at_hits
+from plumbline.retrieval.ranking import RankedRows, Rankings, precision_at_hits
 from plumbline.retrieval.run import FloatArray, IntArray
 
 # 2^grade must leave room for a sum over all documents.
@@ -33,7 +33,7 @@ class MeasureInputs:
     def hits(self, k: int | IntArray | None) -> FloatArray:
         """Return h(k) per query; k may be given per query."""
         per_row = k[self.relevant.query] if isinstance(k, np.ndarray) else k
-        return self.summed(self.relevant, self.relevant.expected(np.ones_like, per_row))
+        return self.rankings.per_query(self.relevant.query[self.relevant.within(per_row)])
 
     def summed(self, rows: RankedRows, weights: FloatArray) -> FloatArray:
         """Sum the weights per query."""
@@ -80,17 +80,13 @@ def _precision_retrieved(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
 
 def _success(inputs: MeasureInputs, measure: Measure) -> FloatArray:
-    """Return 1 if h(k) > 0, else 0; with average ties its probability. trec_eval `success`."""
-    if inputs.relevant.has_ties:
-        return first_hit_expectation(inputs.relevant, measure.k, n_queries=len(inputs.total))[1]
+    """Return 1 if h(k) > 0, else 0; trec_eval `success`."""
     return (inputs.hits(measure.k) > 0).astype(np.float64)
 
 
 def _reciprocal_rank(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return 1 / rank of the first relevant document, 0 beyond the cutoff; trec_eval `recip_rank`."""
     rows = inputs.relevant
-    if rows.has_ties:
-        return first_hit_expectation(rows, measure.k, n_queries=len(inputs.total))[0]
     queries, starts = np.unique(rows.query, return_index=True)
     values = np.zeros(len(inputs.total))
     values[queries] = rows.within(measure.k)[starts] / rows.rank[starts]
@@ -110,7 +106,7 @@ def _r_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 def _judged(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return judged documents of any grade among the first k / n(k); ir_measures' Judged."""
     rows = inputs.rankings.rows
-    seen = inputs.summed(rows, rows.expected(np.ones_like, measure.k))
+    seen = inputs.summed(rows, rows.weigh(np.ones_like, measure.k))
     return _ratio(seen, inputs.rankings.retrieved_within(measure.k))
 
 
@@ -121,7 +117,7 @@ def _rbp(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
 def _rbp_weights(rows: RankedRows, measure: Measure) -> FloatArray:
     persistence = dict(measure.params)["p"]
-    return rows.expected(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
+    return rows.weigh(lambda ranks: (1 - persistence) * persistence ** (ranks - 1), measure.k)
 
 
 def _rbp_graded(inputs: MeasureInputs, measure: Measure) -> FloatArray:
@@ -155,13 +151,12 @@ def _rbp_max(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 def _precision_max(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return (h(k) + unjudged documents among the first k) / k: the precision if these were relevant."""
     rows = inputs.rankings.rows.where(inputs.rankings.rows.grade >= 0)
-    judged = inputs.summed(rows, rows.expected(np.ones_like, measure.k))
+    judged = inputs.summed(rows, rows.weigh(np.ones_like, measure.k))
     return _precision(inputs, measure) + (inputs.rankings.retrieved_within(measure.k) - judged) / float(measure.k or 1)
 
 
 def _interpolated_precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return the highest precision at or below the rank where recall r is reached; trec_eval `iprec_at_recall`."""
-    _refuse_average(inputs.conventions, measure)
     recall, rows = dict(measure.params)["r"], inputs.relevant
     is_nearest = inputs.conventions.recall_points == "nearest"
     # C's lround, and the cast of trec_eval 9
@@ -180,13 +175,11 @@ def _f_beta(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
 def _all_gold(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return 1 if h(k) = R > 0, else 0: every document of a question that needs several."""
-    _refuse_average(inputs.conventions, measure)
     return np.asarray((inputs.hits(measure.k) == inputs.total) & (inputs.total > 0), dtype=np.float64)
 
 
 def _recall_budget(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return h(k) / R, k being the first documents that together fit the tokens."""
-    _refuse_average(inputs.conventions, measure)
     tokens = dict(measure.params)["tokens"]
     if inputs.rankings.lengths is None:
         raise InvalidInput(f"'{measure}' needs the length of every document in tokens", place="lengths")
@@ -199,7 +192,6 @@ def _bpref(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
     N documents judged non-relevant, with a grade from 0; Buckley & Voorhees, SIGIR 2004, as trec_eval 8.1 and later.
     """
-    _refuse_average(inputs.conventions, measure)
     rows, level = inputs.rankings.rows, inputs.conventions.rel_level
     is_relevant = rows.grade >= level
     is_nonrelevant = (rows.grade >= 0) & ~is_relevant
@@ -243,8 +235,6 @@ def _map_normaliser(inputs: MeasureInputs, measure: Measure, weigh: Callable[[In
     if kind == "min_R_k":
         return _capped(inputs.total, measure.k)
     if kind == "retrieved_relevant":
-        if measure.k is not None:
-            _refuse_average(inputs.conventions, measure)
         return inputs.hits(measure.k)
     if kind == "sum_of_weights":
         is_relevant = inputs.rankings.pool_grade >= inputs.conventions.rel_level
@@ -261,9 +251,7 @@ def _ndcg(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """
     rankings = inputs.rankings
     gains = _gains(rankings.rows.grade, inputs.conventions, measure)
-    dcg = inputs.summed(
-        rankings.rows, gains * rankings.rows.expected(lambda ranks: 1.0 / np.log2(ranks + 1), measure.k)
-    )
+    dcg = inputs.summed(rankings.rows, gains * rankings.rows.weigh(lambda ranks: 1.0 / np.log2(ranks + 1), measure.k))
     return _ratio(dcg, _ideal_dcg(rankings, _gains(rankings.pool_grade, inputs.conventions, measure), measure.k))
 
 
@@ -302,11 +290,6 @@ def _capped(total: FloatArray, k: int | None) -> FloatArray:
 
 def _ratio(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     return np.divide(numerator, denominator, out=np.zeros(len(numerator)), where=denominator > 0)
-
-
-def _refuse_average(conventions: Conventions, measure: Measure) -> None:
-    if conventions.ties == "average":
-        raise InvalidInput(f"'{measure}' has no closed form over tied orders; choose another value", place="ties")
 
 
 _FORMULAS: Final[Mapping[str, _Formula]] = {

@@ -25,16 +25,14 @@ _FEWEST_RISING: Final = 3
 class Order(NamedTuple):
     """Retrieved judged documents of one query, one entry each, in no particular order.
 
-    grades: as judged. ranks: from 1, among unique documents; with average ties the first rank of the tied block.
-    sizes: documents in the tied block; None where no tie is left open. positions: what a cutoff is compared with;
-    None where it is the rank. retrieved: unique documents. duplicates: entries removed. unique_positions: of every
-    unique document; None where these are 1 to `retrieved`. is_rising: each score is above the one before.
+    grades: as judged. ranks: from 1, among unique documents. positions: what a cutoff is compared with; None for
+    that rank. retrieved: unique documents. duplicates: entries removed. unique_positions: of every unique document;
+    None where these are 1 to `retrieved`. is_rising: each score is above the one before.
     """
 
     grades: list[int]
     ranks: IntArray
     retrieved: int
-    sizes: IntArray | None = None
     positions: IntArray | None = None
     duplicates: int = 0
     unique_positions: IntArray | None = None
@@ -136,8 +134,6 @@ def _order_scored(
     sizes = ascending.searchsorted(sought, side="right") - first + 1
     if not (sizes > 1).any():
         return Order(found_grades, first, len(scores), is_rising=is_rising)
-    if conventions.ties == "average":
-        return Order(found_grades, first, len(scores), sizes=sizes)
     tied = {value for value, size in zip(sought.tolist(), sizes.tolist(), strict=True) if size > 1}
     offsets = _offsets(zip(scores, negated.tolist(), strict=True), tied, conventions)
     before = np.array([offsets.get(document, 0) for document in found], dtype=np.int64)
@@ -181,7 +177,7 @@ def _order_listed(
     unique_positions = np.sort(np.fromiter(position_by_document.values(), dtype=np.int64))
     ranks = unique_positions.searchsorted(positions) + 1
     retrieved = len(documents) - duplicates
-    return Order(found_grades, ranks, retrieved, None, positions, duplicates, unique_positions)
+    return Order(found_grades, ranks, retrieved, positions, duplicates, unique_positions)
 
 
 def _negated(values: FloatArray, conventions: Conventions) -> _Negated:

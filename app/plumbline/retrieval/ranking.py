@@ -20,37 +20,25 @@ BoolArray: TypeAlias = npt.NDArray[np.bool_]
 class RankedRows:
     """Documents that were judged and retrieved, sorted by query and then by rank.
 
-    query: index into the queries. rank: from 1; of the tied block's first document where ties are averaged.
-    size: documents in the tied block, 1 without. position: what a cutoff is compared with. grade: as judged.
+    query: index into the queries. rank: from 1. position: what a cutoff is compared with. grade: as judged.
     """
 
     query: IntArray
     rank: IntArray
-    size: IntArray
     position: IntArray
     grade: IntArray
 
-    @property
-    def has_ties(self) -> bool:
-        """Return True if some document may stand at several ranks."""
-        return bool((self.size > 1).any())
-
     def where(self, mask: BoolArray) -> "RankedRows":
         """Return the rows that the mask selects, in their order."""
-        return RankedRows(self.query[mask], self.rank[mask], self.size[mask], self.position[mask], self.grade[mask])
+        return RankedRows(self.query[mask], self.rank[mask], self.position[mask], self.grade[mask])
 
     def within(self, k: int | IntArray | None) -> BoolArray:
         """Return which rows stand among the first k; k may be given per row."""
         return np.ones(len(self.rank), dtype=np.bool_) if k is None else self.position <= k
 
-    def expected(self, weigh: Callable[[FloatArray], FloatArray], k: int | IntArray | None) -> FloatArray:
-        """Return the mean of `weigh(rank)` over the ranks that each document may have; 0 at ranks beyond k."""
-        if not self.has_ties:
-            return np.asarray(weigh(self.rank.astype(np.float64)) * self.within(k))
-        last = self.rank + self.size - 1
-        prefix = np.concatenate([[0.0], np.cumsum(weigh(np.arange(1.0, last.max() + 1)))])
-        seen = last if k is None else np.clip(last, self.rank - 1, np.maximum(k, self.rank - 1))
-        return np.asarray((prefix[seen] - prefix[self.rank - 1]) / self.size)
+    def weigh(self, weigh_rank: Callable[[FloatArray], FloatArray], k: int | IntArray | None) -> FloatArray:
+        """Return `weigh_rank(rank)` of each document; 0 beyond the first k."""
+        return np.asarray(weigh_rank(self.rank.astype(np.float64)) * self.within(k))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +146,10 @@ def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
 def _rows(orders: list[Order]) -> RankedRows:
     query = np.repeat(np.arange(len(orders)), [len(found.grades) for found in orders])
     ranks = _joined([found.ranks for found in orders])
-    sizes = _joined([np.ones_like(found.ranks) if found.sizes is None else found.sizes for found in orders])
     positions = _joined([found.ranks if found.positions is None else found.positions for found in orders])
     grades = np.array([grade for found in orders for grade in found.grades], dtype=np.int64)
     by_rank = np.lexsort((ranks, query))
-    return RankedRows(query, ranks[by_rank], sizes[by_rank], positions[by_rank], grades[by_rank])
+    return RankedRows(query, ranks[by_rank], positions[by_rank], grades[by_rank])
 
 
 def _cut(orders: list[Order]) -> tuple[IntArray, IntArray] | tuple[None, None]:
@@ -179,52 +166,8 @@ def _joined(arrays: list[IntArray]) -> IntArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *arrays])
 
 
-def first_hit_expectation(relevant: RankedRows, k: int | None, *, n_queries: int) -> tuple[FloatArray, FloatArray]:
-    """Return the expected reciprocal rank of the first relevant document, and the chance that its rank is <= k.
-
-    In the first block with a relevant document (first rank s, t documents, r of them relevant), the first hit is the
-    block's j-th document with chance C(t - j, r - 1) / C(t, r), here by its recurrence.
-    Both have the shape (n_queries,), 0 for a query without a relevant document retrieved.
-    """
-    reciprocal, chance = np.zeros(n_queries), np.zeros(n_queries)
-    queries, starts = np.unique(relevant.query, return_index=True)
-    _, block_hits = _blocks(relevant)
-    for query, start in zip(queries.tolist(), starts.tolist(), strict=True):
-        first, size = int(relevant.rank[start]), int(relevant.size[start])
-        hits = int(block_hits[start])
-        missed = np.arange(size - hits, dtype=np.float64)  # documents already seen, all of them misses
-        survives = np.concatenate([[1.0], np.cumprod((size - hits - missed) / (size - missed))])
-        chances = survives * hits / (size - np.arange(size - hits + 1))
-        ranks = np.arange(first, first + len(chances))
-        seen = chances if k is None else chances * (ranks <= k)
-        reciprocal[query], chance[query] = (seen / ranks).sum(), seen.sum()
-    return reciprocal, np.minimum(chance, 1.0)
-
-
 def precision_at_hits(relevant: RankedRows, k: int | None) -> FloatArray:
-    """Return precision at the rank of each relevant document, 0 beyond the cutoff: the terms of AP.
-
-    Without ties h(i) / i. In a block of t documents from rank s, r relevant, after H hits: a relevant document stands
-    at each of the block's ranks i with chance 1/t, and then H + 1 + (i - s)(r - 1)/(t - 1) hits are expected up to i.
-    """
-    index = np.arange(len(relevant.rank))
+    """Return precision at the rank of each relevant document, h(i) / i, 0 beyond the cutoff: the terms of AP."""
     query_start = np.searchsorted(relevant.query, relevant.query)
-    if not relevant.has_ties:
-        return np.asarray((index - query_start + 1) / relevant.rank * relevant.within(k))
-    block_start, block_hits = _blocks(relevant)
-    first, last = relevant.rank, relevant.rank + relevant.size - 1
-    seen = last if k is None else np.clip(k, first - 1, last)
-    harmonic = np.concatenate([[0.0], np.cumsum(1.0 / np.arange(1, last.max() + 1))])
-    reciprocals = harmonic[seen] - harmonic[first - 1]
-    slope = (block_hits - 1) / np.maximum(relevant.size - 1, 1)
-    at_first = (block_start - query_start + 1) * reciprocals
-    return np.asarray((at_first + slope * (seen - first + 1 - first * reciprocals)) / relevant.size)
-
-
-def _blocks(relevant: RankedRows) -> tuple[IntArray, IntArray]:
-    """Return the index of the first row of each row's block, and the number of rows in it."""
-    is_new = np.ones(len(relevant.rank), dtype=np.bool_)
-    is_new[1:] = (np.diff(relevant.query) != 0) | (np.diff(relevant.rank) != 0)
-    starts = np.flatnonzero(is_new)
-    sizes = np.diff(np.append(starts, len(relevant.rank)))
-    return np.repeat(starts, sizes), np.repeat(sizes, sizes)
+    hits = np.arange(len(relevant.rank)) - query_start + 1
+    return np.asarray(hits / relevant.rank * relevant.within(k))

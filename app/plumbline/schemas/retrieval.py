@@ -47,7 +47,7 @@ class ConventionsIn(_Wire, frozen=True, kw_only=True):
     id_pattern: str | None = None
     duplicates: Literal["first", "max_score", "error"] | None = None
     dedupe: Literal["before_cutoff", "after_cutoff"] | None = None
-    ties: Literal["docno_desc", "docno_asc", "input_order", "average"] | None = None
+    ties: Literal["docno_desc", "docno_asc", "input_order"] | None = None
     score_precision: Literal["float64", "float32"] | None = None
     missing_queries: Literal["zero", "skip", "error"] | None = None
     no_relevant: Literal["zero", "skip"] | None = None
