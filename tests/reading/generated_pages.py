@@ -26,11 +26,12 @@ READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 EXAMPLE = re.compile(r"/v1/evaluations .*?-d '(\{.*?\})' \|.*?```json\n(.*?)\n```", re.DOTALL)
 _HEAD = """# Settings
 
-All settings are environment variables; a wrong value stops the start with one line. Made by `make pages` from the code.
+All settings are environment variables, defaults in brackets; a wrong value stops the start with one line.
+Made by `make pages` from the code.
 """
 _CHINESE_HEAD = """# 配置项
 
-所有配置都是环境变量，值有误时启动失败并用一行说明原因。由 `make pages` 从代码生成。
+所有配置都是环境变量，括号内为默认值；值有误时启动失败并用一行说明原因。由 `make pages` 从代码生成。
 """
 _CHINESE_GROUPS = {
     "Access": "访问控制",
@@ -60,8 +61,8 @@ _GROUPS = {
 
 
 def settings_page() -> str:
-    """Build the reference of settings: a table for each group, in the order of the code."""
-    return _HEAD + _settings_tables({}, lambda english: english, head="variable | default")
+    """Build the reference of settings: a list for each group, in the order of the code."""
+    return _HEAD + _settings_lists({}, lambda english: english)
 
 
 def chinese_settings_page() -> str:
@@ -72,18 +73,17 @@ def chinese_settings_page() -> str:
         key = _KEY.fullmatch(english)
         return f"选用 {key[1].replace(' and ', '、')} 而没有另设密钥时的 API 密钥。" if key else texts[english]
 
-    return _CHINESE_HEAD + _settings_tables(_CHINESE_GROUPS, chinese, head="变量 | 默认值")
+    return _CHINESE_HEAD + _settings_lists(_CHINESE_GROUPS, chinese)
 
 
-def _settings_tables(titles: Mapping[str, str], text: Callable[[str], str], *, head: str) -> str:
+def _settings_lists(titles: Mapping[str, str], text: Callable[[str], str]) -> str:
     rows: dict[str, list[str]] = {group: [] for group in _GROUPS}
     for name, field in Settings.model_fields.items():
         variable = variable_name(name)
         short = variable.removeprefix("PLUMBLINE_")
         group = next(group for group, starts in _GROUPS.items() if short.startswith(starts))
-        rows[group].append(f"| `{variable}` | {_default(field.default)} | {text(field.description or '')} |\n")
-    top = f"| {head} | |\n|---|---|---|\n"
-    return "".join(f"\n## {titles.get(group, group)}\n\n{top}{''.join(lines)}" for group, lines in rows.items())
+        rows[group].append(f"- `{variable}`{_default(field.default)}: {text(field.description or '')}\n")
+    return "".join(f"\n## {titles.get(group, group)}\n\n{''.join(lines)}" for group, lines in rows.items())
 
 
 def excerpt(result: dict[str, Any]) -> str:
@@ -109,10 +109,10 @@ def _brief(claim: dict[str, Any]) -> dict[str, Any]:
 
 def _default(value: object) -> str:
     if value is None or value == ():
-        return "-"
+        return ""
     if isinstance(value, bool):
-        return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+        return f" (`{str(value).lower()}`)"
+    return f" (`{value:g}`)" if isinstance(value, float) else f" (`{value}`)"
 
 
 async def _answered(text: str, client: Any, *, whole: bool) -> str:

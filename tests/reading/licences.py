@@ -28,8 +28,6 @@ _HEAD = """# Licences of what the image installs
 Made by `make licenses` from what the packages declare; a test compares it with the locks, and each licence with a list
 of those that are accepted. The weights of all-MiniLM-L6-v2 are Apache-2.0; the package that carries them is MIT.
 
-| package | version | licence |
-|---|---|---|
 """
 
 
@@ -54,7 +52,7 @@ def licence_of(package: str) -> str:
 
 def table() -> str:
     """The page."""
-    rows = [f"| {name} | {version} | {licence_of(name)} |" for name, version in sorted(locked().items())]
+    rows = [f"- {name} {version}: {licence_of(name)}" for name, version in sorted(locked().items())]
     return _HEAD + "\n".join(rows) + "\n"
 
 
