@@ -73,7 +73,7 @@ def test_the_experiment_of_ones_own_passages_runs(
 
     printed = capsys.readouterr().out
     assert code == 0
-    assert [line.split()[1:3] for line in printed.splitlines()[2:]] == [
-        [f"whole.{name}", "1.0000"] for name in ("bm25", "dense", "both")
+    assert [line.split()[1:3] for line in printed.splitlines()[1:]] == [
+        [f"manuals.whole.{name}", "1.0000"] for name in ("bm25", "dense", "both")
     ]
     assert "manuals.whole.both" in Path("experiment/report.html").read_text(encoding="utf-8")
