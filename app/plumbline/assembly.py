@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from plumbline.ground.concurrency import Threads, end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
 from plumbline.judging.judge.questions import Mark, PromptSet, load_prompts, random_mark
 from plumbline.judging.ports.models import ChatModel, SentenceEncoder
@@ -167,7 +168,7 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: O
         return AbsentTier(
             TierName.LLM,
             reason=FailureReason.NOT_CONFIGURED,
-            detail="no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider",
+            detail=CodedText("no_judge_configured"),
         )
     # late: only a process with a judge pays for the HTTP stack
     from plumbline.models.chat.chat_models import build_chat_models  # noqa: PLC0415
@@ -209,7 +210,7 @@ def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observ
         return AbsentTier(
             TierName.DETECTOR,
             reason=FailureReason.NOT_CONFIGURED,
-            detail="no detector is configured; set PLUMBLINE_DETECTOR",
+            detail=CodedText("no_detector_configured"),
         )
     detector = detector_of(plan.detector, settings, observer=observer)
     stack.push_async_callback(detector.aclose)

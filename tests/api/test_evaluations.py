@@ -171,7 +171,7 @@ async def test_a_threshold_above_the_highest_score_of_the_tier_is_warned_of() ->
         assert above["passed"] is False
         assert "threshold_unreachable" in above["flags"]
         (warning,) = above["warnings"]
-        assert f"threshold {beyond:g} is above {highest:g}, the highest score of tier lexical" in warning
+        assert f"threshold {beyond:g} is above the highest score of a tier (lexical {highest:g})" in warning
 
 
 async def test_the_threshold_of_the_service_holds_where_the_caller_names_none() -> None:

@@ -6,6 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Scores, Verdict
@@ -57,6 +58,9 @@ _SCORES = st.builds(
     lowest_support=_UNIT,
     unsupported_claims=_COUNT,
 )
+_WARNINGS = st.builds(
+    CodedText, st.just("judge_did_not_vote"), name=_TEXT, reason=_TEXT | st.builds(CodedText, st.just("model_refused"))
+)
 _JUDGEMENTS = st.builds(
     Judgement,
     claims=st.lists(_CLAIMS, max_size=3).map(tuple),
@@ -64,7 +68,7 @@ _JUDGEMENTS = st.builds(
     has_verdict_kinds=st.booleans(),
     reliability=st.lists(st.tuples(_UNIT, _UNIT), max_size=3).map(tuple),
     flags=_WORDS,
-    warnings=_WORDS,
+    warnings=st.lists(_WARNINGS, max_size=3).map(tuple),
     votes=st.lists(_SCORES, max_size=3).map(tuple),
     windows=_COUNT,
     boundary=st.none() | _UNIT,

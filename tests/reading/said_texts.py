@@ -34,6 +34,7 @@ _SAYING_FUNCTIONS = (
     "pause_reason",
 )
 _MOST_FORMS = 16
+_WORD = re.compile(r"(?<!⟨)[^\W\d]")
 
 
 def said_texts() -> dict[str, str]:
@@ -42,7 +43,7 @@ def said_texts() -> dict[str, str]:
     for path in sorted(PACKAGE.rglob("*.py")):
         place = path.relative_to(PACKAGE).as_posix()
         for node in _saying(ast.parse(path.read_text(encoding="utf-8")), place):
-            for text in _forms(node):
+            for text in filter(_WORD.search, _forms(node)):
                 found.setdefault(text, place)
     for status in HTTPStatus:
         if status >= HTTPStatus.BAD_REQUEST:

@@ -14,8 +14,6 @@ from tests.reading.said_texts import PACKAGE, said_flags, said_texts
 
 # Pieces that the code joins with others, by the whole text that a caller reads
 WHOLE = {
-    " and ": "threshold 1 is above 0.99, the highest score of tier lexical and 0.98, the highest score of tier "
-    "embedding: no answer judged there can pass; lower it, or leave it out",
     " and ⟨1⟩ more": "in no context: Ada, Bob and 3 more",
     "; ": "in no context: Ada; names in each other's place",
     "in no context: ⟨1⟩⟨2⟩": "in no context: Ada, Bob and 3 more",

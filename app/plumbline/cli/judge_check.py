@@ -13,6 +13,7 @@ from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 
 if TYPE_CHECKING:
@@ -98,11 +99,9 @@ def _check(options: argparse.Namespace) -> int:
     configure_logging("ERROR")
     judges = resolve_judges(settings)
     if not judges:
-        raise ConfigurationError(
-            "no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider"
-        )
+        raise ConfigurationError(CodedText("no_judge_configured"))
     if unknown := [name for name in options.names if name not in judges]:
-        raise ConfigurationError(f"no judge is named {unknown[0]!r}; there are {', '.join(judges)}")
+        raise ConfigurationError(CodedText("judge_unknown", name=unknown[0], names=tuple(judges)))
     checked = [(name, endpoint) for name in options.names or judges for endpoint in judges[name]]
     good = []
     for name, endpoint in checked:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -115,5 +116,5 @@ def within_deadline(pieces: Iterable[T]) -> Iterator[T]:
     deadline = _DEADLINE.get()
     for piece in pieces:
         if time.monotonic() > deadline.until:
-            raise TierFailure(FailureReason.TIMEOUT, "the deadline passed while the texts were worked on")
+            raise TierFailure(FailureReason.TIMEOUT, CodedText("texts_timed_out"))
         yield piece

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from plumbline.ground.texts import CodedText
 from plumbline.judging.citations import Citation, Citations
 from plumbline.judging.judge.metrics import MetricResult, MetricStatus
 from plumbline.judging.ports.exchange import Usage
@@ -51,7 +52,7 @@ class SampleResult:
     usage: Usage
     windows: int
     flags: tuple[str, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[CodedText, ...]
     citations: Citations | None = None
     metrics: tuple[MetricResult, ...] = ()
     turns: tuple["SampleResult", ...] = ()
@@ -73,7 +74,7 @@ def join_turns(sample: Sample, results: Sequence[SampleResult]) -> SampleResult:
     warnings = list(dict.fromkeys(warning for each in results for warning in each.warnings))
     if len(seen) > 1:
         flags.append("mixed_tiers")
-        warnings.append(f"the turns were answered by {len(seen)} tiers, whose scores are not comparable: see the turns")
+        warnings.append(CodedText("turns_of_several_tiers", count=len(seen)))
     statuses = {each.status for each in results}
     status = next((each for each in (SampleStatus.NOT_JUDGED, *SampleStatus) if each in statuses), leader.status)
     citations = [each.citations for each in results if each.citations is not None]

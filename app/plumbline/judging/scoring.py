@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.citations import TooManyCitations, judge_citations
 from plumbline.judging.judge.metrics import (
     Estimator,
@@ -245,13 +246,13 @@ def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, Sa
 def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult) -> SampleResult:
     judgement = cascade.judgement
     if judgement is None:
-        warnings: tuple[str, ...] = ("no tier could answer; see attempts",)
+        warnings: tuple[CodedText, ...] = (CodedText("no_tier_answered"),)
         return _build(case, options, SampleStatus.NOT_JUDGED, cascade=cascade, warnings=warnings)
     scores = score(judgement)
     warnings = tuple(
-        f"tier {attempt.tier} did not answer ({attempt.reason}): scores of different tiers are not comparable"
+        CodedText("tier_failed", tier=attempt.tier, reason=attempt.reason)
         for attempt in cascade.attempts
-        if not attempt.answered
+        if attempt.reason is not None
     )
     flags = [] if cascade.attempts[0].answered else ["degraded"]
     if scores is None:
@@ -271,10 +272,10 @@ def _result(case: SegmentedSample, options: JudgeOptions, cascade: CascadeResult
     )
 
 
-def unreachable_warning(threshold: float, highest_by_tier: Mapping[str, float]) -> str:
+def unreachable_warning(threshold: float, highest_by_tier: Mapping[str, float]) -> CodedText:
     """Return the warning about a threshold that is above the highest score of these tiers."""
-    tiers = " and ".join(f"{highest:g}, the highest score of tier {tier}" for tier, highest in highest_by_tier.items())
-    return f"threshold {threshold:g} is above {tiers}: no answer judged there can pass; lower it, or leave it out"
+    tiers = tuple(f"{tier} {highest:g}" for tier, highest in highest_by_tier.items())
+    return CodedText("threshold_unreachable", threshold=threshold, tiers=tiers)
 
 
 def _build(
@@ -286,7 +287,7 @@ def _build(
     claims: Sequence[Claim] = (),
     cascade: CascadeResult | None = None,
     flags: tuple[str, ...] = (),
-    warnings: tuple[str, ...] = (),
+    warnings: tuple[CodedText, ...] = (),
 ) -> SampleResult:
     judgement = cascade.judgement if cascade else None
     criterion = choose_criterion(

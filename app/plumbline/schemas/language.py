@@ -14,10 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from plumbline.ground.texts import load_texts
 from plumbline.schemas.report import ReportLanguage
 
 _FOLDER: Final = Path(__file__).parent
 _PLACE: Final = re.compile(r"\{(\w+)\}")
+_FORM: Final = re.compile(r"(?<=\w)(?:![rs])?(?::\.\d[f%]|:g)?(?=\})")
+# Their templates fit any text.
+_CODES_OF_JOINTS: Final = frozenset({"several", "host_says", "judge_says"})
 # Longer lines are none of ours.
 _MOST_CHARACTERS: Final = 1_000
 _MOST_NESTED: Final = 4
@@ -80,10 +84,16 @@ def explain_flag(flag: str, language: ReportLanguage) -> str:
 
 @cache
 def _templates(more: Sequence[Path]) -> tuple[_Template, ...]:
+    english_by_code, chinese_by_code = load_texts("en"), load_texts("zh")
+    pairs = [
+        (_FORM.sub("", english_by_code[code]), _FORM.sub("", chinese_by_code[code]))
+        for code in english_by_code.keys() - _CODES_OF_JOINTS
+    ]
+    for path in (_FOLDER / "texts.zh.toml", *more):
+        pairs += tomllib.loads(path.read_text(encoding="utf-8")).items()
     found = [
         _Template(tuple(_PLACE.split(english)[::2]), tuple(_PLACE.split(english)[1::2]), chinese)
-        for path in (_FOLDER / "texts.zh.toml", *more)
-        for english, chinese in tomllib.loads(path.read_text(encoding="utf-8")).items()
+        for english, chinese in pairs
     ]
     # The one that says most is meant.
     return tuple(sorted(found, key=lambda each: -sum(map(len, each.english))))

@@ -14,6 +14,7 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE, ModelPrice
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.questions import keyed_mark
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
 from plumbline.models.chat.resilient_endpoint import Tariff
@@ -35,11 +36,9 @@ def find_endpoint(settings: Settings, judge: str) -> Endpoint:
     """Return the first endpoint of a judge, as batches have no failover; raise ConfigurationError if there is none."""
     judges = resolve_judges(settings)
     if not judges:
-        raise ConfigurationError(
-            "no judge is configured; set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_API_KEY with a provider"
-        )
+        raise ConfigurationError(CodedText("no_judge_configured"))
     if judge not in judges:
-        raise ConfigurationError(f"no judge is named {judge!r}; there are {', '.join(judges)}")
+        raise ConfigurationError(CodedText("judge_unknown", name=judge, names=tuple(judges)))
     return judges[judge][0]
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from plumbline.extras.provider_batches.replies import BatchReply, ReplyIndex
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, foreign_reply, status_failure
@@ -87,7 +88,8 @@ class BatchFileChatModel:
         needed = prompt_tokens(request)
         if needed > self.context_tokens:
             raise TierFailure(
-                FailureReason.TOO_LONG, f"about {needed} tokens, and {self.model} reads {self.context_tokens}"
+                FailureReason.TOO_LONG,
+                CodedText("request_too_long", tokens=needed, model=self.model, limit=self.context_tokens),
             )
         question, row = self._question(request, needed), ROW.get()
         try:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.judging.text.segmentation import Sentence
 
@@ -48,9 +49,7 @@ def context_windows(
             current.append(Piece(number, piece))
             used += size
         if len(windows) >= _MAX_WINDOWS:
-            raise TierFailure(
-                FailureReason.TOO_LONG, f"the contexts need over {_MAX_WINDOWS} windows of {tokens} tokens"
-            )
+            raise TierFailure(FailureReason.TOO_LONG, CodedText("too_many_windows", limit=_MAX_WINDOWS, tokens=tokens))
     return (*windows, tuple(current))
 
 

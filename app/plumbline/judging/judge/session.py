@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.controls import FAILED, Control, count_right
 from plumbline.judging.judge.evidence.search import EvidenceSearch
@@ -235,13 +236,9 @@ class JudgeSession:
         )
         missing = sum(UNANSWERED in claim.flags for claim in claims)
         if missing and "truncated_reply" in self.flags:
-            raise TierFailure(
-                FailureReason.TRUNCATED_REPLY, f"the model's replies were cut and leave out {missing} sentences"
-            )
+            raise TierFailure(FailureReason.TRUNCATED_REPLY, CodedText("replies_cut", count=missing))
         if missing:
-            raise TierFailure(
-                FailureReason.INVALID_REPLY, f"the model's replies hold no valid verdict on {missing} sentences"
-            )
+            raise TierFailure(FailureReason.INVALID_REPLY, CodedText("replies_without_verdicts", count=missing))
         return tuple(claims)
 
     async def _check(

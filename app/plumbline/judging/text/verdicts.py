@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import normalise
 
@@ -157,7 +158,7 @@ class Judgement:
     has_verdict_kinds: bool
     reliability: tuple[tuple[float, float], ...] = ()
     flags: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[CodedText, ...] = ()
     votes: tuple[Scores, ...] = ()
     windows: int = 1
     boundary: float | None = None

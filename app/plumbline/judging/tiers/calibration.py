@@ -13,6 +13,7 @@ from pydantic_core import PydanticCustomError
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import CalibrationError
+from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
 from plumbline.judging.text.words import Language
@@ -212,7 +213,7 @@ def build_judgement(
     finding_by_position: Mapping[int, Finding],
     calibration: Calibration,
     *,
-    warnings: tuple[str, ...] = (),
+    warnings: tuple[CodedText, ...] = (),
 ) -> Judgement:
     """Build a judgement with one claim for each sentence of the answer; one without a finding is not a claim.
 
@@ -273,12 +274,21 @@ def _verdict(finding: Finding, support: float) -> Verdict:
 
 def _doubts(finding: Finding) -> str | None:
     unknown = (*finding.unknown_names, *finding.unknown_numbers)
-    more = f" and {len(unknown) - _MAX_LISTED} more" if len(unknown) > _MAX_LISTED else ""
-    listed = f"in no context: {', '.join(unknown[:_MAX_LISTED])}{more}" if unknown else ""
-    negated = "negated otherwise than in the contexts" if finding.measures.get("negation") else ""
-    swapped = "names in each other's place" if finding.measures.get("roles") else ""
-    marked = f"marked by the detector: {', '.join(finding.unsupported_words)}" if finding.unsupported_words else ""
-    return "; ".join(filter(None, (listed, negated, swapped, marked))) or None
+    listed, more = unknown[:_MAX_LISTED], len(unknown) - _MAX_LISTED
+    texts: list[str] = []
+    if unknown:
+        texts.append(
+            CodedText("in_no_context", names=listed)
+            if more <= 0
+            else CodedText("in_no_context_and_more", names=listed, count=more)
+        )
+    if finding.measures.get("negation"):
+        texts.append(CodedText("negated_otherwise"))
+    if finding.measures.get("roles"):
+        texts.append(CodedText("names_swapped"))
+    if finding.unsupported_words:
+        texts.append(CodedText("marked_by_detector", words=tuple(finding.unsupported_words)))
+    return join_texts(texts) if texts else None
 
 
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import DetectorFinding, Passage
 from plumbline.judging.ports.models import Detector
 from plumbline.judging.ports.observation import Readiness
@@ -44,7 +45,7 @@ class DetectorTier:
         """
         findings, cut = await self._findings(sample, options, seconds=seconds)
         calibration = self._calibrations.find(tier=self.name, model=self._detector.model, language=sample.language)
-        warning = f"{cut:.0%} of the answer's sentences is more than {self._detector.model} reads; it did not count"
+        warning = CodedText("answer_cut", share=cut, model=self._detector.model)
         judgement = build_judgement(sample, findings, calibration, warnings=(warning,) if cut else ())
         if self._detector.unit == "answer" and not self._detector.marks_words:
             return replace(judgement, flags=(*judgement.flags, WHOLE_ANSWER))
@@ -64,7 +65,12 @@ class DetectorTier:
         if languages is not None and sample.language not in languages:
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
-                f"{self._detector.model} reads {', '.join(sorted(languages))}; the answer is in {sample.language!r}",
+                CodedText(
+                    "language_not_read",
+                    model=self._detector.model,
+                    languages=sorted(languages),
+                    language=sample.language,
+                ),
             )
         is_whole = self._detector.unit == "answer"
         claims = [sample.source.answer] if is_whole else list(sample.assertions)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.models import SentenceEncoder
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
@@ -88,7 +89,7 @@ class EmbeddingTier:
         calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
 
         def judgement(findings: dict[int, Finding], overlong: int) -> Judgement:
-            warning = f"{overlong} sentences or windows are longer than the model reads; their ends did not count"
+            warning = CodedText("texts_cut", count=overlong)
             return build_judgement(sample, findings, calibration, warnings=(warning,) if overlong else ())
 
         if calibration.is_fitted or not self._calibrations.entries:
@@ -125,14 +126,18 @@ class EmbeddingTier:
                 return then(copies, 0)
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
-                f"{self._encoder.model} reads {', '.join(sorted(self._encoder.languages or ()))}; the answer is in "
-                f"{sample.language!r}",
+                CodedText(
+                    "language_not_read",
+                    model=self._encoder.model,
+                    languages=sorted(self._encoder.languages or ()),
+                    language=sample.language,
+                ),
             )
         plan = await run(self._executor, plan_comparison, sample)
         if len(plan.texts) > self._max_windows:
             raise TierFailure(
                 FailureReason.TOO_LONG,
-                f"{len(plan.texts)} windows and sentences to encode; the limit is {self._max_windows}",
+                CodedText("too_many_texts", count=len(plan.texts), limit=self._max_windows),
             )
         reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic(), scope=options.tenant)
         if unread := self._find_unread(plan, reading):
@@ -172,16 +177,15 @@ class EmbeddingTier:
         return self._baselines[is_chinese]
 
     def _no_numbers(self) -> TierFailure:
-        return TierFailure(FailureReason.INVALID_REPLY, f"{self._encoder.model} gave vectors that are no numbers")
+        return TierFailure(FailureReason.INVALID_REPLY, CodedText("vectors_not_numbers", model=self._encoder.model))
 
     def _find_unread(self, plan: ComparisonPlan, reading: TokenizedTexts) -> str | None:
         parts, windows = range(len(plan.parts)), range(len(plan.parts), len(reading.tokens))
         for where, rows in (("answer", parts), ("contexts", windows)):
             share = reading.unknown_share(rows)
             if share > MAX_UNKNOWN_SHARE:
-                return (
-                    f"{share:.0%} of the tokens of the {where} are unknown to {self._encoder.model} "
-                    f"(more than {MAX_UNKNOWN_SHARE:.0%})"
+                return CodedText(
+                    "tokens_unknown", share=share, where=where, model=self._encoder.model, limit=MAX_UNKNOWN_SHARE
                 )
         return None
 

@@ -4,6 +4,7 @@ from concurrent.futures import Executor
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text import offload
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -41,8 +42,9 @@ class LexicalTier:
                 return build_judgement(sample, copies, calibration)
             raise TierFailure(
                 FailureReason.CROSS_LINGUAL,
-                f"answer in {sample.language!r}, contexts in {sorted(map(detect_language, _contexts(sample)))}: "
-                "words cannot be compared across scripts",
+                CodedText(
+                    "scripts_differ", one=sample.language, other=str(sorted(map(detect_language, _contexts(sample))))
+                ),
             )
         return build_judgement(sample, collect_lexical_findings(sample), calibration)
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.context_windows import Window, context_windows
 from plumbline.judging.judge.controls import FAILED, numbered_controls
 from plumbline.judging.judge.evidence.search import EvidenceSearch
@@ -69,7 +70,7 @@ def fit_windows(
     room = context_tokens - instructions - max_output_tokens - estimate_tokens(sample.source.asked)
     tokens = room - min(estimate_tokens(sample.source.answer) * 2, room // 2)
     if tokens <= 0:
-        raise TierFailure(FailureReason.TOO_LONG, f"question and instructions leave no room in {context_tokens} tokens")
+        raise TierFailure(FailureReason.TOO_LONG, CodedText("no_room_for_contexts", tokens=context_tokens))
     return context_windows(sample.source.contexts, sample.context_sentences, tokens=tokens)
 
 
@@ -193,7 +194,7 @@ class LlmTier:
             account=self._account(prepared, sessions, before, options.ledger.usage),
             has_verdict_kinds=True,
             flags=tuple(dict.fromkeys((*flags, *(flag for each in sessions for flag in each.flags)))),
-            warnings=(*missing, *(f"judge {name} is named more than once, and votes once" for name in repeated)),
+            warnings=(*missing, *(CodedText("judge_named_twice", name=name) for name in repeated)),
             votes=vote_scores,
             windows=len(prepared.windows),
             # Another judge's votes are the better check.
@@ -226,10 +227,10 @@ class LlmTier:
         """Return the chat models of these names, the first of all for none; raise TierFailure for an unknown one."""
         if not names:
             return [next(iter(self._chats.values()))]
-        unknown = [name for name in names if name not in self._chats]
+        unknown = [name for name in names if name is not None and name not in self._chats]
         if unknown:
             raise TierFailure(
-                FailureReason.NOT_CONFIGURED, f"no judge is named {unknown[0]!r}; there are {', '.join(self._chats)}"
+                FailureReason.NOT_CONFIGURED, CodedText("judge_unknown", name=unknown[0], names=tuple(self._chats))
             )
         return [self._chats[name] for name in names if name is not None]
 
@@ -278,7 +279,7 @@ class LlmTier:
 
 async def _first_answering_session(
     sessions: Sequence[JudgeSession],
-) -> tuple[JudgeSession, tuple[Claim, ...], list[str]]:
+) -> tuple[JudgeSession, tuple[Claim, ...], list[CodedText]]:
     """Return the first session that makes claims, its claims, and a line for each before it, which failed.
 
     Each but the last has a share of the time. Raises TierFailure with all details if all failed.
@@ -296,12 +297,12 @@ async def _first_answering_session(
             return session, claims, [_failure_line(other, failure) for other, failure in failures]
     if len(failures) == 1:
         raise failures[0][1]
-    details = "; ".join(f"judge {session.chat.name}: {failure.detail}" for session, failure in failures)
-    raise TierFailure(failures[-1][1].reason, details) from failures[-1][1]
+    details = [CodedText("judge_says", name=session.chat.name, detail=failure.detail) for session, failure in failures]
+    raise TierFailure(failures[-1][1].reason, join_texts(details)) from failures[-1][1]
 
 
-def _failure_line(session: JudgeSession, failure: TierFailure) -> str:
-    return f"judge {session.chat.name} did not vote ({failure.reason})"
+def _failure_line(session: JudgeSession, failure: TierFailure) -> CodedText:
+    return CodedText("judge_did_not_vote", name=session.chat.name, reason=failure.reason)
 
 
 def _claims_of_all_sentences(sample: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
@@ -318,13 +319,13 @@ def _claims_of_all_sentences(sample: SegmentedSample, claims: Sequence[Claim]) -
 
 async def _votes(
     claims: Sequence[Claim], asked: Sequence[tuple[JudgeSession, float | None]]
-) -> tuple[list[Mapping[str, Claim]], list[str]]:
+) -> tuple[list[Mapping[str, Claim]], list[CodedText]]:
     """Return the verdicts of each session at its temperature, and a line for each judge that failed."""
     answers = await asyncio.gather(
         *(session.verdicts(claims, temperature=temperature) for session, temperature in asked), return_exceptions=True
     )
     votes: list[Mapping[str, Claim]] = []
-    failed: list[str] = []
+    failed: list[CodedText] = []
     for (session, _), answer in zip(asked, answers, strict=True):
         if isinstance(answer, TierFailure):
             failed.append(_failure_line(session, answer))

@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.metrics import Metric
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
@@ -78,7 +79,7 @@ class Tier(Protocol):
 async def judge_within(tier: Tier, sample: SegmentedSample, options: JudgeOptions, seconds: float) -> Judgement:
     """Return the tier's judgement, or raise TierFailure `timeout` after so many seconds."""
     if seconds <= 0:
-        raise TierFailure(FailureReason.TIMEOUT, "not asked: the deadline had passed")
+        raise TierFailure(FailureReason.TIMEOUT, CodedText("not_asked_in_time"))
     try:
         async with asyncio.timeout(seconds) as scope:
             with work_deadline(time.monotonic() + seconds):
@@ -87,7 +88,7 @@ async def judge_within(tier: Tier, sample: SegmentedSample, options: JudgeOption
         # A TimeoutError that is not this scope's own is a bug of the tier.
         if not scope.expired():
             raise
-        raise TierFailure(FailureReason.TIMEOUT, f"timed out after {seconds:.1f} s") from None
+        raise TierFailure(FailureReason.TIMEOUT, CodedText("tier_timed_out", seconds=seconds)) from None
 
 
 class AbsentTier:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -41,7 +42,7 @@ class TokenAlignment:
         means = np.empty((len(self._lengths), len(contexts.bounds) - 1), dtype=np.float32)
         for first, last in self._blocks():
             if time.monotonic() >= until:
-                raise TierFailure(FailureReason.TIMEOUT, "the deadline passed before the sentences were compared")
+                raise TierFailure(FailureReason.TIMEOUT, CodedText("comparison_timed_out"))
             start, end = self._bounds[first], self._bounds[last]
             # A row for each token of the contexts: texts are then runs of whole rows, which numpy reduces at speed.
             cosines = contexts.vectors @ self._vectors[start:end].T

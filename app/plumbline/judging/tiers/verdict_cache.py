@@ -15,6 +15,7 @@ from msgspec.inspect import type_info
 
 from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText, encode_fields, parse_text
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
@@ -207,7 +208,7 @@ class CachedTier:
                 self._clear(place, flight)
                 flight.task.cancel()
         if not flight.task.done():
-            raise TierFailure(FailureReason.TIMEOUT, "timed out before there was a verdict")
+            raise TierFailure(FailureReason.TIMEOUT, CodedText("verdict_timed_out"))
         return flight.task.result()
 
     def _clear(self, place: _Place, flight: _Flight) -> None:
@@ -258,13 +259,27 @@ def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) ->
 # The names, types and defaults of what is written: a build whose judgements look otherwise reads none of the old ones.
 RECORD_SHAPE = sha256(repr(type_info(Judgement)).encode()).hexdigest()
 
-_DECODER = msgspec.json.Decoder(Judgement)
+
+def _encode_text(text: object) -> dict[str, Any]:
+    if not isinstance(text, CodedText):
+        raise NotImplementedError
+    return {"code": text.code, "fields": encode_fields(text.fields)}
+
+
+def _decode_text(_: type, stored: Any) -> CodedText:
+    if not isinstance(stored, dict):
+        raise ValueError(stored)
+    return parse_text(stored.get("code"), stored.get("fields"))
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_encode_text)
+_DECODER = msgspec.json.Decoder(Judgement, dec_hook=_decode_text)
 
 
 def judgement_to_record(judgement: Judgement) -> bytes | None:
     """Serialize a judgement; None when a text of it is no Unicode (a lone surrogate that a model wrote)."""
     try:
-        return zlib.compress(msgspec.json.encode(judgement), level=1)
+        return zlib.compress(_ENCODER.encode(judgement), level=1)
     except UnicodeEncodeError:
         return None
 

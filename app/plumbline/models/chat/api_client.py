@@ -11,6 +11,7 @@ import msgspec
 
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.proxies import find_proxy, proxy_place
+from plumbline.ground.texts import CodedText
 from plumbline.ground.version import USER_AGENT
 from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
@@ -94,7 +95,7 @@ class ApiClient:
             raise self._connection_failure(error) from error
         except ReplyTooLarge:
             raise CallFailure(
-                FailureReason.INVALID_REPLY, f"the provider's reply is too large: over {self._max_reply_bytes} bytes"
+                FailureReason.INVALID_REPLY, CodedText("reply_too_large", limit=self._max_reply_bytes)
             ) from None
         if self._on_exchange is not None:
             shown_url, seconds = str(url.copy_with(query=None)), time.monotonic() - started
@@ -143,16 +144,18 @@ class ApiClient:
     def _connection_failure(self, error: httpx2.HTTPError) -> CallFailure:
         if isinstance(error, httpx2.ProxyError):
             return self._proxy_failure(str(error))
-        place = self._endpoint.host + (f" through the proxy {proxy_place(self._proxy)}" if self._proxy else "")
+        host = self._endpoint.host
+        if self._proxy:
+            host = CodedText("host_by_proxy", host=host, proxy=proxy_place(self._proxy))
         is_refused = isinstance(error, httpx2.ConnectError) and is_untrusted(error)
         if isinstance(error, httpx2.ConnectTimeout):
-            reason, detail = FailureReason.TIMEOUT, f"no connection to {place} in time"
+            reason, detail = FailureReason.TIMEOUT, CodedText("no_connection_in_time", host=host)
         elif isinstance(error, httpx2.ConnectError):
-            name = "certificate not trusted" if is_refused else type(error).__name__
-            reason, detail = FailureReason.CONNECTION, f"no connection to {place} ({name})"
+            name = CodedText("certificate_not_trusted") if is_refused else type(error).__name__
+            reason, detail = FailureReason.CONNECTION, CodedText("no_connection", host=host, error=name)
         else:
             reason = FailureReason.CONNECTION
-            detail = f"connected to {place}, but no whole response came ({type(error).__name__})"
+            detail = CodedText("response_not_whole", host=host, error=type(error).__name__)
         # A certificate does not get better within the deadline.
         blame = Blame.CONFIGURATION if is_refused else Blame.TRANSPORT
         return CallFailure(reason, detail, is_retryable=not is_refused, blame=blame)
@@ -161,10 +164,11 @@ class ApiClient:
         place = proxy_place(self._proxy) if self._proxy else ""
         is_denied = any(word in reason.lower() for word in _DENIALS)
         shown = f"HTTP {reason[:3]}" if reason[:3].isdecimal() else reason.rpartition(": ")[2].rstrip(".")
+        if is_denied:
+            shown = CodedText("credentials_wrong", reason=shown)
         return CallFailure(
             FailureReason.CONNECTION,
-            f"no connection to {self._endpoint.host}: the proxy {place} refused it "
-            f"({shown}{': wrong or missing credentials' if is_denied else ''})",
+            CodedText("proxy_refused", host=self._endpoint.host, proxy=place, reason=shown),
             is_retryable=not is_denied,
             blame=Blame.CONFIGURATION if is_denied else Blame.TRANSPORT,
         )

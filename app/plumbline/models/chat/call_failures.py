@@ -10,6 +10,7 @@ from math import isfinite
 from time import time
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.models.chat.endpoints import Endpoint
 
 # Error codes and model names are shown to callers; what else a provider writes may hold their text or the key.
@@ -86,7 +87,7 @@ class CallFailure(TierFailure):
     def name_host(self, host: str) -> None:
         """Put the host in front of a detail that does not name it."""
         if host not in self.detail:
-            TierFailure.__init__(self, self.reason, f"{host}: {self.detail}")
+            TierFailure.__init__(self, self.reason, CodedText("host_says", host=host, detail=self.detail))
 
 
 def foreign_reply(*, is_fresh: bool) -> CallFailure:
@@ -97,7 +98,7 @@ def foreign_reply(*, is_fresh: bool) -> CallFailure:
     """
     return CallFailure(
         FailureReason.FOREIGN_REPLY,
-        "the reply has the ids of another request",
+        CodedText("reply_foreign"),
         is_retryable=True,
         blame=Blame.TRANSPORT if is_fresh else Blame.KEPT_CONNECTION,
     )
@@ -120,8 +121,8 @@ def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
     status = _status_in(code)
     if status is None:
         if _is_filter(code, text.lower()):
-            return CallFailure(FailureReason.CONTENT_FILTERED, "the provider's content filter stopped the call")
-        return CallFailure(FailureReason.INVALID_REPLY, "the provider's reply is an error under status 200")
+            return CallFailure(FailureReason.CONTENT_FILTERED, CodedText("call_filtered"))
+        return CallFailure(FailureReason.INVALID_REPLY, CodedText("error_under_200"))
     return _classified(status, code, text, {}, endpoint)
 
 

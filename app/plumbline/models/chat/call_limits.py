@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from plumbline.ground.errors import FailureReason
+from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import CallFailure
 
 
@@ -163,4 +164,4 @@ async def _sleep(seconds: float) -> None:
 
 
 def _out_of_budget(what: str) -> CallFailure:
-    return CallFailure(FailureReason.RATE_LIMITED, f"the budget of {what} a minute has no room within the deadline")
+    return CallFailure(FailureReason.RATE_LIMITED, CodedText("minute_budget_spent", what=what))

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.tiers.llm import SHARE_OF_FIRST
@@ -76,7 +77,7 @@ class FailoverChatModel:
         for position, endpoint in enumerate(self._endpoints):
             left = until - time.monotonic()
             if left <= 0:
-                failures.append(TierFailure(FailureReason.TIMEOUT, "no time was left to ask"))
+                failures.append(TierFailure(FailureReason.TIMEOUT, CodedText("no_time_to_ask")))
                 break
             is_last = position == len(self._endpoints) - 1
             try:
@@ -88,7 +89,7 @@ class FailoverChatModel:
         last = failures[-1]
         if len(failures) == 1:
             raise last
-        raise TierFailure(last.reason, "; ".join(failure.detail for failure in failures)) from last
+        raise TierFailure(last.reason, join_texts([failure.detail for failure in failures])) from last
 
     def readiness(self) -> Readiness:
         """Return UNAVAILABLE while the breakers of all endpoints are open."""

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from plumbline.ground.errors import FailureReason
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest
 from plumbline.models.chat.call_failures import CallFailure, contains_any, embedded_failure, shown
 from plumbline.models.chat.endpoints import Endpoint, Provider, Structure, TokenLimit
@@ -262,20 +263,22 @@ class Completion(BaseModel):
         if self.choices is None:
             raise _not_a_completion()
         if not self.choices:
-            raise CallFailure(FailureReason.EMPTY_REPLY, "the provider's reply has no choices")
+            raise CallFailure(FailureReason.EMPTY_REPLY, CodedText("reply_without_choices"))
         choice = self.choices[0]
         if isinstance(choice.error, dict):
             raise embedded_failure(choice.error, endpoint)
         if choice.message is None:
             raise _not_a_completion()
         if choice.message.refusal:
-            raise CallFailure(FailureReason.REFUSED, "the model refused to judge")
+            raise CallFailure(FailureReason.REFUSED, CodedText("model_refused"))
         if choice.finish_reason == "content_filter":
-            raise CallFailure(FailureReason.CONTENT_FILTERED, "the provider's content filter stopped the reply")
+            raise CallFailure(FailureReason.CONTENT_FILTERED, CodedText("reply_filtered"))
         content = without_thinking(choice.message.content or "")
         if not content:
-            cut = ": it was cut before it began" if self.is_truncated else ""
-            raise CallFailure(FailureReason.EMPTY_REPLY, f"the model's reply is empty{cut}")
+            raise CallFailure(
+                FailureReason.EMPTY_REPLY,
+                CodedText("reply_cut_empty") if self.is_truncated else CodedText("reply_empty"),
+            )
         return ChatReply(content, shown(self.model, endpoint) or endpoint.model, self.is_truncated)
 
 
@@ -288,4 +291,4 @@ def read_completion(body: bytes) -> Completion:
 
 
 def _not_a_completion() -> CallFailure:
-    return CallFailure(FailureReason.INVALID_REPLY, "the provider's reply is not a chat completion")
+    return CallFailure(FailureReason.INVALID_REPLY, CodedText("reply_no_completion"))

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field
 import structlog
 
 from plumbline.ground.errors import FailureReason
+from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import Blame, CallFailure
 from plumbline.models.chat.completions import LearntForm
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint, Provider
@@ -133,7 +134,10 @@ class EndpointGuard:
         """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
         is_chat = self._endpoint.path == CHAT_PATH
         line = f"{self._endpoint.place} ({self._health.learnt.form.structure})" if is_chat else self._endpoint.place
-        return f"{line}, {self._why_shut()}" if self.is_shut else line
+        if not self.is_shut:
+            return line
+        seconds, trouble = self._trouble()
+        return f"{line}, not asked for {seconds:.0f} seconds: {trouble}"
 
     def check(self, until: float) -> None:
         """Raise CallFailure if no call may be made before `until`, monotonic seconds."""
@@ -143,7 +147,7 @@ class EndpointGuard:
         if self._paused_until > max(now, until):
             raise CallFailure(
                 FailureReason.RATE_LIMITED,
-                f"{self._endpoint.host} asked to be left alone for {self._paused_until - now:.0f} seconds more",
+                CodedText("host_asked_to_wait", host=self._endpoint.host, seconds=self._paused_until - now),
             )
 
     @property
@@ -167,7 +171,7 @@ class EndpointGuard:
         except BaseException:
             now = time.monotonic()
             is_late = now >= until - _CLOCK_SLACK_SECONDS and now - started >= _FAIR_SECONDS
-            self._end(transport, configuration, False if is_late else None, None, "no answer in time")
+            self._end(transport, configuration, False if is_late else None, None, CodedText("no_answer_in_time"))
             raise
         self._end(transport, configuration, True, True, "")
 
@@ -196,9 +200,12 @@ class EndpointGuard:
         structlog.get_logger().warning("judge_shut", endpoint=self._endpoint.place)
 
     def _shut_failure(self) -> CallFailure:
-        return CallFailure(FailureReason.CIRCUIT_OPEN, f"{self._endpoint.host} is {self._why_shut()}")
+        seconds, trouble = self._trouble()
+        text = CodedText("host_not_asked", host=self._endpoint.host, seconds=seconds, reason=trouble)
+        return CallFailure(FailureReason.CIRCUIT_OPEN, text)
 
-    def _why_shut(self) -> str:
+    def _trouble(self) -> tuple[float, str]:
+        """Return the seconds for which a breaker stays open, and what opened it."""
         if self._configuration.is_open:
-            return f"not asked for {self._configuration.seconds_left:.0f} seconds: {self._misconfiguration}"
-        return f"not asked for {self._health.breaker.seconds_left:.0f} seconds: {self._health.trouble}"
+            return self._configuration.seconds_left, self._misconfiguration
+        return self._health.breaker.seconds_left, self._health.trouble

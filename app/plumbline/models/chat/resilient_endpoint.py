@@ -12,6 +12,7 @@ import structlog
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.judge_settings import ModelPrice
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
 from plumbline.models.chat.api_client import MAX_REPLY_BYTES, ApiClient, Exchange
@@ -224,7 +225,7 @@ class ResilientEndpoint:
             if not scope.expired():
                 raise
             raise TierFailure(
-                FailureReason.TIMEOUT, f"{self.endpoint.host} did not answer within {seconds:.1f} seconds"
+                FailureReason.TIMEOUT, CodedText("host_timed_out", host=self.endpoint.host, seconds=seconds)
             ) from None
 
     async def close(self) -> None:
@@ -237,7 +238,7 @@ class ResilientEndpoint:
         if needed > self.context_tokens:
             raise TierFailure(
                 FailureReason.TOO_LONG,
-                f"about {needed} tokens, and {self.endpoint.model} reads {self.context_tokens}",
+                CodedText("request_too_long", tokens=needed, model=self.endpoint.model, limit=self.context_tokens),
             )
         return needed
 
@@ -249,14 +250,14 @@ class ResilientEndpoint:
         async with ledger.reserve(usual, worst) as is_affordable:
             if not is_affordable:
                 model = self.endpoint.model
-                detail = f"the price of {model} is not known, and what may be spent is bounded"
+                detail = CodedText("price_unknown", model=model)
                 if usual is not None:
-                    detail = f"a call to {model} usually costs {usual:.6f}, more than is left for this sample"
+                    detail = CodedText("call_too_dear", model=model, cost=usual)
                 raise CallFailure(FailureReason.OVER_BUDGET, detail)
             async with self._limit.slot() as slot:
                 self.guard.check(until)
                 if until - time.monotonic() < _LEAST_SECONDS:
-                    raise CallFailure(FailureReason.TIMEOUT, "the deadline passed before it was this call's turn")
+                    raise CallFailure(FailureReason.TIMEOUT, CodedText("turn_timed_out"))
                 if pause := self.guard.pause_seconds:
                     # With jitter, against a thundering herd.
                     await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))

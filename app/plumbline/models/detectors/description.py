@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 
 Head = Literal["sequence", "first_token", "tokens"]
 Label = int | str
@@ -246,6 +247,5 @@ def check_probe(description: Description, number: int, found: float) -> None:
     if expected is not None:
         raise TierFailure(
             FailureReason.DETECTOR_PROBE_FAILED,
-            f"{description.name} gave {found:.4f} for pair {number} of its probe, expected {expected}: "
-            "it is asked or read otherwise than it was trained, or its weights are not those described",
+            CodedText("detector_probe_failed", model=description.name, found=found, number=number, expected=expected),
         )

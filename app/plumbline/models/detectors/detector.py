@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Passage
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts
@@ -94,7 +95,7 @@ class LocalDetector:
     def _finding(self, questions: Sequence[Question], parts: Sequence[NDArray[np.float32]]) -> DetectorFinding:
         labels = self._labels
         if labels is None or not all(np.isfinite(part).all() for part in parts):
-            raise TierFailure(FailureReason.INVALID_REPLY, f"{self.model} gave numbers that are none")
+            raise TierFailure(FailureReason.INVALID_REPLY, CodedText("detector_numbers_invalid", model=self.model))
         if not self.marks_words:
             read = [_support(part[:1], labels, self._description) for part in parts]
             support = max(float(each[0][0]) for each in read)
@@ -122,7 +123,7 @@ class LocalDetector:
         """Return the questions on each claim, one for each part of the premise, and the share of the claims cut off."""
         reader = self._reader
         if reader is None:
-            raise TierFailure(FailureReason.NOT_INSTALLED, f"{self.model} is not loaded")
+            raise TierFailure(FailureReason.NOT_INSTALLED, CodedText("detector_not_loaded", model=self.model))
         asked, kept = [], 0
         for whole in claims:
             claim = reader.fit_claim(whole)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, FiniteFloat, TypeAdapter, ValidationError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Ledger, Passage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.models.chat.call_failures import CallFailure
@@ -47,7 +48,7 @@ class _Reply:
     def reply(self, endpoint: Endpoint) -> list[dict[str, float]]:
         """Return the share of each label by its name, one for each question."""
         if len(self.body) != self.wanted or not all(self.body):
-            raise _invalid(f"has {len(self.body)} lists for {self.wanted} texts")
+            raise _invalid(CodedText("detector_lists_miscounted", found=len(self.body), wanted=self.wanted))
         return [{each.label: each.score for each in labels} for labels in self.body]
 
 
@@ -154,7 +155,7 @@ class RemoteDetector:
             try:
                 return _Reply(_REPLY.validate_json(body), len(texts))
             except ValidationError as error:
-                raise _invalid("is no list of labels") from error
+                raise _invalid(CodedText("detector_no_labels")) from error
 
         body: dict[str, object] = {"inputs": texts, "raw_scores": False, "truncate": False}
         request = ApiRequest(body, parse, sum(self._reader.count(text) for pair in texts for text in pair))
@@ -166,10 +167,9 @@ class RemoteDetector:
         if all(numbered.values()):
             names = {int(found[1]): name for name, found in numbered.items() if found}
         elif isinstance(self._description.positive, int):
-            listed = ", ".join(share_by_label)
             raise TierFailure(
                 FailureReason.INVALID_REPLY,
-                f"{self.model} has labels by name ({listed}); write `positive` as one of them",
+                CodedText("detector_labels_named", model=self.model, names=tuple(share_by_label)),
             )
         else:
             names = dict(enumerate(sorted(share_by_label)))
@@ -198,5 +198,5 @@ class RemoteDetector:
             self._is_proven = True
 
 
-def _invalid(what: str) -> CallFailure:
-    return CallFailure(FailureReason.INVALID_REPLY, f"the detector's reply {what}")
+def _invalid(flaw: CodedText) -> CallFailure:
+    return CallFailure(FailureReason.INVALID_REPLY, flaw)

