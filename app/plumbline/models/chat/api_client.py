@@ -95,7 +95,7 @@ class ApiClient:
             raise self._connection_failure(error) from error
         except ReplyTooLarge:
             raise CallFailure(
-                FailureReason.INVALID_REPLY, CodedText("reply_too_large", limit=self._max_reply_bytes)
+                FailureReason.INVALID_REPLY, CodedText("reply_too_large", limit=self._max_reply_bytes or 0)
             ) from None
         if self._on_exchange is not None:
             shown_url, seconds = str(url.copy_with(query=None)), time.monotonic() - started
