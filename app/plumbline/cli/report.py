@@ -74,14 +74,14 @@ def _worst(text: str) -> int:
 
 def _report(options: argparse.Namespace) -> int:
     # Parts of a second of import that the other commands do not pay
-    from plumbline.cli.score.gates import parse_gates  # noqa: PLC0415
+    from plumbline.cli.score.gates import RunGates  # noqa: PLC0415
     from plumbline.cli.score.options import check_gate_options  # noqa: PLC0415
 
     check_gate_options(options)
-    gates = parse_gates(options, usual_drop=None)
+    gates = RunGates(options, usual_drop=None)
     report = _build(options, gates)
     is_asked = options.output is not None or options.format is not None
-    if is_asked or not (gates.outcomes(report.summary) or gates.junit or gates.markdown):
+    if is_asked or not (gates.outcomes(report.summary) or options.junit or options.markdown):
         _write(report, gates, options)
     return gates.exit_code(report)
 
@@ -106,15 +106,12 @@ def _samples(report: "Report", options: argparse.Namespace) -> "Mapping[str, Sam
     """Return the samples of the shown rows by custom_id; raise InvalidInput if the data has none of them."""
     if options.data is None:
         return {}
-    from plumbline.cli.score.options import WHOLE, InputOptions, parse_columns  # noqa: PLC0415 - as above
-    from plumbline.cli.score.source import open_source  # noqa: PLC0415
+    from plumbline.cli.score.source import open_source  # noqa: PLC0415 - as above
     from plumbline.rows.records.record import Record  # noqa: PLC0415
 
-    columns, changes = parse_columns(options)
-    given = InputOptions(name=options.data, columns=columns, changes=changes, shard=WHOLE)
     wanted = report.shown_ids
     with ExitStack() as stack:
-        records = stack.enter_context(open_source(stack, given).open())
+        records = stack.enter_context(open_source(stack, options).open())
         read = (each for each in records if isinstance(each, Record))
         found = {each.custom_id: each.sample for each in read if each.custom_id in wanted}
     if wanted and not found:

@@ -101,7 +101,7 @@ def _add_options(score: argparse.ArgumentParser) -> None:
 
 
 def add_gate_options(group: "argparse._ArgumentGroup") -> None:
-    """Add the options that `cli.score.gates.parse_gates` reads."""
+    """Add the options that `cli.score.gates.RunGates` reads."""
     group.add_argument(
         "--fail-under", action="append", default=[], metavar="SCORE=SHARE", help="repeatable: faithfulness=0.8"
     )
@@ -133,11 +133,10 @@ def add_gate_options(group: "argparse._ArgumentGroup") -> None:
 
 def _score(options: argparse.Namespace) -> int:
     # Parts of a second of import that the other commands do not pay.
-    from plumbline.cli.score.options import parse_options  # noqa: PLC0415
     from plumbline.cli.score.score_file import score_file  # noqa: PLC0415
 
     try:
-        return score_file(parse_options(options))
+        return score_file(options)
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: interrupted before the first row; run the same command again\n")
         return _INCOMPLETE

@@ -2,9 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
@@ -24,42 +23,55 @@ from plumbline.rows.report.gates import (
 )
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import markdown_summary
-from plumbline.schemas.report import ReportLanguage, ReportSummary
+from plumbline.schemas.report import ReportSummary
 
-_FILE_MODE = 0o666
+_FILE_MODE: Final = 0o666
+_SHARES: Final = ("max_degraded", "max_abstained", "max_unsupported", "max_drop")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunGates:
-    """Gates on results, and the files of the reports on them.
+    """Gates on results, and the files of the reports on them, as the options give them.
 
     Args:
-        max_drop: None if the baseline is no gate.
-        junit_rows: rows are tests, too.
+        usual_drop: largest drop without `--max-drop`; None: the baseline is no gate then.
+
+    Raises:
+        InvalidInput: one is malformed, or the baseline cannot be read.
     """
 
-    gates: Sequence[CiGate]
-    max_degraded: float | None
-    max_abstained: float | None
-    baseline: Baseline | None
-    max_drop: float | None
-    junit: Path | None
-    junit_rows: bool
-    markdown: Path | None
-    language: ReportLanguage
-    max_risk: float | None = None
+    def __init__(self, given: argparse.Namespace, *, usual_drop: float | None = 0.0) -> None:
+        gates = [parse_gate(spec) for spec in given.fail_under]
+        self._max_risk: float | None = getattr(given, "max_risk", None)
+        shares = {name: getattr(given, name) for name in _SHARES} | {"max_risk": self._max_risk}
+        for name, value in shares.items():
+            if value is not None:
+                parse_share(str(value), place=f"--{name.replace('_', '-')}")
+        if given.max_unsupported is not None:
+            gates.append(CiGate("unsupported_share", given.max_unsupported))
+        self._gates, self._given = gates, given
+        self.baseline = None if given.baseline is None else read_baseline(given.baseline)
+        self._max_drop: float | None = usual_drop if given.max_drop is None else given.max_drop
 
     def outcomes(self, summary: ReportSummary) -> list[GateOutcome]:
-        outcomes = [outcome for gate in self.gates for outcome in gate.outcomes(summary)]
-        if self.max_degraded is not None:
-            outcomes.append(max_degraded_outcome(summary, self.max_degraded))
-        if self.max_abstained is not None:
-            outcomes.append(max_abstained_outcome(summary, self.max_abstained))
-        if self.max_risk is not None:
-            outcomes += promise_outcomes(summary, self.max_risk)
-        if self.baseline is not None and self.max_drop is not None:
-            outcomes += baseline_outcomes(summary, max_drop=self.max_drop)
+        outcomes = [outcome for gate in self._gates for outcome in gate.outcomes(summary)]
+        if self._given.max_degraded is not None:
+            outcomes.append(max_degraded_outcome(summary, self._given.max_degraded))
+        if self._given.max_abstained is not None:
+            outcomes.append(max_abstained_outcome(summary, self._given.max_abstained))
+        if self._max_risk is not None:
+            outcomes += promise_outcomes(summary, self._max_risk)
+        if self.baseline is not None and self._max_drop is not None:
+            outcomes += baseline_outcomes(summary, max_drop=self._max_drop)
         return outcomes
+
+    def build_report(self, lines: Path | None, *, name: str) -> Report:
+        """Return the report on the lines of one run. Raises InvalidInput: `lines` is None, they are gone."""
+        if lines is None:
+            raise InvalidInput("its lines are gone with the run that made the table; write jsonl for gates", place=name)
+        builder = ReportBuilder(baseline=self.baseline)
+        for line in read_lines(lines):
+            builder.add(line)
+        return builder.report()
 
     def exit_code(self, report: Report, *, is_quiet: bool = False) -> int:
         """Judge the gates and write the reports; return 0, or 1 if a gate failed.
@@ -71,54 +83,15 @@ class RunGates:
             InvalidInput: something cannot be written.
         """
         outcomes = self.outcomes(report.summary)
-        if self.junit is not None:
-            _write_report(self.junit, junit_xml(report, outcomes, with_rows=self.junit_rows))
-        if self.markdown is not None:
-            _write_report(self.markdown, markdown_summary(report, outcomes, language=self.language).encode())
+        if self._given.junit is not None:
+            _write_report(self._given.junit, junit_xml(report, outcomes, with_rows=self._given.junit_rows))
+        if self._given.markdown is not None:
+            _write_report(self._given.markdown, markdown_summary(report, outcomes, language=self._given.lang).encode())
         for outcome in outcomes:
             if not outcome.passed or not is_quiet:
                 word = "passed" if outcome.passed else "FAILED"
                 sys.stderr.write(f"gate {outcome.name}: {word}: wanted {outcome.wanted}, got {outcome.got}\n")
         return 0 if all_passed(outcomes) else 1
-
-
-def build_report(lines: Path | None, gates: RunGates, *, name: str) -> Report:
-    """Return the report on the lines of one run. Raises InvalidInput: `lines` is None, they are gone."""
-    if lines is None:
-        raise InvalidInput("its lines are gone with the run that made the table; write jsonl for gates", place=name)
-    builder = ReportBuilder(baseline=gates.baseline)
-    for line in read_lines(lines):
-        builder.add(line)
-    return builder.report()
-
-
-def parse_gates(given: argparse.Namespace, *, usual_drop: float | None = 0.0) -> RunGates:
-    """Return the gates of options.
-
-    Args:
-        usual_drop: that without `--max-drop`; None: the baseline is no gate then.
-
-    Raises:
-        InvalidInput: one is malformed, or the baseline cannot be read.
-    """
-    gates = [parse_gate(spec) for spec in given.fail_under]
-    for name in ("max_degraded", "max_abstained", "max_unsupported", "max_drop", "max_risk"):
-        if (value := getattr(given, name, None)) is not None:
-            parse_share(str(value), place=f"--{name.replace('_', '-')}")
-    if given.max_unsupported is not None:
-        gates.append(CiGate("unsupported_share", given.max_unsupported))
-    return RunGates(
-        gates=gates,
-        max_degraded=given.max_degraded,
-        max_abstained=given.max_abstained,
-        baseline=None if given.baseline is None else read_baseline(given.baseline),
-        max_drop=usual_drop if given.max_drop is None else given.max_drop,
-        junit=given.junit,
-        junit_rows=given.junit_rows,
-        markdown=given.markdown,
-        language=given.lang,
-        max_risk=getattr(given, "max_risk", None),
-    )
 
 
 def read_baseline(path: Path) -> Baseline:

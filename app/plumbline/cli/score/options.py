@@ -1,4 +1,4 @@
-"""Options of `plumbline score`, checked before anything is read, as the values that its engines take."""
+"""Options of `plumbline score`: checked before anything is read, and read as the values that its parts take."""
 
 import argparse
 import re
@@ -6,18 +6,13 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 from pydantic import ValidationError
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.service_address import find_url
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.schemas.evaluation import EvaluationOptions
-from plumbline.schemas.report import ReportLanguage
-
-if TYPE_CHECKING:
-    from plumbline.cli.score.gates import RunGates
 
 COLUMN_FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
 # Its best-known columns, in our names.
@@ -55,50 +50,8 @@ class Shard:
 WHOLE: Final = Shard(1, 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InputOptions:
-    """The file to score, `-` for standard input, of which `limit` bounds the rows before `shard` picks its own.
-
-    Args:
-        columns: a preset's name, a whole map, or None to find the columns.
-        changes: fields of the map that is found, to replace by these.
-    """
-
-    name: str
-    form: str | None = None
-    columns: ColumnMap | str | None = None
-    changes: Mapping[str, str | tuple[str, ...]]
-    limit: int | None = None
-    shard: Shard
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoreOptions:
-    """Options of a run; `url` is that of a service, None to score in this process.
-
-    Args:
-        has_found_url: it was not given, but is that of PLUMBLINE_URL.
-        output: the file of results, `-` for standard output; None for an estimate alone.
-        judging: of every row.
-        gates: None without any.
-    """
-
-    input: InputOptions
-    output: str | None
-    out_format: str | None
-    restart: bool
-    is_quiet: bool
-    judging: EvaluationOptions
-    max_cost: float | None
-    concurrency: int | None
-    url: str | None
-    has_found_url: bool
-    language: ReportLanguage
-    gates: "RunGates | None"
-
-
-def parse_options(given: argparse.Namespace) -> ScoreOptions:
-    """Return the options of a run. Raises InvalidInput: one is wrong; the message names it."""
+def check_options(given: argparse.Namespace) -> None:
+    """Raise InvalidInput for options of a run that are wrong, before anything is read; the message names one."""
     if given.output is None and not given.estimate:
         raise InvalidInput("-o: expected a file for the results, or - for standard output")
     for name in ("limit", "concurrency"):
@@ -112,28 +65,6 @@ def parse_options(given: argparse.Namespace) -> ScoreOptions:
     if given.estimate and given.url:
         raise InvalidInput("--estimate: counts for the judges of this process's settings; expected no --url")
     check_gate_options(given)
-    columns, changes = parse_columns(given)
-    return ScoreOptions(
-        input=InputOptions(
-            name=given.data,
-            form=given.format,
-            columns=columns,
-            changes=changes,
-            limit=given.limit,
-            shard=WHOLE if given.shard is None else Shard.parse(given.shard),
-        ),
-        output=None if given.estimate else given.output,
-        out_format=given.out_format,
-        restart=given.restart,
-        is_quiet=given.quiet,
-        judging=_judging(given),
-        max_cost=given.max_cost,
-        concurrency=given.concurrency,
-        url=find_url(given.url),
-        has_found_url=given.url is None,
-        language=given.lang,
-        gates=None if given.estimate else _gates(given),
-    )
 
 
 def check_gate_options(given: argparse.Namespace) -> None:
@@ -145,7 +76,13 @@ def check_gate_options(given: argparse.Namespace) -> None:
 
 
 def parse_columns(given: argparse.Namespace) -> tuple[ColumnMap | str | None, dict[str, str | tuple[str, ...]]]:
-    """Return columns and changes as of `InputOptions`."""
+    """Return columns and changes of a file's map.
+
+    The columns are a preset's name, a whole map, or None to find them; the changes are fields that replace those found.
+
+    Raises:
+        InvalidInput: an option is malformed, or a field is named twice.
+    """
     named: dict[str, str | tuple[str, ...]] = {}
     for pair in given.column:
         field, separator, column = pair.partition("=")
@@ -166,8 +103,8 @@ def parse_columns(given: argparse.Namespace) -> tuple[ColumnMap | str | None, di
     return (ColumnMap(**named) if is_whole else given.columns), changes  # type: ignore[arg-type]
 
 
-def _judging(given: argparse.Namespace) -> EvaluationOptions:
-    """Return the options of every row."""
+def parse_row_options(given: argparse.Namespace) -> EvaluationOptions:
+    """Return the options of every row; raises as `parse_judging`."""
     chosen: dict[str, Any] = {
         "tiers": _names(given.tiers),
         "threshold": given.threshold,
@@ -215,13 +152,3 @@ def _read_criteria(path: str) -> list[Any]:
 
 def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
-
-
-def _gates(given: argparse.Namespace) -> "RunGates | None":
-    bounds = (given.max_degraded, given.max_abstained, given.max_unsupported)
-    if not given.fail_under and all(each is None for each in (*bounds, given.baseline, given.junit, given.markdown)):
-        return None
-    # A quarter of a second of import, for runs that have gates alone
-    from plumbline.cli.score.gates import parse_gates  # noqa: PLC0415
-
-    return parse_gates(given)

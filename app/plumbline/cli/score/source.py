@@ -1,5 +1,6 @@
 """Input of `plumbline score`: the file, its columns, its digest, and how much of it stands before a position."""
 
+import argparse
 import shutil
 import sys
 from collections.abc import Callable
@@ -9,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from plumbline.cli.score.options import COLUMN_FIELDS, WHOLE, InputOptions, Shard
+from plumbline.cli.score.options import COLUMN_FIELDS, WHOLE, Shard, parse_columns
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import sha256_of
 from plumbline.rows.records.columns import ColumnMap
@@ -17,7 +18,6 @@ from plumbline.rows.records.data_file import SHEET_FORM
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition
 
-_BLOCK_BYTES: Final = 1 << 20
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 
 
@@ -68,21 +68,32 @@ class InputSource:
         return share
 
 
-def open_source(stack: ExitStack, given: InputOptions) -> InputSource:
-    """Return the input with its columns; standard input is copied to a file, which can be read twice.
+def open_source(
+    stack: ExitStack,
+    given: argparse.Namespace,
+    *,
+    form: str | None = None,
+    limit: int | None = None,
+    shard: Shard = WHOLE,
+) -> InputSource:
+    """Return the input `data` with its columns; standard input is copied to a file, which can be read twice.
+
+    Args:
+        limit: bounds the rows before `shard` picks its own.
 
     Raises:
         InvalidInput: it cannot be read, or its columns are unknown.
     """
-    path, form, columns = Path(given.name), given.form, given.columns
-    if given.name == "-":
+    columns, changes = parse_columns(given)
+    path = Path(given.data)
+    if given.data == "-":
         if form not in (None, "jsonl"):
             raise InvalidInput(f"--format {form}: standard input is read as jsonl")
         path, form = Path(stack.enter_context(TemporaryDirectory())) / "standard-input.jsonl", "jsonl"
         with path.open("wb") as file:
-            shutil.copyfileobj(sys.stdin.buffer, file, _BLOCK_BYTES)
-    if given.changes:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+    if changes:
         with RecordReader(path, format=form, columns=columns) as reader:
-            form, columns = reader.format, replace(reader.columns, **given.changes)  # type: ignore[arg-type]
+            form, columns = reader.format, replace(reader.columns, **changes)  # type: ignore[arg-type]
     with RecordReader(path, format=form, columns=columns) as reader:
-        return InputSource(path, reader.format, reader.columns, reader.explanation, given.limit, given.shard)
+        return InputSource(path, reader.format, reader.columns, reader.explanation, limit, shard)
