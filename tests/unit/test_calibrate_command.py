@@ -15,7 +15,7 @@ from plumbline.judging.tiers.lexical import MODEL, LexicalTier
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
 
-PLACES = (
+PLACES = [
     "mill",
     "dam",
     "tower",
@@ -28,7 +28,7 @@ PLACES = (
     "orchard",
     "forge",
     "inn",
-)
+]
 CONTEXT = "The {place} of Keld was built by the river in 18{number}. It has {number} red doors and a small bell."
 FAITHFUL = "The {place} was built in 18{number}, by the river. It has {number} doors."
 OTHER = "Tourists photograph kangaroos near the {place}. Astronomers praised its telescope in 2077."
@@ -93,7 +93,8 @@ def test_the_file_tells_where_its_parameters_come_from_and_keeps_every_other_ent
     assert made.source is not None
     assert (made.source.data, made.source.rows) == ("letters of May", 24)
     assert made.source.command == "plumbline calibrate own.jsonl --tier lexical --fit scale"
-    assert made.reliability
+    assert made.boundary == 0.5
+    assert (0.5, 0.5) in made.reliability
     others = [entry for entry in load_calibrations(None).entries if (entry.tier, entry.language) != ("lexical", "en")]
     assert [entry for entry in table.entries if entry is not made] == others
 
@@ -113,16 +114,6 @@ def test_the_scale_is_that_of_the_calibration_in_force(tmp_path: Path, monkeypat
     assert (made.gate, made.is_fitted) == (None, True)
 
 
-def test_the_boundary_of_a_fit_is_one_half(tmp_path: Path) -> None:
-    out = tmp_path / "mine.json"
-
-    _calibrate(_write(tmp_path / "own.jsonl", _rows()), "--out", out, "--force")
-
-    made = load_calibrations(out).find(tier=TierName.LEXICAL, model=MODEL, language="en")
-    assert made.boundary == 0.5
-    assert (0.5, 0.5) in made.reliability
-
-
 def _write_steep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Put a calibration in force that is nearly sure, and return labels of which one answer of 24 denies it."""
     entry = {"tier": "lexical", "model": MODEL, "language": "en", "weights": {"character_coverage": 40.0}}
@@ -134,29 +125,17 @@ def _write_steep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return _write(tmp_path / "own.jsonl", rows)
 
 
-def test_a_fit_that_held_out_answers_call_worse_is_not_written(
+def test_a_fit_that_held_out_answers_call_worse_is_written_by_force_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     labels, out = _write_steep(tmp_path, monkeypatch), tmp_path / "mine.json"
 
-    code = _calibrate(labels, "--out", out)
-
-    said = capsys.readouterr()
-    assert (code, out.exists()) == (2, False)
-    assert said.err == (
+    assert (_calibrate(labels, "--out", out), out.exists()) == (2, False)
+    assert capsys.readouterr().err == (
         "tier lexical, language en: worse on held-out answers than the calibration in force: not written without "
         "--force\nplumbline: nothing written: no fit does better on held-out answers than the calibration in force\n"
     )
-
-
-def test_a_fit_that_held_out_answers_call_worse_is_written_by_force(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    labels, out = _write_steep(tmp_path, monkeypatch), tmp_path / "mine.json"
-
-    code = _calibrate(labels, "--out", out, "--force")
-
-    assert (code, out.exists()) == (0, True)
+    assert (_calibrate(labels, "--out", out, "--force"), out.exists()) == (0, True)
     assert capsys.readouterr().err.endswith("than the calibration in force: written all the same\n")
 
 
@@ -265,13 +244,7 @@ def test_a_language_with_too_few_labels_is_left_as_it_is(tmp_path: Path, capsys:
     assert "language en: 24 answers" in said.out
 
 
-@pytest.mark.parametrize(
-    "fit",
-    [
-        "scale",
-        "weights",
-    ],
-)
+@pytest.mark.parametrize("fit", ["scale", "weights"])
 def test_labels_the_wrong_way_round_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], fit: str) -> None:
     rows = [{**row, "label": 1 - row["label"]} for row in _rows(misleading=0)]
 
@@ -284,21 +257,17 @@ def test_labels_the_wrong_way_round_are_refused(tmp_path: Path, capsys: pytest.C
     )
 
 
-def test_weights_for_answers_about_one_document_need_no_traceback(tmp_path: Path) -> None:
-    rows = [{**row, "doc": "one"} for row in _rows()]
-
-    assert _calibrate(_write(tmp_path / "own.jsonl", rows), "--fit", "weights") in (0, 2)
-
-
-def test_weights_for_documents_without_anything_in_common_need_no_traceback(tmp_path: Path) -> None:
+def test_weights_for_one_document_or_for_documents_without_anything_in_common_need_no_traceback(tmp_path: Path) -> None:
+    one = [{**row, "doc": "one"} for row in _rows()]
     # Document 0 is about "aaa aaaa", document 1 about "bbb bbbb": no answer has a run of four in another's contexts.
-    rows = [
+    apart = [
         {"contexts": [f"{letter * 3} {letter * 4}."], "answer": f"{letter * length}.", "label": label, "doc": letter}
         for letter in "abcdefghijklmnopqrst"
         for length, label in ((4, 1), (7, 0))
     ]
 
-    assert _calibrate(_write(tmp_path / "own.jsonl", rows), "--fit", "weights") in (0, 2)
+    for rows in (one, apart):
+        assert _calibrate(_write(tmp_path / "own.jsonl", rows), "--fit", "weights") in (0, 2)
 
 
 def test_the_number_of_answers_is_that_of_the_fit_where_each_dataset_has_one_label(

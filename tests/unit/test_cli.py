@@ -15,46 +15,6 @@ _COMMANDS = ["serve", "worker", "score", "report", "rate", "calibrate", "detecto
 _COMMANDS += ["batch-file", "keys", "doctor", "mcp"]
 
 
-@pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PLUMBLINE_API_KEYS", "PLUMBLINE_LLM_API_KEY", "DASHSCOPE_API_KEY", "PLUMBLINE_PROMPTS_DIR"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.mark.parametrize(
-    ("variable", "value", "said"),
-    [
-        ("PLUMBLINE_THRESHOLD", "7", "PLUMBLINE_THRESHOLD: Input should be less than or equal to 1"),
-        ("PLUMBLINE_API_KEYS", "a-short-one", "PLUMBLINE_API_KEYS: every key needs 16 characters or more"),
-        ("PLUMBLINE_LLM_PROVIDER", "aws", "PLUMBLINE_LLM_PROVIDER: Input should be"),
-        ("PLUMBLINE_PROMPTS_DIR", "/nowhere", "prompt verify_claims/v3.en.toml: cannot be read"),
-        ("PLUMBLINE_CALIBRATION", "/nowhere.json", "/nowhere.json: cannot be read"),
-    ],
-)
-def test_a_wrong_setting_stops_the_start_with_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], variable: str, value: str, said: str
-) -> None:
-    monkeypatch.setenv(variable, value)
-
-    code = main(["serve"])
-
-    error = capsys.readouterr().err
-    assert code == 2
-    assert said in error
-    assert len(error.splitlines()) == 1
-    assert "a-short-one" not in error
-
-
-def test_a_port_that_is_taken_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-
-        code = main(["serve", "--port", str(port)])
-
-    assert code == 2
-    assert capsys.readouterr().err.splitlines()[-1].startswith(f"plumbline: cannot listen on 127.0.0.1 port {port}: ")
-
-
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_info:
         main(["--version"])

@@ -1,4 +1,4 @@
-"""`plumbline.retrieval.evaluate`, `compare` and `fuse` on mappings, tables and paths, and as commands."""
+"""`plumbline.retrieval.evaluate`, `compare` and `fuse` on mappings, tables and paths."""
 
 import json
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import plumbline
-from plumbline.cli.main import main
 from plumbline.ground.errors import InvalidInput
 
 # What was counted or left out is warned of; one test looks at that.
@@ -125,75 +124,3 @@ def test_weights_are_tuned_under_the_conventions_that_are_given() -> None:
 def test_what_the_caller_may_not_have_meant_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="no document of the run is judged"):
         plumbline.retrieval.evaluate({"q1": {"a": 1}}, {"q1": ["z"]})
-
-
-def told(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(arguments) == 0
-    return capsys.readouterr().out
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "qrels.json").write_text(json.dumps(QRELS), encoding="utf-8")
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.json").write_text(json.dumps(RUN), encoding="utf-8")
-    return tmp_path
-
-
-def test_conventions_are_options_of_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [str(folder / "qrels.json"), str(folder / "one/run.json")]
-    options = ["-l", "2", "-J", "--ties", "docno_asc", "--gains", "1=1,2=3", "--no-relevant", "skip", "--seed", "7"]
-
-    found = json.loads(
-        told(["retrieval", "evaluate", *files, "-m", "recip_rank", "-m", "ndcg_gains", "--json", *options], capsys)
-    )
-
-    expected = {"rel_level": 2, "judged_only": True, "ties": "docno_asc", "gain_map": {"1": 1.0, "2": 3.0}}
-    assert expected.items() <= found["conventions"].items()
-    assert found["runs"][0]["measures"]["mrr"]["mean"] == 1.0
-
-
-def test_runs_of_one_file_name_are_told_apart_by_their_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [str(folder / "qrels.json"), str(folder / "one/run.json"), str(folder / "two/run.json")]
-
-    assert told(["retrieval", "evaluate", *files, "-m", "mrr"], capsys).splitlines() == [
-        "one/run.json\tmrr\tall\t0.7500",
-        "two/run.json\tmrr\tall\t0.7500",
-    ]
-
-
-def test_a_comparison_in_csv_is_one_table(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    files = [
-        "retrieval",
-        "compare",
-        str(folder / "qrels.json"),
-        str(folder / "one/run.json"),
-        str(folder / "two/run.json"),
-    ]
-
-    pairs = told([*files, "-m", "mrr", "--format", "csv"], capsys).splitlines()
-    means = told([*files, "-m", "mrr", "--format", "csv", "--table", "means"], capsys).splitlines()
-
-    assert (len(pairs), pairs[0].split(",")[:3]) == (2, ["measure", "a", "b"])
-    assert (len(means), means[0].split(",")[:2]) == (3, ["label", "run"])
-
-
-def test_a_fusion_is_tuned_and_takes_its_parameters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [str(folder / "one/run.json"), str(folder / "two/run.json")]
-
-    assert told(["retrieval", "fuse", *runs, "--k", "9", "--missing", "min"], capsys).split()[4] == repr(0.2)
-    assert (
-        main(["retrieval", "fuse", *runs, "--method", "wsum", "--tune", str(folder / "qrels.json"), "--folds", "2"])
-        == 0
-    )
-    assert "held out" in capsys.readouterr().err
-
-
-def test_the_help_lists_the_measures(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["retrieval", "evaluate", "--help"])
-
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "ndcg[@k]" in shown
-    assert "recall_budget" in shown

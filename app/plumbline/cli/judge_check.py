@@ -4,13 +4,13 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plumbline.cli import Commands
-from plumbline.ground.errors import ConfigurationError, FailureReason
+from plumbline.ground.errors import ConfigurationError
+from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.ground.texts import CodedText
@@ -25,51 +25,8 @@ if TYPE_CHECKING:
 
 _FAILED: Final = 1
 _SHOWN_CHARACTERS: Final = 600
-# The first sentence is supported; the second is contradicted, and the third stands nowhere.
-_SAMPLES: Final[Mapping[str, Sample]] = MappingProxyType(
-    {
-        "en": Sample(
-            "What is known of the lighthouse?",
-            (
-                "The Marlow lighthouse was built in 1887 and is 41 metres high.",
-                "It is open to visitors from May to September.",
-            ),
-            "The Marlow lighthouse was built in 1887. It is 65 metres high. Its lamp was made in Denmark.",
-        ),
-        "zh": Sample(
-            "这座灯塔有哪些资料？",
-            ("青屿灯塔建于1887年，高41米。", "灯塔每年5月至9月对游客开放。"),
-            "青屿灯塔建于1887年。灯塔高65米。塔上的灯是丹麦制造的。",
-        ),
-    }
-)
 _IS_SUPPORTED: Final = (True, False, False)
 _JUDGE_SAID: Final = "judge_said_"
-_NO_THOUGHT: Final = "keep the model from thinking (PLUMBLINE_LLM_EXTRA_BODY)"
-_ADVICE: Final[Mapping[FailureReason, str]] = MappingProxyType(
-    {
-        FailureReason.AUTHENTICATION: "check the key; one of DashScope belongs to one region: dashscope or "
-        "dashscope-intl",
-        FailureReason.CONNECTION: "check the base URL, and the proxy (HTTPS_PROXY, NO_PROXY) and certificates "
-        "(SSL_CERT_FILE) on the way",
-        FailureReason.TIMEOUT: f"allow more time (--seconds; PLUMBLINE_DEADLINE_SECONDS), or {_NO_THOUGHT}",
-        FailureReason.RATE_LIMITED: "look at the account's credit and limits; PLUMBLINE_LLM_RPM and "
-        "PLUMBLINE_LLM_TPM keep calls below them",
-        FailureReason.REJECTED: "read the provider's words above; check the model's name and the base URL, most end "
-        "in /v1; PLUMBLINE_LLM_EXTRA_BODY='{\"FIELD\": null}' leaves a field out",
-        FailureReason.CONTENT_FILTERED: "the provider's filter stops a harmless text: turn it down, with a header in "
-        "PLUMBLINE_LLM_EXTRA_HEADERS for example",
-        FailureReason.UPSTREAM_ERROR: "read the provider's words above, and the server's own log",
-        FailureReason.EMPTY_REPLY: f"{_NO_THOUGHT}, or raise PLUMBLINE_LLM_MAX_OUTPUT_TOKENS",
-        FailureReason.TRUNCATED_REPLY: f"{_NO_THOUGHT}, or raise PLUMBLINE_LLM_MAX_OUTPUT_TOKENS",
-        FailureReason.INVALID_REPLY: "the model does not keep to the form of the reply: take a stronger one, or a "
-        "provider that holds replies to a schema",
-        FailureReason.FOREIGN_REPLY: "look for a proxy or gateway on the way that mixes up replies, or sends one twice",
-        FailureReason.TOO_LONG: "set PLUMBLINE_LLM_CONTEXT_TOKENS to the model's window, start the server with a "
-        "larger one, or lower PLUMBLINE_LLM_MAX_OUTPUT_TOKENS",
-    }
-)
-_TOO_WEAK: Final = "the model is too weak a judge: take a stronger one"
 
 
 def add_judge_check(parts: Commands) -> None:
@@ -85,7 +42,7 @@ def add_judge_check(parts: Commands) -> None:
     check.add_argument("names", nargs="*", metavar="NAME", help="judges (default: all of the settings)")
     check.add_argument("--seconds", type=float, metavar="S", help="time for each address (default: the deadline)")
     check.add_argument(
-        "--language", choices=tuple(_SAMPLES), default="en", help="language of the sample (default: %(default)s)"
+        "--language", choices=("en", "zh"), default="en", help="language of the sample (default: %(default)s)"
     )
     check.add_argument("--full", action="store_true", help="show whole messages and replies")
     check.set_defaults(run=_check)
@@ -134,20 +91,18 @@ def check_endpoint(
     endpoint: "Endpoint", settings: Settings, *, seconds: float | None = None, language: str = "en"
 ) -> EndpointCheck:
     """Judge our sample with one endpoint alone."""
+    texts = load_data("cli/doctor")
+    sample, advice = Sample(**texts["samples"][language]), texts["advice"]
     exchanges: list[Exchange] = []
-    sample = _SAMPLES[language]
     result = asyncio.run(_ask(endpoint, settings, sample, seconds or settings.deadline_seconds, exchanges))
     (attempt,) = result.attempts
-    verdicts: list[str] = []
-    failure: tuple[str, str] | None = None
-    if attempt.answered:
-        by_sentence = {claim.sentence: claim for claim in reversed(result.claims)}
-        verdicts = [_own_verdict(by_sentence[position]) for position in range(len(_IS_SUPPORTED))]
-        if not all(_is_right(verdicts)):
-            failure = (f"wrong verdicts: {_TOO_WEAK}", _TOO_WEAK)
-    else:
-        advice = _ADVICE.get(attempt.reason, _TOO_WEAK) if attempt.reason else _TOO_WEAK
-        failure = (f"{attempt.reason}: {attempt.detail}", advice)
+    if not attempt.answered:
+        silence = f"{attempt.reason}: {attempt.detail}", advice.get(attempt.reason or "", advice["other"])
+        return EndpointCheck(endpoint, exchanges, result, (), silence)
+    by_sentence = {claim.sentence: claim for claim in reversed(result.claims)}
+    verdicts = [_own_verdict(by_sentence[position]) for position in range(len(_IS_SUPPORTED))]
+    is_good = all(_is_right(verdicts))
+    failure = None if is_good else (f"wrong verdicts: {advice['other']}", advice["other"])
     return EndpointCheck(endpoint, exchanges, result, verdicts, failure)
 
 
@@ -160,18 +115,22 @@ def _show(name: str, check: EndpointCheck, *, is_full: bool) -> None:
     sys.stdout.write(f"{name}: {endpoint.place}\n")
     for exchange in check.exchanges:
         for title, text in _describe(exchange, is_full=is_full):
-            _tell(title, text, endpoint, limit=None if is_full else _SHOWN_CHARACTERS)
+            safe = safe_line(text, endpoint)
+            if not is_full and len(safe) > _SHOWN_CHARACTERS:
+                safe = f"{safe[:_SHOWN_CHARACTERS]}... ({len(safe)} characters; --full shows all)"
+            _print_line(title, safe)
     cost = "not known" if usage.cost is None else f"{usage.cost:.6f}"
-    _tell("used", f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; cost {cost}")
+    used = f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; cost {cost}"
+    _print_line("used", used)
     if check.failure is not None and not check.verdicts:
-        _tell("failed", check.failure[0], endpoint)
-        _tell("do", check.failure[1])
+        _print_line("failed", safe_line(check.failure[0], endpoint))
+        _print_line("do", check.failure[1])
         return
     said = zip(check.verdicts, _is_right(check.verdicts), strict=True)
-    _tell("verdicts", ", ".join(f"{verdict} ({'right' if right else 'wrong'})" for verdict, right in said))
+    _print_line("verdicts", ", ".join(f"{verdict} ({'right' if right else 'wrong'})" for verdict, right in said))
     if check.result.flags:
-        _tell("flags", ", ".join(check.result.flags))
-    _tell("result", check.failure[0] if check.failure else f"usable, replies as {check.structure}")
+        _print_line("flags", ", ".join(check.result.flags))
+    _print_line("result", check.failure[0] if check.failure else f"usable, replies as {check.structure}")
 
 
 def _own_verdict(claim: "Claim") -> str:
@@ -225,10 +184,7 @@ def _kind(exchange: "Exchange") -> str:
     return str(form["type"]) if isinstance(form, dict) else "plain"
 
 
-def _tell(title: str, text: str, endpoint: "Endpoint | None" = None, *, limit: int | None = None) -> None:
-    text = safe_line(text, endpoint)
-    if limit is not None and len(text) > limit:
-        text = f"{text[:limit]}... ({len(text)} characters; --full shows all)"
+def _print_line(title: str, text: str) -> None:
     sys.stdout.write(f"  {title:<9} {text}\n")
 
 
