@@ -74,7 +74,6 @@ FENCES: dict[str, set[str] | None] = {
         "retrieval",
         "schemas",
         "service/api",
-        "service/web/run_comparison.py",
         "cli",
         "client",
         "rows/records",

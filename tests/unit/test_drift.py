@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.cli.drift import find_drift
 from plumbline.cli.main import main
-from plumbline.service.web.run_comparison import RowHead, compare_runs, read_head
+from plumbline.rows.report.run_comparison import RowHead, compare_runs, read_head
 from tests.making.result_rows import scored_line
 
 ANCHORS, CLAIMS, RUNS = 300, 4, 60

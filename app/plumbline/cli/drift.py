@@ -12,7 +12,7 @@ from plumbline.cli import Commands
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from plumbline.service.web.run_comparison import RowHead, RunComparison, TierDifference
+    from plumbline.rows.report.run_comparison import RowHead, RunComparison, TierDifference
 
 
 # Tests of a tier: of its scores, and of its decisions.
@@ -55,7 +55,7 @@ def _drift(options: argparse.Namespace) -> int:
         raise InvalidInput(f"found {options.alpha:g}; expected a number between 0 and 1", place="--alpha")
     # Parts of a second of import that the other commands do not pay
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
-    from plumbline.service.web.run_comparison import compare_runs, read_head  # noqa: PLC0415
+    from plumbline.rows.report.run_comparison import compare_runs, read_head  # noqa: PLC0415
 
     heads = [[read_head(line) for line in read_lines(path) if line] for path in (options.before, options.now)]
     comparison = compare_runs(*heads)

@@ -18,12 +18,12 @@ from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
 from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.rows.report.run_comparison import read_head
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
 from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.responses import NDJSON, BackpressureResponse
 from plumbline.service.web.pages import link, refuse_other_origins, render_page
-from plumbline.service.web.run_comparison import read_head
 from plumbline.service.web.run_pages import run_of
 
 LABEL_PATH: Final = "/label"

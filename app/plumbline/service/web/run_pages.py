@@ -15,6 +15,7 @@ from plumbline.rows.jobs.job import TRANSITIONS, Action, Job, ResultLine, RowFil
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.rows.report.run_comparison import compare_runs, read_head
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
 from plumbline.rows.report.tallies import wilson_share
 from plumbline.rows.scored_row import RowStatus
@@ -29,7 +30,6 @@ from plumbline.service.api.language import choose_language
 from plumbline.service.api.responses import JSON
 from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer
 from plumbline.service.web.pages import link, refuse_other_origins, render_page
-from plumbline.service.web.run_comparison import compare_runs, read_head
 
 # The picture of a trend, in SVG units.
 _WIDTH: Final = 640.0
