@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.combination import Norm, normalise, ranked
+from plumbline.retrieval.combination import Norm, normalise, rank_results
 from plumbline.retrieval.fusion import METHODS, fuse, simplex_grid, tune_weights
 from plumbline.retrieval.run import FloatArray, Results, Run
 from tests.making.cases import load_cases
@@ -90,9 +90,9 @@ def test_equal_fused_scores_are_ordered_by_id_descending() -> None:
 def test_equal_scores_of_a_run_are_ranked_by_the_tie_rule() -> None:
     results = {"a": 1.0, "c": 1.0, "b": 1.0, "d": 2.0}
 
-    assert ranked(results).doc_ids == ("d", "c", "b", "a")
-    assert ranked(results, ties="docno_asc").doc_ids == ("d", "a", "b", "c")
-    assert ranked(results, ties="input_order").doc_ids == ("d", "a", "c", "b")
+    assert rank_results(results).doc_ids == ("d", "c", "b", "a")
+    assert rank_results(results, ties="docno_asc").doc_ids == ("d", "a", "b", "c")
+    assert rank_results(results, ties="input_order").doc_ids == ("d", "a", "c", "b")
 
 
 def test_documents_with_the_same_scores_in_other_runs_tie_exactly() -> None:

@@ -246,7 +246,7 @@ class _CitedSentence:
         if isinstance(part, Claim):
             if part.verdict is not Verdict.SUPPORTED:
                 return False
-            quoted = _quoted(part)
+            quoted = _quoted_contexts(part)
             is_quoted = quoted.issubset(contexts) if "derived" in part.flags else bool(quoted.intersection(contexts))
             return (bool(quoted) and is_quoted) or self._is_as_good(part.text, contexts)
         is_whole = part == self._assertion
@@ -254,7 +254,7 @@ class _CitedSentence:
         if is_whole and claim.verdict is not Verdict.SUPPORTED:
             return False
         # The tier may have found the sentence there by more than its wording.
-        is_found = is_whole and bool(_quoted(claim).intersection(contexts))
+        is_found = is_whole and bool(_quoted_contexts(claim).intersection(contexts))
         least = 0.0 if is_found else _SUPPORTED_FROM
         return self._is_as_good(part, contexts, least=least, besides=self._cited)
 
@@ -283,19 +283,19 @@ class _CitedSentence:
     def _better(self, part: Claim | str, cited: Container[int]) -> int | None:
         """Return a context that is not cited and supports a part."""
         if isinstance(part, Claim):
-            return min(_quoted(part), default=None) if part.verdict is Verdict.SUPPORTED else None
+            return min(_quoted_contexts(part), default=None) if part.verdict is Verdict.SUPPORTED else None
         (claim,) = self._claims[:1]
         if part == self._assertion and claim.verdict is not Verdict.SUPPORTED:
             return None
         context, support = self._wording.best_other(part, cited)
         if support >= _SUPPORTED_FROM:
             return context
-        return min(_quoted(claim), default=None) if part == self._assertion else None
+        return min(_quoted_contexts(claim), default=None) if part == self._assertion else None
 
 
-def _quoted(claim: Claim) -> frozenset[int]:
+def _quoted_contexts(claim: Claim) -> frozenset[int]:
     return frozenset(each.context for each in claim.evidence if each.verified and each.context is not None)
 
 
 def _is_partly_quoted(part: Claim | str, context: int) -> bool:
-    return isinstance(part, Claim) and part.verdict is Verdict.PARTIAL and context in _quoted(part)
+    return isinstance(part, Claim) and part.verdict is Verdict.PARTIAL and context in _quoted_contexts(part)

@@ -21,7 +21,7 @@ from plumbline.judging.judge.metrics import (
     MetricResult,
     MetricStatus,
     estimate_metrics,
-    spoken_texts,
+    non_empty_fields,
 )
 from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
@@ -36,7 +36,7 @@ from plumbline.judging.text.scores import (
     contexts_used,
     score,
 )
-from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unread
+from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unsplit_sample
 from plumbline.judging.text.verdicts import NO_ANSWERS, Claim, MetricAnswers, Scores, Verdict, whole_sentence_claim
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade
@@ -73,7 +73,7 @@ class Scorer:
         self._calibrations = calibrations
         self._executor = executor
         self._observer = observer
-        self._usual_turns = (sys.getswitchinterval(), gc.get_threshold()[2])
+        self._default_switch_interval = (sys.getswitchinterval(), gc.get_threshold()[2])
         self._long_works = 0
 
     async def score(self, sample: Sample, options: JudgeOptions) -> SampleResult:
@@ -83,28 +83,28 @@ class Scorer:
         """
         ledger = Ledger(max_cost=options.max_cost)
         options = replace(options, ledger=ledger)
-        with self.shared_turns(offload.count_characters(sample)):
+        with self.yield_interpreter_often(offload.count_characters(sample)):
             if sample.turns:
-                scored = (self._measured(turn_sample(sample, turn), options) for turn in sample.turns)
+                scored = (self._score_with_metrics(turn_sample(sample, turn), options) for turn in sample.turns)
                 result = replace(join_turns(sample, await asyncio.gather(*scored)), usage=ledger.usage)
             else:
-                result = await self._measured(sample, options)
+                result = await self._score_with_metrics(sample, options)
         scores, rule, passed = result.scores, result.passed_by, result.passed
         if scores is not None and rule is not None and passed is not None:
             self._observer.on_decision(result.tier or "none", rule, passed=passed, score=scores.faithfulness)
         return result
 
-    async def _measured(self, sample: Sample, options: JudgeOptions) -> SampleResult:
-        result, answers = await self._scored(sample, options)
+    async def _score_with_metrics(self, sample: Sample, options: JudgeOptions) -> SampleResult:
+        result, answers = await self._score_sample(sample, options)
         if not options.metrics:
             return result
-        work = partial(_measured, sample, options, result, answers)
+        work = partial(_measure_metrics, sample, options, result, answers)
         # The first comparison with a reference imports nltk.
         is_small = offload.is_small(sample) and not any(metric.compare for metric in options.metrics)
         metrics = await offload.run(work, self._executor, inline=is_small)
         return replace(result, metrics=metrics)
 
-    async def _scored(self, sample: Sample, options: JudgeOptions) -> tuple[SampleResult, MetricAnswers]:
+    async def _score_sample(self, sample: Sample, options: JudgeOptions) -> tuple[SampleResult, MetricAnswers]:
         until = (started := time.monotonic()) + options.deadline_seconds
         size = offload.count_characters(sample)
         small = size <= offload.SMALL_CHARACTERS
@@ -114,7 +114,7 @@ class Scorer:
                     case, decided = await offload.run(partial(_prepare, sample, options), self._executor, inline=small)
         except (TimeoutError, TierFailure):
             # The cascade then records that no tier was asked.
-            case, decided = unread(sample), None
+            case, decided = unsplit_sample(sample), None
         if decided is not None:
             cite = partial(self._with_citations, case, options, decided, until)
             return await offload.run(cite, self._executor, inline=small), NO_ANSWERS
@@ -130,10 +130,10 @@ class Scorer:
         if cascade.tier in (None, TierName.LLM) or not options.metrics:
             return result, cascade.judgement.metrics if cascade.judgement else NO_ANSWERS
         return result, await offload.run(
-            lambda: self._estimated(case, options.metrics, until), self._executor, inline=False
+            lambda: self._estimate(case, options.metrics, until), self._executor, inline=False
         )
 
-    def _estimated(self, case: SegmentedSample, metrics: Sequence[Metric], until: float) -> MetricAnswers:
+    def _estimate(self, case: SegmentedSample, metrics: Sequence[Metric], until: float) -> MetricAnswers:
         lexical = LexicalTier(self._calibrations, self._executor)
 
         def support(other: SegmentedSample) -> float | None:
@@ -168,7 +168,7 @@ class Scorer:
         return replace(result, citations=citations, flags=flags)
 
     @contextmanager
-    def shared_turns(self, size: int) -> Iterator[None]:
+    def yield_interpreter_often(self, size: int) -> Iterator[None]:
         """Let the event loop have its turns soon while a text of this size is worked on in a thread.
 
         It takes the interpreter back several times a request, and waits this long each time: at the usual 5 ms another
@@ -177,15 +177,17 @@ class Scorer:
         """
         is_long = size > offload.LONG_CHARACTERS
         self._long_works += is_long
-        self._set_turns()
+        self._set_switch_interval()
         try:
             yield
         finally:
             self._long_works -= is_long
-            self._set_turns()
+            self._set_switch_interval()
 
-    def _set_turns(self) -> None:
-        seconds, rareness = (_SHORT_TURN_SECONDS, _RARE_COLLECTIONS) if self._long_works else self._usual_turns
+    def _set_switch_interval(self) -> None:
+        seconds, rareness = (
+            (_SHORT_TURN_SECONDS, _RARE_COLLECTIONS) if self._long_works else self._default_switch_interval
+        )
         sys.setswitchinterval(seconds)
         gc.set_threshold(*gc.get_threshold()[:2], rareness)
 
@@ -194,7 +196,7 @@ class Scorer:
         return await offload.run(work, self._executor, inline=inline)
 
 
-def _measured(
+def _measure_metrics(
     sample: Sample, options: JudgeOptions, result: SampleResult, answers: MetricAnswers
 ) -> tuple[MetricResult, ...]:
     """Return the results of the metrics asked for, each with a value or the reason why it has none."""
@@ -204,23 +206,23 @@ def _measured(
         otherwise = "no_contexts"
     else:
         otherwise = f"not_by_tier_{result.tier.value}"
-    spoken = spoken_texts(sample)
+    spoken = non_empty_fields(sample)
 
-    def repeated(name: str) -> MetricResult:
+    def repeat_score(name: str) -> MetricResult:
         value = getattr(result if result.scores is None or name == "context_utilization" else result.scores, name, None)
         status = MetricStatus.UNCALIBRATED if "uncalibrated" in result.flags else MetricStatus.JUDGED
         if value is None:
             return MetricResult(name, None, MetricStatus.NOT_JUDGED, result.status.value)
         return MetricResult(name, value, status)
 
-    def measured(metric: Metric) -> MetricResult:
+    def measure(metric: Metric) -> MetricResult:
         if metric.score:
-            return repeated(metric.score)
+            return repeat_score(metric.score)
         if metric.compare:
             return metric.compared(sample)
         return metric.result(spoken, answers, claims=result.claims, otherwise=otherwise)
 
-    return tuple(map(measured, options.metrics))
+    return tuple(map(measure, options.metrics))
 
 
 def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, SampleResult | None]:

@@ -24,7 +24,7 @@ class RankedResults(NamedTuple):
     scores: FloatArray
 
 
-def ranked(results: Results, *, ties: TieOrder = "docno_desc") -> RankedResults:
+def rank_results(results: Results, *, ties: TieOrder = "docno_desc") -> RankedResults:
     """Return the documents of one query, best first, with their scores.
 
     A list of ids keeps its order, the first of two equal ids; its scores are derived from the ranks as 1 - i/n for the
@@ -34,11 +34,11 @@ def ranked(results: Results, *, ties: TieOrder = "docno_desc") -> RankedResults:
         doc_ids = tuple(dict.fromkeys(results))
         return RankedResults(doc_ids, _falling(len(doc_ids), len(doc_ids)))
     # Sorts are stable, also in reverse.
-    best_first = sorted(tie_ordered(results, ties=ties), key=results.__getitem__, reverse=True)
+    best_first = sorted(order_ties(results, ties=ties), key=results.__getitem__, reverse=True)
     return RankedResults(tuple(best_first), np.array([results[doc_id] for doc_id in best_first], dtype=np.float64))
 
 
-def tie_ordered(doc_ids: Iterable[str], *, ties: TieOrder) -> list[str]:
+def order_ties(doc_ids: Iterable[str], *, ties: TieOrder) -> list[str]:
     """Return the documents in the order that decides equal scores."""
     return list(doc_ids) if ties == "input_order" else sorted(doc_ids, reverse=ties == "docno_desc")
 
@@ -133,13 +133,13 @@ class Pool:
     scores: FloatArray
 
 
-def pooled(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool, ties: TieOrder) -> Pool:
+def pool_rankings(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool, ties: TieOrder) -> Pool:
     """Align the rankings of one query by document.
 
     A run with nothing for the query has an empty ranking and is filled in nowhere. With `fills_missing`, a document
     that a run did not retrieve gets that run's lowest score; with norm `borda` always the mean of the points left over.
     """
-    doc_ids = tie_ordered(dict.fromkeys(doc_id for ranking in rankings for doc_id in ranking.doc_ids), ties=ties)
+    doc_ids = order_ties(dict.fromkeys(doc_id for ranking in rankings for doc_id in ranking.doc_ids), ties=ties)
     column_by_id = {doc_id: column for column, doc_id in enumerate(doc_ids)}
     columns = [[column_by_id[doc_id] for doc_id in ranking.doc_ids] for ranking in rankings]
     shape = (len(rankings), len(column_by_id))

@@ -90,7 +90,7 @@ def build_conventions(preset: str = "trec_eval", **overrides: object) -> Convent
     """
     if preset not in PRESETS:
         raise InvalidInput(f"unknown preset {quoted(preset)}; {_nearest_or_all(preset, tuple(PRESETS))}")
-    checked = {name: _checked(name, value) for name, value in overrides.items()}
+    checked = {name: _check(name, value) for name, value in overrides.items()}
     # Each value was checked against its field's type, by name, which mypy cannot follow.
     conventions: Conventions = replace(PRESETS[preset], **checked)  # type: ignore[arg-type]
     if conventions.id_pattern is not None and conventions.id_rule != "regex":
@@ -106,7 +106,7 @@ def as_dict(conventions: Conventions) -> dict[str, object]:
     return values
 
 
-def _checked(name: str, value: object) -> object:
+def _check(name: str, value: object) -> object:
     if name not in _NAMES:
         raise InvalidInput(f"unknown convention {quoted(name)}; {_nearest_or_all(name, _NAMES)}", place=name)
     if name in CHOICES:

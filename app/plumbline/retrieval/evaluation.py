@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumbline.ground.errors import InvalidInput, quoted
-from plumbline.retrieval.combination import ranked as in_order
+from plumbline.retrieval.combination import rank_results
 from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
 from plumbline.retrieval.formulas import MeasureInputs, build_inputs, compute_measure
 from plumbline.retrieval.ids import select_id_rule, suggest_id_rule
 from plumbline.retrieval.measure import TOTALS, Measure, parse_measures
 from plumbline.retrieval.order import IdNormaliser
-from plumbline.retrieval.ranking import Rankings, normalised, rank
+from plumbline.retrieval.ranking import Rankings, normalise_qrels, rank
 from plumbline.retrieval.run import FloatArray, Qrels, Run, document_place
 
 # The depth of `judged_share` when no measure has a cutoff: the customary page of results.
@@ -85,7 +85,7 @@ def evaluate(
     """
     asked = parse_measures(map(str, measures))
     normalise_id = normalise_id or select_id_rule(conventions, qrels=qrels, run=run)
-    judged = normalised(qrels, normalise_id)
+    judged = normalise_qrels(qrels, normalise_id)
     resolved = conventions
     if conventions.max_rel is None and any(measure.name == "map_graded" for measure in asked):
         highest = max((max(grades.values(), default=1) for grades in judged.values()), default=1)
@@ -94,7 +94,7 @@ def evaluate(
     extra = tuple(query_id for query_id in run.results if query_id not in judged)
     level = resolved.rel_level
     barren = frozenset(query for query, grades in judged.items() if max(grades.values(), default=level - 1) < level)
-    kept = _kept(judged, frozenset(missing), barren, resolved)
+    kept = _select_queries(judged, frozenset(missing), barren, resolved)
     cutoffs = [measure.k for measure in asked if measure.k is not None]
     # A measure without a cutoff needs the whole ranking.
     depth = max(cutoffs) if cutoffs and len(cutoffs) == len(asked) else None
@@ -119,7 +119,9 @@ def evaluate(
     return Evaluation(ranked.query_ids, values, means, counts, resolved, warnings, missing, extra)
 
 
-def _kept(qrels: Qrels, missing: frozenset[str], barren: frozenset[str], conventions: Conventions) -> tuple[str, ...]:
+def _select_queries(
+    qrels: Qrels, missing: frozenset[str], barren: frozenset[str], conventions: Conventions
+) -> tuple[str, ...]:
     if missing and conventions.missing_queries == "error":
         first = next(query_id for query_id in qrels if query_id in missing)
         raise InvalidInput(
@@ -208,7 +210,7 @@ def _lengths(
         raise InvalidInput("a budget of tokens counts every document, in one order", place="recall_budget")
     found = []
     for query_id in ranked.query_ids:
-        documents = in_order(run.results.get(query_id, ()), ties=conventions.ties).doc_ids
+        documents = rank_results(run.results.get(query_id, ()), ties=conventions.ties).doc_ids
         lacking = next((doc_id for doc_id in documents if doc_id not in lengths), None)
         if lacking is not None:
             raise InvalidInput("has no length in tokens", place=document_place(query_id, lacking))

@@ -66,7 +66,7 @@ def _recall(inputs: MeasureInputs, measure: Measure) -> FloatArray:
 
 def _capped_recall(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return h(k) / min(R, k); BEIR's R_cap."""
-    return _ratio(inputs.hits(measure.k), _capped(inputs.total, measure.k))
+    return _ratio(inputs.hits(measure.k), _cap(inputs.total, measure.k))
 
 
 def _precision(inputs: MeasureInputs, measure: Measure) -> FloatArray:
@@ -233,7 +233,7 @@ def _map_normaliser(inputs: MeasureInputs, measure: Measure, weigh: Callable[[In
     """Return Z: R, min(R, k), h(k), or the weights of all relevant documents (R when they weigh 1)."""
     kind = inputs.conventions.map_normaliser
     if kind == "min_R_k":
-        return _capped(inputs.total, measure.k)
+        return _cap(inputs.total, measure.k)
     if kind == "retrieved_relevant":
         return inputs.hits(measure.k)
     if kind == "sum_of_weights":
@@ -284,7 +284,7 @@ def _gains(grades: IntArray, conventions: Conventions, measure: Measure) -> Floa
     return np.array([gain_by_grade[grade] for grade in distinct.tolist()], dtype=np.float64)[index]
 
 
-def _capped(total: FloatArray, k: int | None) -> FloatArray:
+def _cap(total: FloatArray, k: int | None) -> FloatArray:
     return total if k is None else np.minimum(total, float(k))
 
 

@@ -22,8 +22,8 @@ from plumbline.retrieval.combination import (
     RankedResults,
     TieOrder,
     combine,
-    pooled,
-    ranked,
+    pool_rankings,
+    rank_results,
 )
 from plumbline.retrieval.run import FloatArray, Run, check_scores
 
@@ -129,8 +129,8 @@ def resolve(
 def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
     nothing = RankedResults((), np.empty(0))
     for query_id in within_deadline(dict.fromkeys(query_id for run in runs for query_id in run.results)):
-        pool = pooled(
-            [_ranked(query_id, run, recipe.ties) if query_id in run.results else nothing for run in runs],
+        pool = pool_rankings(
+            [_rank_query(query_id, run, recipe.ties) if query_id in run.results else nothing for run in runs],
             norm=recipe.norm,
             fills_missing=recipe.missing == "min",
             ties=recipe.ties,
@@ -138,20 +138,20 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
         yield query_id, pool
 
 
-def _ranked(query_id: str, run: Run, ties: TieOrder) -> RankedResults:
+def _rank_query(query_id: str, run: Run, ties: TieOrder) -> RankedResults:
     results = run.results[query_id]
     if isinstance(results, Mapping):
         check_scores(query_id, results)
-    return ranked(results, ties=ties)
+    return rank_results(results, ties=ties)
 
 
 def _combine_queries(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[str, dict[str, float]]:
     weights = np.array(recipe.weights, dtype=np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
-        return {query_id: _combined(query_id, pool, weights, recipe) for query_id, pool in within_deadline(pools)}
+        return {query_id: _combine_query(query_id, pool, weights, recipe) for query_id, pool in within_deadline(pools)}
 
 
-def _combined(query_id: str, pool: Pool, weights: FloatArray, recipe: Recipe) -> dict[str, float]:
+def _combine_query(query_id: str, pool: Pool, weights: FloatArray, recipe: Recipe) -> dict[str, float]:
     if not pool.doc_ids:
         return {}
     scores = combine(pool, weights, method=recipe.method, params=recipe.params)
@@ -251,7 +251,7 @@ class Tuning:
     Args:
         weights: best over all queries; they add up to 1.
         in_sample_score: mean of these weights over the queries they were chosen on; flatters.
-        held_out_score: mean over all queries, each valued with weights that were chosen without its fold.
+        held_out_score: mean over all queries, each value_weights with weights that were chosen without its fold.
         equal_score: mean with equal weights, which needed no tuning; the one to beat.
         fold_weights: what each fold's other queries chose; far apart means that the weights are not to be trusted.
         point_count: weights tried.
@@ -304,18 +304,18 @@ def tune_weights(
     grid = simplex_grid(len(runs), step=step)
     if query_ids is None:
         query_ids = [query_id for run in runs for query_id in run.results]
-    shuffled = _shuffled(query_ids, folds=folds, seed=seed)
+    shuffled = _shuffle(query_ids, folds=folds, seed=seed)
     with np.errstate(over="ignore", invalid="ignore"):
         pools = list(_pools(runs, recipe))
 
-    def valued(weights: tuple[float, ...]) -> FloatArray:
+    def value_weights(weights: tuple[float, ...]) -> FloatArray:
         fused = Run(recipe.method, _combine_queries(pools, replace(recipe, weights=weights)))
         array = np.asarray(objective(fused, shuffled), dtype=np.float64)
         if array.shape != (len(shuffled),) or not np.isfinite(array).all():
             raise InvalidInput(f"the objective must give one finite value for each of {len(shuffled)} queries")
         return array
 
-    values = np.stack([valued(weights) for weights in grid])
+    values = np.stack([value_weights(weights) for weights in grid])
     best = _best_point(values, grid)
     fold_of = np.arange(len(shuffled)) % folds
     held_out = np.empty(len(shuffled))
@@ -328,7 +328,7 @@ def tune_weights(
         weights=grid[best],
         in_sample_score=float(values[best].mean()),
         held_out_score=float(held_out.mean()),
-        equal_score=float(valued((1.0 / len(runs),) * len(runs)).mean()),
+        equal_score=float(value_weights((1.0 / len(runs),) * len(runs)).mean()),
         fold_weights=tuple(grid[point] for point in chosen),
         point_count=len(grid),
         query_ids=tuple(shuffled),
@@ -362,7 +362,7 @@ def _compositions(total: int, places: int) -> Iterator[tuple[int, ...]]:
             yield (first, *rest)
 
 
-def _shuffled(query_ids: Sequence[str], *, folds: int, seed: int) -> list[str]:
+def _shuffle(query_ids: Sequence[str], *, folds: int, seed: int) -> list[str]:
     ordered = sorted(set(query_ids))
     least = 2
     if not least <= folds <= len(ordered):

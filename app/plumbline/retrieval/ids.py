@@ -74,7 +74,7 @@ def select_id_rule(conventions: Conventions, *, qrels: Qrels | None = None, run:
     plain = frozenset(map(rule, judged))
     if not any(
         _NUMBERED.sub("", doc_id) in plain
-        for doc_id in _retrieved(run)
+        for doc_id in _retrieved_ids(run)
         if _NUMBERED.search(doc_id) and doc_id not in plain
     ):
         return rule
@@ -90,7 +90,7 @@ def suggest_id_rule(qrels: Qrels, run: Run) -> str | None:
     """Return an id of a run that a rule makes a judged one, with the rule; None where no rule does."""
     judged = frozenset(_of_usual_length(doc_id for grades in qrels.values() for doc_id in grades))
     uuids = frozenset(uuid for doc_id in judged for uuid in find_uuids(doc_id))
-    for doc_id in islice(_of_usual_length(_retrieved(run)), _MOST_LOOKED_AT):
+    for doc_id in islice(_of_usual_length(_retrieved_ids(run)), _MOST_LOOKED_AT):
         if not judged.isdisjoint((_CHUNK.sub("", doc_id), _NUMBERED.sub("", doc_id))):
             return f"{doc_id[:80]!r} looks like a chunk of a judged document: set id_rule to 'strip_chunk'"
         if not uuids.isdisjoint(find_uuids(doc_id)):
@@ -98,7 +98,7 @@ def suggest_id_rule(qrels: Qrels, run: Run) -> str | None:
     return None
 
 
-def _retrieved(run: Run) -> Iterator[str]:
+def _retrieved_ids(run: Run) -> Iterator[str]:
     return (doc_id for results in run.results.values() for doc_id in results)
 
 

@@ -64,7 +64,7 @@ def read_qrels(source: Any, *, format_name: str = "trec") -> Qrels:
                 return read_qrels(_json(file, name))
     if not isinstance(source, Mapping):
         rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, _GRADE_NAMES), needed=2)
-        source = _grouped(rows, default=1)
+        source = _group_rows(rows, default=1)
     return {str(query): _grades(str(query), judged) for query, judged in source.items()}
 
 
@@ -90,12 +90,12 @@ def read_run(
     if not isinstance(source, Mapping):
         rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, {"score", "sim", "similarity"}), needed=2)
         ranks = _columns(source, ({"rank", "position"},), needed=0)
-        source = _ranked(rows, [rank for (rank,) in ranks])
+        source = _rank_rows(rows, [rank for (rank,) in ranks])
     if isinstance(source.get("llm_outputs"), Mapping) or isinstance(source.get("results"), Mapping):
         candidates = source.get("candidates") or candidates
         source = source.get("llm_outputs") or source["results"]
     replies = {str(query): given for query, given in source.items() if isinstance(given, str)}
-    rankings = _parsed(replies, candidates or {}) if replies else {}
+    rankings = _parse_replies(replies, candidates or {}) if replies else {}
     results: dict[str, Results] = {}
     for key, given in source.items():
         query = str(key)
@@ -106,7 +106,7 @@ def read_run(
     return ReadRun(Run(name, results), rankings)
 
 
-def _parsed(replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]]) -> "dict[str, ParsedRanking]":
+def _parse_replies(replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]]) -> "dict[str, ParsedRanking]":
     # its expressions take a tenth of a second to compile, which runs without replies need not
     from plumbline.retrieval.llm_rankings import parse_ranking  # noqa: PLC0415
 
@@ -227,7 +227,7 @@ def _columns(table: Any, names: Sequence[set[str]], *, needed: int) -> list[tupl
     return list(zip(*([None] * count if each is None else each for each in lists), strict=True))
 
 
-def _grouped(rows: Iterable[tuple[Any, ...]], *, default: Any) -> dict[str, dict[str, Any]]:
+def _group_rows(rows: Iterable[tuple[Any, ...]], *, default: Any) -> dict[str, dict[str, Any]]:
     grouped: dict[str, dict[str, Any]] = {}
     for query, document, value in rows:
         own = grouped.setdefault(str(query), {})
@@ -237,10 +237,10 @@ def _grouped(rows: Iterable[tuple[Any, ...]], *, default: Any) -> dict[str, dict
     return grouped
 
 
-def _ranked(rows: Sequence[tuple[Any, ...]], ranks: Sequence[Any]) -> dict[str, Results]:
+def _rank_rows(rows: Sequence[tuple[Any, ...]], ranks: Sequence[Any]) -> dict[str, Results]:
     """Group the rows by query: by score; without scores as lists by rank, or as they stand."""
     if rows and rows[0][-1] is not None:
-        return dict(_grouped(rows, default=None))
+        return dict(_group_rows(rows, default=None))
     ordered = (
         [rows[place] for place in sorted(range(len(rows)), key=ranks.__getitem__)] if ranks[:1] != [None] else rows
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 from plumbline.retrieval.ranking_candidates import Candidates, bare_item
 from plumbline.retrieval.ranking_json import json_readings
-from plumbline.retrieval.ranking_text import bracketed, chained, listed, mentioned, tabled
+from plumbline.retrieval.ranking_text import read_brackets, read_chains, read_lines, read_prose, read_tables
 from plumbline.retrieval.ranking_values import WORDS, Blocks, Meaning, Reading, flat, meaning
 
 _THINK_TAG: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
@@ -68,8 +68,8 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     reply = known.without_marks(_without_reasoning(text))
     fallback: ParsedRanking | None = None
     for form, readings in _forms(reply, known):
-        parsed = _turned(
-            _choose([(meaning(each.label), _resolved(each, form, known)) for each in readings], form), reply
+        parsed = _add_reverse(
+            _choose([(meaning(each.label), _resolve(each, form, known)) for each in readings], form), reply
         )
         if parsed.ids or parsed.readings:
             return parsed
@@ -101,14 +101,14 @@ def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[R
     if has_unread and not readings:
         return
     marked = candidates.mark(reply, with_ranks=False)
-    yield "table", tabled(marked, candidates)
-    yield "chain", [*bracketed(marked), *chained(marked)]
-    yield "lines", listed(marked, candidates)
+    yield "table", read_tables(marked, candidates)
+    yield "chain", [*read_brackets(marked), *read_chains(marked)]
+    yield "lines", read_lines(marked, candidates)
     if candidates.are_given:
-        yield "tokens", mentioned(reply, candidates)
+        yield "tokens", read_prose(reply, candidates)
 
 
-def _turned(parsed: ParsedRanking, reply: str) -> ParsedRanking:
+def _add_reverse(parsed: ParsedRanking, reply: str) -> ParsedRanking:
     """Return the ranking with its reverse as another reading, where the reply says that it rises."""
     if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply.lower()):
         return parsed
@@ -141,7 +141,7 @@ def _is_within(ids: Sequence[str], place_by_id: Mapping[str, int]) -> bool:
     return -1 not in places and places == sorted(places)
 
 
-def _resolved(reading: Reading, form: str, candidates: Candidates) -> ParsedRanking:
+def _resolve(reading: Reading, form: str, candidates: Candidates) -> ParsedRanking:
     """Match the items of a reading to ids."""
     found = [[(candidates.find(item), item) for item in block] for block in reading.blocks]
     named = [doc_id for block in found for doc_id, _ in block if doc_id is not None]
@@ -154,10 +154,10 @@ def _resolved(reading: Reading, form: str, candidates: Candidates) -> ParsedRank
     # set.add returns None: ids that were met before, and what is unknown, stand in no tie
     first = [[doc_id for doc_id, _ in block if doc_id not in seen and not seen.add(doc_id)] for block in found]  # type: ignore[func-returns-value]
     ties = tuple(tuple(map(str, block)) for block in first if len(block) > 1)
-    other = ids if reading.other is None else _known(reading.other, candidates)
+    other = ids if reading.other is None else _known_ids(reading.other, candidates)
     readings = (ids, other) if other != ids else ()
     return ParsedRanking(ids, unknown, len(named) - len(ids), bool(ids), form, ties, (), readings)
 
 
-def _known(blocks: Blocks, candidates: Candidates) -> tuple[str, ...]:
+def _known_ids(blocks: Blocks, candidates: Candidates) -> tuple[str, ...]:
     return tuple(dict.fromkeys(doc_id for item in flat(blocks) if (doc_id := candidates.find(item)) is not None))

@@ -17,7 +17,7 @@ from plumbline.retrieval.run import FloatArray, IntArray, Results, check_scores,
 
 IdNormaliser: TypeAlias = Callable[[str], str]
 # Scores as they are compared: float64, or float32 where the conventions say so; ascending is best first.
-_Negated: TypeAlias = npt.NDArray[np.floating]
+_NegatedScores: TypeAlias = npt.NDArray[np.floating]
 # Two scores may rise by chance.
 _FEWEST_RISING: Final = 3
 
@@ -59,7 +59,7 @@ def order(
     is_filtered = conventions.judged_only or conventions.ignore_identical_ids
     if isinstance(results, Mapping):
         if normalise_id is None:
-            scores = _filtered(query_id, results, grades, conventions) if is_filtered else results
+            scores = _filter(query_id, results, grades, conventions) if is_filtered else results
             return _order_scored(query_id, scores, grades, conventions)
         return _order_normalised(query_id, results, grades, conventions, normalise_id)
     if isinstance(results, str):
@@ -77,7 +77,7 @@ def _stays(query_id: str, document: str, grades: Mapping[str, int], conventions:
     return not (conventions.ignore_identical_ids and document == query_id)
 
 
-def _filtered(
+def _filter(
     query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
 ) -> Mapping[str, float]:
     # The common case, no document named like its query, costs no copy.
@@ -105,7 +105,7 @@ def _order_normalised(
         # Best first, duplicates next to their equals.
         if conventions.ties != "input_order":
             rows.sort(key=lambda row: row[0], reverse=conventions.ties == "docno_desc")
-        negated = _negated(np.array([value for _, value in rows], dtype=np.float64), conventions).tolist()
+        negated = _negate(np.array([value for _, value in rows], dtype=np.float64), conventions).tolist()
         best_first = sorted(range(len(rows)), key=negated.__getitem__)
         return _order_listed(query_id, [rows[row][0] for row in best_first], grades, conventions, None)
     best: dict[str, float] = {}
@@ -121,7 +121,7 @@ def _order_normalised(
 def _order_scored(
     query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
 ) -> Order:
-    negated = _negated(check_scores(query_id, scores), conventions)
+    negated = _negate(check_scores(query_id, scores), conventions)
     found = [document for document in grades if document in scores]
     found_grades = [grades[document] for document in found]
     is_sorted = bool((negated[1:] >= negated[:-1]).all())
@@ -129,7 +129,7 @@ def _order_scored(
     if not found:
         return Order(found_grades, np.empty(0, dtype=np.int64), len(scores), is_rising=is_rising)
     ascending = negated if is_sorted else np.sort(negated)
-    sought = _negated(np.array([scores[document] for document in found], dtype=np.float64), conventions)
+    sought = _negate(np.array([scores[document] for document in found], dtype=np.float64), conventions)
     first = ascending.searchsorted(sought) + 1
     sizes = ascending.searchsorted(sought, side="right") - first + 1
     if not (sizes > 1).any():
@@ -180,7 +180,7 @@ def _order_listed(
     return Order(found_grades, ranks, retrieved, positions, duplicates, unique_positions)
 
 
-def _negated(values: FloatArray, conventions: Conventions) -> _Negated:
+def _negate(values: FloatArray, conventions: Conventions) -> _NegatedScores:
     if conventions.score_precision == "float64":
         return -values
     with np.errstate(over="ignore", under="ignore"):  # as C's cast: too large is infinite, too small is 0

@@ -86,7 +86,7 @@ def rank(
 ) -> Rankings:
     """Rank every query; one that the run lacks is an empty ranking.
 
-    `qrels` are checked and `normalised`, and hold all of `query_ids`; the rest is as in `order`.
+    `qrels` are checked and `normalise_qrels`, and hold all of `query_ids`; the rest is as in `order`.
 
     Raises:
         InvalidInput: as `order`.
@@ -119,7 +119,7 @@ def rank(
     )
 
 
-def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
+def normalise_qrels(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
     """Check grades and normalise ids; ids that become equal keep their highest grade.
 
     Raises:
@@ -145,8 +145,8 @@ def normalised(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
 
 def _rows(orders: list[Order]) -> RankedRows:
     query = np.repeat(np.arange(len(orders)), [len(found.grades) for found in orders])
-    ranks = _joined([found.ranks for found in orders])
-    positions = _joined([found.ranks if found.positions is None else found.positions for found in orders])
+    ranks = _concatenate([found.ranks for found in orders])
+    positions = _concatenate([found.ranks if found.positions is None else found.positions for found in orders])
     grades = np.array([grade for found in orders for grade in found.grades], dtype=np.int64)
     by_rank = np.lexsort((ranks, query))
     return RankedRows(query, ranks[by_rank], positions[by_rank], grades[by_rank])
@@ -159,10 +159,10 @@ def _cut(orders: list[Order]) -> tuple[IntArray, IntArray] | tuple[None, None]:
         np.arange(1, found.retrieved + 1) if found.unique_positions is None else found.unique_positions
         for found in orders
     ]
-    return np.repeat(np.arange(len(orders)), [len(own) for own in positions]), _joined(positions)
+    return np.repeat(np.arange(len(orders)), [len(own) for own in positions]), _concatenate(positions)
 
 
-def _joined(arrays: list[IntArray]) -> IntArray:
+def _concatenate(arrays: list[IntArray]) -> IntArray:
     return np.concatenate([np.empty(0, dtype=np.int64), *arrays])
 
 

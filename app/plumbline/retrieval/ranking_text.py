@@ -20,7 +20,7 @@ from plumbline.retrieval.ranking_values import (
 )
 
 
-def tabled(text: str, candidates: Candidates) -> Iterator[Reading]:
+def read_tables(text: str, candidates: Candidates) -> Iterator[Reading]:
     """Yield the ranking of a table with a header: Markdown's, or columns between tabs or commas."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" \t|:-+")]
     for sign in ("|", "\t", ","):
@@ -46,7 +46,7 @@ _GROUP: Final = re.compile(
 _SEPARATOR: Final = re.compile(r"[,，、;；]")
 
 
-def bracketed(text: str) -> Iterator[Reading]:
+def read_brackets(text: str) -> Iterator[Reading]:
     """Yield items of brackets in a row, `[a], [b]` or `[a, b]`, that stand alone; not those cited in a sentence."""
     last = 0
     for group in _GROUP.finditer(text):
@@ -70,7 +70,7 @@ _WORD_OR_INDEX: Final = re.compile(rf"{INDEX}|[\[【［][^\[\]【】［］]{{0,2
 _MAX_EDGE: Final = 400
 
 
-def chained(text: str) -> Iterator[Reading]:
+def read_chains(text: str) -> Iterator[Reading]:
     """Yield items joined by `>` and its kin, falling, or by `<`, rising; `=` holds equal."""
     if not _SIGN.search(text):
         return
@@ -156,11 +156,11 @@ class _Line(NamedTuple):
     content: str
 
 
-def listed(text: str, candidates: Candidates) -> Iterator[Reading]:
+def read_lines(text: str, candidates: Candidates) -> Iterator[Reading]:
     """Yield items of numbered or bulleted lines under their headings; failing those, of lines that hold only ids."""
     lines = [line for each in text.splitlines() for line in _split_line(each, candidates)]
     is_numbered = any(line.place is not None for line in lines)
-    if not is_numbered and (scored := _scored(lines, candidates)):
+    if not is_numbered and (scored := _read_scored_lines(lines, candidates)):
         yield scored
         return
     if not any(line.has_prefix for line in lines):
@@ -272,7 +272,7 @@ def _item(content: str, candidates: Candidates) -> tuple[list[str], list[str], s
     return found, found, before, after
 
 
-def _scored(lines: Sequence[_Line], candidates: Candidates) -> Reading | None:
+def _read_scored_lines(lines: Sequence[_Line], candidates: Candidates) -> Reading | None:
     """Return the order of lines that all hold an id and a number."""
     rows: list[tuple[str, str, float]] = []
     for line in (each.content for each in lines):
@@ -314,7 +314,7 @@ _CUES, _REVERSALS, _TURNS = (re.compile(WORDS.pattern(f"prose.{name}")) for name
 _SENTENCE_END: Final = re.compile(r"[。！？；!?;\n]|\.(?=\s|\Z)")
 
 
-def mentioned(text: str, candidates: Candidates) -> Iterator[Reading]:
+def read_prose(text: str, candidates: Candidates) -> Iterator[Reading]:
     """Yield the candidates of prose in order, where it ranks them; with another reading where it turns or repeats."""
     marked = candidates.mark(text)
     kept: list[str] = []

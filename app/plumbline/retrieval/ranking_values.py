@@ -104,7 +104,7 @@ def order_rows(rows: Sequence[Row], label: str = "", *, is_written: bool = True)
         if column and is_ranked and len(column) < len(rows):
             orders.append(written)
         elif column:
-            orders.append(_sorted(column, is_rising=kind != "score"))
+            orders.append(_sort_blocks(column, is_rising=kind != "score"))
             is_ranked = is_ranked or (kind == "rank" and len(column) == len(rows))
             if is_ranked and kind == "rank":
                 ordered = [
@@ -112,14 +112,14 @@ def order_rows(rows: Sequence[Row], label: str = "", *, is_written: bool = True)
                 ]
     is_whole = labelled == "rank" and all(value.is_integer() for value in unnamed)
     if unnamed and (could_be_ranks or is_whole) and kind_of_unnamed == "score" != labelled:
-        orders.append(_sorted([(items, values[""]) for items, values in rows], is_rising=True))
+        orders.append(_sort_blocks([(items, values[""]) for items, values in rows], is_rising=True))
     if is_written and not is_ranked:
         orders.append(written)
     best = orders[0] if orders else written
     return Reading(best, label, next((each for each in orders if flat(each) != flat(best)), None))
 
 
-def _sorted(pairs: Sequence[tuple[list[str], float]], *, is_rising: bool) -> Blocks:
+def _sort_blocks(pairs: Sequence[tuple[list[str], float]], *, is_rising: bool) -> Blocks:
     blocks: Blocks = []
     last: float | None = None
     for items, value in sorted(pairs, key=lambda pair: pair[1] if is_rising else -pair[1]):

@@ -135,14 +135,12 @@ def as_text(table: Table, *, digits: int = 4) -> str:
     widths = [max(map(_width, column)) for column in columns]
     is_text = [not all(text == "n/a" or text[0] in "-0123456789" for text in column[1:] if text) for column in columns]
 
-    def padded(text: str, width: int, *, left: bool) -> str:
+    def pad(text: str, width: int, *, left: bool) -> str:
         blank = " " * (width - _width(text))
         return text + blank if left else blank + text
 
     return "".join(
-        "  ".join(
-            padded(text, width, left=left) for text, width, left in zip(line, widths, is_text, strict=True)
-        ).rstrip()
+        "  ".join(pad(text, width, left=left) for text, width, left in zip(line, widths, is_text, strict=True)).rstrip()
         + "\n"
         for line in lines
     )

@@ -188,7 +188,7 @@ class Metric:
     depth: int | None = None
 
     def lacks(self, spoken: Container[str]) -> str | None:
-        """Return why it cannot be judged on a sample with these `spoken_texts`: `no_question`, ...; None if it can."""
+        """Return why it cannot be judged on a sample with these `non_empty_fields`: `no_question`, ...; else None."""
         return next((f"no_{need}" for need in self.needs if need not in spoken), None)
 
     def compared(self, sample: Sample) -> MetricResult:
@@ -205,7 +205,7 @@ class Metric:
     def result(
         self, spoken: Container[str], answers: MetricAnswers, *, claims: Sequence[Claim], otherwise: str
     ) -> MetricResult:
-        """Return the result on a sample with these `spoken_texts` from its probes.
+        """Return the result on a sample with these `non_empty_fields` from its probes.
 
         `otherwise`: the reason where a tier was not asked them.
         """
@@ -225,7 +225,7 @@ class Metric:
         return MetricResult(self.name, None, MetricStatus.NOT_JUDGED, failed, verdicts=verdicts)
 
 
-def spoken_texts(sample: Sample) -> frozenset[str]:
+def non_empty_fields(sample: Sample) -> frozenset[str]:
     """Return which of `question`, `contexts` and `reference` say something: what metrics need."""
     texts = {"question": (sample.question,), "contexts": sample.contexts, "reference": (sample.reference or "",)}
     return frozenset(name for name, said in texts.items() if any(map(has_content, said)))
@@ -233,14 +233,14 @@ def spoken_texts(sample: Sample) -> frozenset[str]:
 
 def probes_for(metrics: Sequence[Metric], sample: Sample) -> tuple[Probe, ...]:
     """Return the probes that these metrics need on a sample, each once."""
-    spoken = spoken_texts(sample) if metrics else frozenset()
+    spoken = non_empty_fields(sample) if metrics else frozenset()
     able = (metric for metric in metrics if metric.lacks(spoken) is None)
     return tuple({probe.name: probe for metric in able for probe in metric.probes}.values())
 
 
 def estimate_metrics(metrics: Iterable[Metric], estimator: Estimator) -> MetricAnswers:
     """Return the estimates of the metrics that can be told without a judge. Raises TierFailure `timeout`."""
-    spoken = spoken_texts(estimator.case.source)
+    spoken = non_empty_fields(estimator.case.source)
     able = (metric for metric in metrics if metric.estimate and metric.lacks(spoken) is None)
     estimates = {metric.name: metric.estimate(estimator) for metric in within_deadline(able) if metric.estimate}
     return MetricAnswers(estimates={name: value for name, value in estimates.items() if value is not None})

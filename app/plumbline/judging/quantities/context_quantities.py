@@ -9,7 +9,7 @@ from itertools import combinations
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Quantity, Stated, is_rounded_to, missing
 from plumbline.judging.quantities.derivation import MULTIPLIED
-from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, prepared, stated_in_claim
+from plumbline.judging.quantities.extraction import FIRST_KIND, facts_in, prepare_text, stated_in_claim
 from plumbline.judging.quantities.numerals import PERCENT, WORDS, Unit, letter_runs
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.words import pieces
@@ -59,7 +59,7 @@ class ContextQuantities:
 
     def find_missing(self, sentence: str) -> tuple[str, ...]:
         """Return the amounts, dates and times that the contexts neither have nor plainly yield, as they are written."""
-        if not _names_amount(prepared(sentence)):
+        if not _names_amount(prepare_text(sentence)):
             return ()
         stated = stated_in_claim(sentence)
         if self._searched < _MAX_SEARCHED_CHARACTERS:
@@ -69,34 +69,36 @@ class ContextQuantities:
                 return ()
         lacking = missing(stated, self._facts, is_derived=False)
         made_up = tuple(
-            each for each in lacking.quantities if not each.unit or (each.value, each.unit) not in self._asked
+            each
+            for each in lacking.quantities
+            if not each.unit or (each.value, each.unit) not in self._question_amounts
         )
         return replace(lacking, quantities=made_up).wordings
 
     def holds_amount(self, text: str) -> bool:
         """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""
-        bare = prepared(text).strip(_AROUND_AMOUNT)
+        bare = prepare_text(text).strip(_AROUND_AMOUNT)
         if not bare or len(bare) > _LONGEST_AMOUNT or not _names_amount(bare):
             return False
         stated = stated_in_claim(bare)
-        return stated.wordings == (bare,) and self._stated.issuperset(_values(stated))
+        return stated.wordings == (bare,) and self._stated_values.issuperset(_values(stated))
 
     @cached_property
-    def _asked(self) -> frozenset[Amount]:
+    def _question_amounts(self) -> frozenset[Amount]:
         return frozenset((each.value, each.unit) for each in stated_in_claim(self._given()).quantities)
 
     @cached_property
-    def _stated(self) -> frozenset[tuple[object, ...]]:
+    def _stated_values(self) -> frozenset[tuple[object, ...]]:
         """Return what the contexts say in so many words: nothing that only follows from it."""
         spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
-        stated = (stated_in_claim(text) for text in spoken if _names_amount(prepared(text)))
+        stated = (stated_in_claim(text) for text in spoken if _names_amount(prepare_text(text)))
         values = frozenset[tuple[object, ...]]().union(*map(_values, stated))
         # An amount without a unit may be one of any.
         return values | {(value[0], None) for value in values if len(value) == _AMOUNT}
 
     @cached_property
     def _text(self) -> str:
-        return prepared("\n".join(self._contexts))
+        return prepare_text("\n".join(self._contexts))
 
     @cached_property
     def _facts(self) -> Facts:
@@ -165,7 +167,7 @@ _SUM, _DIFFERENCE, _EACH, _SHARED, _CHANGE, _SHARE, _HALF = (
 )
 
 
-def without_calculated(lacking: Stated, passages: Sequence[str]) -> Stated:
+def drop_calculated(lacking: Stated, passages: Sequence[str]) -> Stated:
     """Return what the claim lacks but for amounts that follow from those of the passages, as its wording says.
 
     Sums, differences, products, equal parts, changes and shares in percent, halves and multiples of at most eight
@@ -173,7 +175,7 @@ def without_calculated(lacking: Stated, passages: Sequence[str]) -> Stated:
     """
     if not lacking.quantities:
         return lacking
-    evidence = prepared(" ".join(passages))
+    evidence = prepare_text(" ".join(passages))
     operands = [
         (each.value, each.unit)
         for each in stated_in_claim(evidence).quantities
@@ -181,24 +183,24 @@ def without_calculated(lacking: Stated, passages: Sequence[str]) -> Stated:
     ]
     if not 0 < len(operands) <= _MAX_OPERANDS:
         return lacking
-    made = list(_calculated(lacking.text, evidence, operands))
+    made = list(_calculate(lacking.text, evidence, operands))
     left = tuple(each for each in lacking.quantities if not any(_matches(each, amount) for amount in made))
     return replace(lacking, quantities=left)
 
 
-def _calculated(claim: str, evidence: str, operands: Sequence[Amount]) -> Iterator[Amount]:
+def _calculate(claim: str, evidence: str, operands: Sequence[Amount]) -> Iterator[Amount]:
     plain = [amount for amount in operands if amount[1] != PERCENT]
     units = {unit for _, unit in plain} - {None}
     if len(plain) >= _TELLING_TERMS and len(units) <= 1:
         yield sum(value for value, _ in plain), next(iter(units), None)
     for one, other in combinations(plain, 2):
         if one[1] == other[1] or None in (one[1], other[1]):
-            yield from _combined(claim, evidence, one, other)
+            yield from _combine(claim, evidence, one, other)
     factors = [factor for words, factor in ((_HALF, 0.5), *MULTIPLIED) if words.search(evidence)]
     yield from ((value * factor, unit) for value, unit in plain for factor in factors)
 
 
-def _combined(claim: str, evidence: str, first: Amount, second: Amount) -> Iterator[Amount]:
+def _combine(claim: str, evidence: str, first: Amount, second: Amount) -> Iterator[Amount]:
     (one, unit), (other, other_unit) = first, second
     if _SUM.search(claim):
         yield one + other, unit or other_unit

@@ -114,7 +114,7 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
             continue
         found = [date for match in pattern.finditer(text) for date in _read(match)]
         dates += found
-        text = blanked(text, list(dict.fromkeys((date.start, date.end) for date in found)))
+        text = blank_spans(text, list(dict.fromkeys((date.start, date.end) for date in found)))
     spans = []
     for match in _NUMERIC.finditer(text) if _JOINED in marks else ():
         year = match["year"]
@@ -128,7 +128,7 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
         ]
         dates += readings
         spans += [match.span()] if readings else []
-    text = blanked(text, spans)
+    text = blank_spans(text, spans)
     if not has_month:
         return dates, text
     alone = _MONTH_ALONE if lone_months == "led" else _MONTH_ANYWHERE
@@ -178,7 +178,7 @@ def _number(digits: str | None) -> int | None:
     return int(digits) if digits.isdecimal() else int(han_value(digits))
 
 
-def blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
+def blank_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:
     """Replace spans, which ascend and do not overlap, by blanks."""
     parts: list[str] = []
     at = 0

@@ -83,7 +83,7 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
         later
         for date, count in _neighbours(whole, days)
         if count <= _MAX_DAYS
-        for later in _shifted(date, round(count))
+        for later in _shift_date(date, round(count))
     ]
 
 
@@ -104,7 +104,7 @@ def _ages(text: str) -> list[tuple[int, float]]:
     return found
 
 
-def _shifted(date: Date, days: int) -> Iterator[Date]:
+def _shift_date(date: Date, days: int) -> Iterator[Date]:
     try:
         first = datetime.date(date.year or _LEAP_YEAR, date.month or 1, date.day or 1)
     except ValueError:

@@ -7,7 +7,7 @@ from itertools import chain
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stated
-from plumbline.judging.quantities.dates import Date, Time, blanked, find_dates, find_times
+from plumbline.judging.quantities.dates import Date, Time, blank_spans, find_dates, find_times
 from plumbline.judging.quantities.derivation import MAX_QUANTITIES, derive
 from plumbline.judging.quantities.numerals import (
     CARDINALS,
@@ -94,15 +94,15 @@ def stated_in_claim(text: str) -> Stated:
     """Return the quantities of a claim that need evidence; "one", "first" and numbers inside names are skipped."""
     if not text.isascii() or any(map(text.__contains__, ("[", "(", "//", "www."))):
         text = _APPARATUS.sub(" ", text)
-    text = _LIST_MARK.sub("", prepared(text))
+    text = _LIST_MARK.sub("", prepare_text(text))
     if not text.isascii() or "-" in text or "/" in text:
         text = _SHORT_RANGE.sub(lambda match: f"{match[0][:4]} {match['century']}{match['year']}", text)
     written = text
     dates, text = find_dates(text)
     times = list(find_times(text))
-    text = blanked(text, _spans(times))
+    text = blank_spans(text, _spans(times))
     phrases = list(find_phrases(text, in_claim=True))
-    text = blanked(text, _spans(phrases))
+    text = blank_spans(text, _spans(phrases))
     quantities = [
         *phrases, *_digits(text, in_claim=True), *_english(text, in_claim=True), *_han(text, in_claim=True),
     ]  # fmt: skip
@@ -119,7 +119,7 @@ def facts_in(text: str) -> Facts:
     times: set[int] = set()
     read: list[tuple[str, list[Quantity], list[Date]]] = []
     for piece in within_deadline(pieces(text)):
-        folded = prepared(piece)
+        folded = prepare_text(piece)
         dates, rest = find_dates(folded, lone_months="anywhere")
         times.update(time.minutes for time in find_times(folded, bare=True))
         quantities = [
@@ -128,7 +128,7 @@ def facts_in(text: str) -> Facts:
             *_han(rest, in_claim=False),
             *find_phrases(rest, in_claim=False),
         ]
-        for quantity in chain(quantities, _implied(rest)):
+        for quantity in chain(quantities, _find_implied(rest)):
             amounts.append((quantity.value, quantity.unit))
             amounts += [(value, None) for value in quantity.others]
             if quantity.is_century:
@@ -180,7 +180,7 @@ def same_numbers(quote: str, passage: str) -> bool:
     return facts_in(quote).values <= facts_in(passage).values
 
 
-def prepared(text: str) -> str:
+def prepare_text(text: str) -> str:
     """Return the text in which quantities are read: in NFKC and folded case, ¾ apart from the number before it."""
     return text.casefold() if text.isascii() else to_simplified(nfkc(_VULGAR.sub(r"\1 \2", text)).casefold())
 
@@ -259,7 +259,7 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
         )
 
 
-def _implied(text: str) -> Iterator[Quantity]:
+def _find_implied(text: str) -> Iterator[Quantity]:
     """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
     for match in ENGLISH_PART.finditer(text):
         yield from _share(english_part(match["count"], match["part"]))

@@ -4,35 +4,13 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import SOURCE_WORDS
 
-_ACCORDING_TO = r"(?i:\baccording to |\bas (?:stated|described|mentioned|noted) in |根据|依据|按照)"
+_FORMS = Phrases("judging/text/citation_marks")
 # The group that has matched decides who reads the label.
-_MARK = re.compile(
-    # ChatGPT's ([example.org](https://example.org/a)), and its [oai_citation:0‡example.org](https://example.org/a).
-    r"(?P<round>\()?\[(?(round)|oai_citation)[^\[\]\n]{1,120}\]\((?P<link>[a-z-]{4,12}://[^()\s]{1,400})\)(?(round)\))"
-    # [1], [2, 3], [^1^], 【1】, 【4:0†source】, (source 1), [doc-7]: what stands in the brackets decides.
-    r"|(?::contentReference)?(?P<bracket>[\[【(（［〔])(?P<inside>[^\[\]【】()（）［］〔〕\n]{1,120})[\]】)）］〕]"
-    r"(?:\{index=\d{1,3}\}|\(@ref\))?"
-    r"|<(?:sup|ref|source|cite)>\s{0,3}(?P<tagged>[0-9][0-9 ,;–-]{0,20})\s{0,3}</(?:sup|ref|source|cite)>"
-    # Grok's tag stands in three lines.
-    r"|<(?:(?:ref|source|cite|doc)\s[a-z]{1,8}=[\"']?|grok:render\b[^<>]{0,200}>\s{0,3}<argument name=\"citation_id\">)"
-    r"(?P<alone>\d{1,3})(?:[\"']?\s?/>|</argument>\s{0,3}</grok:render>)"
-    # Around a statement: Claude's, index="1-2,3-1" for passage and sentence; Cohere's <co: 0> or </co: 0:[1]>, from 0.
-    r"|<c(?:ite index=[\"']?|o: ?)(?P<opened>\d[\d,:\- ]{0,60})[\"']?>|(?P<closed></c(?:ite|o)\b[^<>]{0,60}>)"
-    # m² and x³ are no marks.
-    r"|(?:(?<=[.。,，;；:：!?！？”\"’'」』）)\]])|(?<=[a-zA-Z]{3})|(?<=[\u4e00-\u9fff])|(?<=[12]\d\d\d)"
-    r"|(?<=\w\w\w )|(?<=[.。!?！？”\"] ))(?P<raised>[¹²³⁰⁴-⁹]{1,6}(?:[ ,，、][¹²³⁰⁴-⁹]{1,3}){0,6}"
-    r"|\^\d{1,3}(?:[ ,，、]{1,2}\d{1,3}){0,6}\^(?!\w))"
-    # ① behind a statement; before one it counts the items of a list.
-    r"|(?<![①-⑳图表式第])(?P<circled>[①-⑳]{1,6})(?=\s{0,3}(?:[.。,，;；:：!?！？)）」』”\"'’]|\Z|\n))"
-    # ChatGPT's search: the turn, the kind and the passage, which counts from 0.
-    r"|\ue200?(?:file)?cite(?P<turned>(?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9})(?:\ue202?L[\dL-]{1,12})?\ue201?"
-    rf"|(?:{_ACCORDING_TO})(?P<worded>(?i:{SOURCE_WORDS}) ?\d{{1,3}})(?![\w年])"
-    rf"|(?<![\w-])(?P<said>(?i:{SOURCE_WORDS}) ?\d{{1,3}})"
-    r"(?= (?:says|states|notes|mentions|explains|describes|reports|shows)\b|指出|显示|提到|提及|说明|表明|记载|介绍)"
-)
+_MARK = re.compile(_FORMS.pattern("labels.forms"))
 # The ends of `SOURCE_WORDS`, and of "turn".
 _ENDS = "(?i:doc|ocs|ent|nts|rce|ces|age|ges|ext|xts|ref|efs|nce|ion|ons|ite|unk|nks|urn)"
 _HAN_ENDS = "源档料段落考献处"
@@ -46,7 +24,9 @@ MAY_MARK = re.compile(
     rf"|(?<={_LAST} [0-9０-９])(?:(?<=[{_HAN_ENDS}]..)|(?<={_ENDS}..)))"
 )
 # From where such a number is the mark's; it ends where the number begins.
-_WORDS_BEFORE = re.compile(rf"\ue200?(?:file)?cite\ue202?turn\Z|(?:{_ACCORDING_TO})?(?i:{SOURCE_WORDS}) ?\Z")
+_WORDS_BEFORE = re.compile(
+    rf"\ue200?(?:file)?cite\ue202?turn\Z|(?:{_FORMS.pattern('parts.according_to')})?(?i:{SOURCE_WORDS}) ?\Z"
+)
 _WORDS_REACH = 40
 # "[3] text": the number that a passage, or a line of sources, begins with.
 OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
@@ -118,7 +98,7 @@ class LabelResolver:
         self._by_name: dict[str, int] = {}
         for index, labels in enumerate(sample.context_labels):
             for name in labels.names:
-                self._by_name.setdefault(_folded(name), index)
+                self._by_name.setdefault(_fold(name), index)
         self._has_links = any(name.startswith("http") for name in self._by_name)
         ids = (labels.id for labels in sample.context_labels if labels.id and not labels.id.isdigit())
         self._shapes = {_shape(each) for each in ids}
@@ -134,70 +114,70 @@ class LabelResolver:
         """Return what a match of `MARK` names, with what lies between it and the one `before`; nothing for no mark."""
         kind = match.lastgroup or ""
         reader = {
-            "link": self._link,
-            "opened": self._tagged,
-            "closed": self._tagged,
-            "raised": self._raised,
-            "circled": self._circled,
-            "turned": self._turned,
-        }.get(kind, self._bracketed)
+            "link": self._read_link,
+            "opened": self._read_tag,
+            "closed": self._read_tag,
+            "raised": self._read_raised,
+            "circled": self._read_circled,
+            "turned": self._read_turns,
+        }.get(kind, self._read_brackets)
         named = reader(match)
         # "[1]-[3]" names what is between them, too.
         if before and named and _BETWEEN_BOUNDS.fullmatch(match.string, before.end(), match.start()):
             bounds = f"{before['inside']}-{match['inside']}"
-            return (_NUMBERS.fullmatch(bounds) and self._numbered(_listed(bounds)[1:])) or named
+            return (_NUMBERS.fullmatch(bounds) and self._find_all(_expand_numbers(bounds)[1:])) or named
         return named
 
-    def _bracketed(self, match: re.Match[str]) -> list[Named]:
+    def _read_brackets(self, match: re.Match[str]) -> list[Named]:
         content = unicodedata.normalize("NFKC", match[match.lastgroup or 0]).strip().rstrip("\\")
         if passage := _FROM_ZERO.fullmatch(content):
-            return [(content.partition("†")[0], self._positioned(int(passage[1] or passage[2]), 0))]
+            return [(content.partition("†")[0], self._at_position(int(passage[1] or passage[2]), 0))]
         if lines := _NUMBER_AND_LINES.fullmatch(content):
             return [(lines[1], self._find(int(lines[1])))]
-        if (context := self._by_name.get(_folded(content))) is not None:
+        if (context := self._by_name.get(_fold(content))) is not None:
             return [(content, context)]
         if _TURNS.fullmatch(content):
-            return self._turned(match)
+            return self._read_turns(match)
         content = _PAGE.sub("", content)
         is_round = match["bracket"] in ("(", "（")
         has_numbers = (not is_round or self._has_round_marks) and _NUMBERS.fullmatch(content)
         if has_numbers or _WORDED_NUMBERS.fullmatch(content):
-            return self._numbered(_listed(content))
-        named = [(part, self._by_name.get(_folded(part))) for part in _SEPARATOR.split(content)]
+            return self._find_all(_expand_numbers(content))
+        named = [(part, self._by_name.get(_fold(part))) for part in _SEPARATOR.split(content)]
         is_likely = all(found is not None or (not is_round and _shape(part) in self._shapes) for part, found in named)
         return named if is_likely else []
 
-    def _link(self, match: re.Match[str]) -> list[Named]:
-        context = self._by_name.get(_folded(match["link"]))
+    def _read_link(self, match: re.Match[str]) -> list[Named]:
+        context = self._by_name.get(_fold(match["link"]))
         if self._has_links or context is not None:
             return [(match["link"], context)]
         copied = _COPIED_NUMBER.match(match.group())
-        return [(copied[1], self._positioned(int(copied[2]), 0))] if copied else []
+        return [(copied[1], self._at_position(int(copied[2]), 0))] if copied else []
 
-    def _tagged(self, match: re.Match[str]) -> list[Named]:
+    def _read_tag(self, match: re.Match[str]) -> list[Named]:
         numbers = dict.fromkeys(map(int, _OPENED_PASSAGE.findall(match[match.lastgroup or 0])))
         is_from_zero = match.group().startswith(("<co", "</co"))
-        return [(str(each), self._positioned(each, 0) if is_from_zero else self._find(each)) for each in numbers]
+        return [(str(each), self._at_position(each, 0) if is_from_zero else self._find(each)) for each in numbers]
 
-    def _turned(self, match: re.Match[str]) -> list[Named]:
+    def _read_turns(self, match: re.Match[str]) -> list[Named]:
         labels = _TURN_PASSAGE.finditer(match[match.lastgroup or 0])
-        return [(each[0], self._by_name.get(each[0], self._positioned(int(each[1]), 0))) for each in labels]
+        return [(each[0], self._by_name.get(each[0], self._at_position(int(each[1]), 0))) for each in labels]
 
-    def _circled(self, match: re.Match[str]) -> list[Named]:
+    def _read_circled(self, match: re.Match[str]) -> list[Named]:
         before = match.string[max(0, match.start() - _INDENT) : match.start()].rstrip(" \t")
         if self._has_circled_items and before[-1:] in ("", "\n"):
             return []
-        return self._numbered([int(unicodedata.normalize("NFKC", digit)) for digit in match["circled"]])
+        return self._find_all([int(unicodedata.normalize("NFKC", digit)) for digit in match["circled"]])
 
-    def _raised(self, match: re.Match[str]) -> list[Named]:
+    def _read_raised(self, match: re.Match[str]) -> list[Named]:
         """Return what superscripts name: numbers, or the digits of one that is no number of a passage."""
         given = [int(each) for each in re.findall(r"\d+", unicodedata.normalize("NFKC", match["raised"]))]
         digits = [int(digit) for number in given for digit in str(number)]
         has_all = all(self._find(each) is not None for each in given)
         is_run = not has_all and match["raised"][0] != "^" and all(self._find(each) is not None for each in digits)
-        return self._numbered(digits if is_run else given)
+        return self._find_all(digits if is_run else given)
 
-    def _numbered(self, numbers: list[int]) -> list[Named]:
+    def _find_all(self, numbers: list[int]) -> list[Named]:
         """Return the contexts of numbers; nothing if one is rather a year, a size or the bound of an interval."""
         found = [(str(number), self._find(number)) for number in numbers]
         highest = max(99, self._count)
@@ -210,9 +190,9 @@ class LabelResolver:
     def _find(self, number: int) -> int | None:
         if (named := self._by_name.get(str(number))) is not None:
             return named
-        return self._positioned(number, self._base) if self._by_number is None else self._by_number.get(number)
+        return self._at_position(number, self._base) if self._by_number is None else self._by_number.get(number)
 
-    def _positioned(self, number: int, base: int) -> int | None:
+    def _at_position(self, number: int, base: int) -> int | None:
         return number - base if 0 <= number - base < self._count else None
 
     def _are_round_marks(self, answer: str) -> bool:
@@ -224,12 +204,12 @@ class LabelResolver:
         for match in found:
             if match[2] is None or _NUMBERED.search(answer, max(0, match.start() - _NUMBERED_REACH), match.start()):
                 return False
-        numbers = [number for match in found for number in _listed(match[1])]
+        numbers = [number for match in found for number in _expand_numbers(match[1])]
         are_passages = 2 * sum(self._find(number) is not None for number in numbers) > len(numbers)
         return are_passages and not _SQUARE.search(answer)
 
 
-def _listed(content: str) -> list[int]:
+def _expand_numbers(content: str) -> list[int]:
     numbers: list[int] = []
     for first, last in _RANGE.findall(content):
         start, end = int(first), int(last or first)
@@ -237,10 +217,10 @@ def _listed(content: str) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     folded = unicodedata.normalize("NFKC", name).casefold().strip()
     return _TRACKING.sub("", folded).rstrip("/") if folded.startswith("http") else folded
 
 
 def _shape(label: str) -> str:
-    return _SHAPE.sub(lambda match: "0" if match[1] else "a", _folded(label))
+    return _SHAPE.sub(lambda match: "0" if match[1] else "a", _fold(label))

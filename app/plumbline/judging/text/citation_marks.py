@@ -160,7 +160,7 @@ class _MarkReader:
             if any(start <= at < end for start, end in code):
                 continue
             named = self._resolver.read(match, before)
-            if named and _with_what_precedes(match) in self._copied:
+            if named and _with_what_precedes(match) in self._copied_marks:
                 continue
             marks = [CitationMark(match.group(), *match.span(), label, context) for label, context in named]
             before = match
@@ -176,7 +176,7 @@ class _MarkReader:
         return (*found, *self._opened)
 
     @cached_property
-    def _copied(self) -> frozenset[str]:
+    def _copied_marks(self) -> frozenset[str]:
         """Return the marks within contexts with the words before them, those that they begin with apart."""
         found: set[str] = set()
         for context in self._contexts:

@@ -73,7 +73,7 @@ class KnownNames:
     def _has_parts(self, identifier: str) -> bool:
         if all(part.lower() in self._words for part in _PART.findall(identifier)):
             return True
-        return identifier.casefold() in self._folded
+        return identifier.casefold() in self._folded_texts
 
     def _has_form(self, word: str) -> bool:
         if word in self._words:
@@ -94,7 +94,7 @@ class KnownNames:
         )
 
     @cached_property
-    def _folded(self) -> str:
+    def _folded_texts(self) -> str:
         return "\n".join(self._texts).casefold()
 
     @cached_property

@@ -97,13 +97,13 @@ def _is_encoded(text: str) -> bool:
     for match in islice(_BASE64.finditer(text), _MAX_LOOKED_AT):
         run = match.group()
         is_wall = len(run) >= _MIN_WALL_CHARACTERS and len({(letter.isdigit(), letter.isupper()) for letter in run}) > 2  # noqa: PLR2004
-        if is_wall or _is_text(_decoded(run)):
+        if is_wall or _is_text(_decode(run)):
             return True
     runs = islice(_HEX.finditer(text), _MAX_LOOKED_AT)
     return any(_is_text(bytes.fromhex(re.sub("[ :]", "", match.group()))) for match in runs)
 
 
-def _decoded(run: str) -> bytes:
+def _decode(run: str) -> bytes:
     whole = run.rstrip("=").replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(whole[: len(whole) // 4 * 4], validate=True)

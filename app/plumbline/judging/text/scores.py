@@ -17,7 +17,7 @@ def score(judgement: Judgement) -> Scores | None:
     human labels macro AUROC .004 above the plain mean); `Judgement.factor` of that mean counts. hallucination_rate is 1
     minus it (seed 4); the rates of verdicts are shares of the claims. A claim marked as a duplicate is in no count.
     """
-    checkable = _counted(judgement.claims)
+    checkable = _select_counted(judgement.claims)
     if not checkable:
         return None
     weights = claim_weights(checkable)
@@ -39,11 +39,11 @@ def score(judgement: Judgement) -> Scores | None:
 
 def claim_weights(claims: Sequence[Claim]) -> list[float]:
     """Return each claim's weight in the mean: that of its sentence, shared among the sentence's counted claims."""
-    claims_in = Counter(claim.sentence for claim in _counted(claims))
+    claims_in = Counter(claim.sentence for claim in _select_counted(claims))
     return [claim.weight / max(1, claims_in[claim.sentence]) for claim in claims]
 
 
-def _counted(claims: Sequence[Claim]) -> list[Claim]:
+def _select_counted(claims: Sequence[Claim]) -> list[Claim]:
     return [claim for claim in claims if claim.is_checkable and not is_duplicate(claim)]
 
 

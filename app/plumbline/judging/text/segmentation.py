@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import LIST_MARKER, BlockKind, TextBlock, has_word, split_blocks
 from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_sentence, starts_sentence
-from plumbline.judging.text.words import SOURCE_WORDS
 
 # Beyond this distance a bracket or quote is taken for a forgotten one.
 _BRACKET_REACH_CHARS = 300
@@ -41,26 +41,7 @@ _INTRODUCES_QUOTE = frozenset("）)：:，,。！？!?—…；")
 _TO_NEXT_WORD = re.compile(r"\s*+[\"'“‘«(（\[{「『《【*_`>#~]{0,8}+(?:<c(?:ite|o)\b[^<>\n]{0,80}>)?\s?")
 _SPACE = re.compile(r"\s*+")
 _FRONT = re.compile(rf"{LIST_MARKER.pattern}|[A-Za-z]\.(?=\s)")
-_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
-_CITATION = re.compile(
-    r"\[{1,2}(?:\^?\d{1,4}\^?(?:\s?[-–,;、]\s?\^?\d{1,4}\^?){0,12}"
-    r"(?:[,，] ?(?:pp?\. ?|第)\d{1,4}(?:[–-]\d{1,4})?页?)?|[a-z]"
-    r"|(?i:note|ref|source|doc|document|passage|citation needed|来源|文档|资料|注)[ :]{0,2}\d{0,4}"
-    # The id of a passage
-    r"|(?=[^\]\n]{0,60}[\d_.#])[A-Za-z\u4e00-\u9fff][\w.:/#-]{1,60})\]{1,2}"
-    r"(?:\([^()\s]{1,300}\))?"
-    r"|【(?:\d{1,4}|turn\d{1,3}[a-z]{2,10}\d{1,3})(?:[†:,、][^】\n]{0,40})?】|[¹²³⁰⁴-⁹]{1,6}"
-    r"|\^\d{1,3}(?:, ?\d{1,3}){0,6}\^"
-    rf"|\((?:[Ss]ee |cf\. |e\.g\.,? )?[A-Z][^()\n]{{0,100}}?(?:,|al\.?) ?{_YEAR}(?:[,:;] ?[^()\n]{{0,60}})?\)"
-    rf"|（[^（）\n]{{1,30}}[，,] ?{_YEAR}年?）"
-    rf"|[\[【(（](?i:{SOURCE_WORDS}|web|post|file|page|memory)[ .:：#_]{{0,2}}\d{{1,3}}"
-    rf"(?:\s?[,，、;–-]\s?(?:(?i:{SOURCE_WORDS})[ .:：#_]{{0,2}})?\d{{1,3}}){{0,12}}[\])）】]"
-    # Of ChatGPT's search and Grok's, and the ends of tags around a statement.
-    r"|\(\[[^\[\]\n]{1,200}\]\([^()\s]{1,400}\)\)|\[oai_citation[^\[\]\n]{1,120}\]\([^()\s]{1,400}\)"
-    r"|<grok:render\b[^<>\n]{0,200}>[^\n]{0,60}?</grok:render>"
-    r"|\ue200?(?:file)?cite(?:\ue202?turn\d{1,3}[a-z]{2,10}\d{1,3}){1,9}(?:\ue202?L[\dL-]{1,12})?\ue201?"
-    r"|:contentReference\[oaicite:\d{1,3}\](?:\{index=\d{1,3}\})?|</c(?:ite|o)\b[^<>\n]{0,60}>"
-)
+_CITATION = re.compile(Phrases("judging/text/citation_marks").pattern("sentences.forms"))
 _PLAIN_CITATION = "citeturn"
 _MAY_CITE = re.compile(rf"[ \t\xa0]{{0,2}}(?:[\[【¹²³⁰⁴-⁹(（\ue200:<^]|{_PLAIN_CITATION})")
 # Within the tag of one citation of Grok's

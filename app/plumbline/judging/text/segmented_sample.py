@@ -401,7 +401,7 @@ def restrict_to_contexts(case: SegmentedSample, contexts: Sequence[int]) -> Segm
     return replace(case, source=source, context_sentences=kept, index=index)
 
 
-def unread(sample: Sample) -> SegmentedSample:
+def unsplit_sample(sample: Sample) -> SegmentedSample:
     """Return an unsplit sample, for one whose deadline passed before its texts were split."""
     return SegmentedSample(sample, (), (), (), ContextIndex(()), "en")
 

@@ -63,7 +63,7 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
         for read in (_json, _csv):
             values = read(inside)
             if values is not None:
-                before, after = _shifted(text[:start], 0), _shifted(text[end:], end)
+                before, after = _split_shifted(text[:start], 0), _split_shifted(text[end:], end)
                 found = tuple(
                     Sentence(inside[at:to], at + start, to + start, "code") for at, to, _ in within_deadline(values)
                 )
@@ -82,7 +82,7 @@ def _likely_places(text: str, lead: int) -> Iterator[tuple[int, int]]:
         yield start.end(), end
 
 
-def _shifted(text: str, start: int) -> tuple[Sentence, ...]:
+def _split_shifted(text: str, start: int) -> tuple[Sentence, ...]:
     return tuple(each._replace(start=each.start + start, end=each.end + start) for each in split_sentences(text))
 
 

@@ -57,10 +57,7 @@ _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 _PUNCTUATION = re.compile(r"[^\w\s.,]|_|(?<!\d)[.,]|[.,](?!\d)")
 # Citation marks and list markers belong to the page, not to what is said.
 # The bracket stands first and alone: `re` then runs over other characters many times as fast.
-SOURCE_WORDS = (
-    r"(?:sources?|docs?|documents?|passages?|contexts?|refs?|references?|citations?|cite|chunks?"
-    r"|来源|文档|资料|片段|段落|参考(?:文献|资料)?|文献|出处)"
-)
+SOURCE_WORDS = f"(?:{Phrases('judging/text/citation_marks').pattern('parts.source_words')})"
 CITATION_MARK = (
     r"[\[【(（](?:(?<=\[)\^?\d{1,3}\^?(?:\s?[,–-]\s?\^?\d{1,3}\^?){0,12}\]|(?<=【)\d{1,3}[^】\n]{0,40}】"
     rf"|(?i:{SOURCE_WORDS})[ .:：#]{{0,2}}\d{{1,3}}(?:\s?[,–-]\s?\d{{1,3}}){{0,12}}[\])）】])"

@@ -93,8 +93,8 @@ class EmbeddingTier:
             return build_judgement(sample, findings, calibration, warnings=(warning,) if overlong else ())
 
         if calibration.is_fitted or not self._calibrations.entries:
-            return await self._compared(sample, options, seconds, judgement)
-        findings, overlong = await self._compared(sample, options, seconds, lambda *found: found)
+            return await self._compare_sample(sample, options, seconds, judgement)
+        findings, overlong = await self._compare_sample(sample, options, seconds, lambda *found: found)
         if self._reads(sample):
             baseline = await self._find_baseline(options, until, is_chinese=sample.language == "zh")
             reads_words = is_in_one_script(sample)
@@ -103,7 +103,7 @@ class EmbeddingTier:
 
     async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> dict[int, Finding]:
         """Compare each checkable sentence, by its position, with the contexts; raise as `judge`."""
-        return await self._compared(sample, options, seconds, lambda findings, _: findings)
+        return await self._compare_sample(sample, options, seconds, lambda findings, _: findings)
 
     async def prepare(self) -> None:
         """Load the model if it is not loaded; a failure is reported by the next judgement."""
@@ -111,7 +111,7 @@ class EmbeddingTier:
             with contextlib.suppress(TierFailure):
                 await self._encoder.read(["warm"], seconds=math.inf)
 
-    async def _compared(
+    async def _compare_sample(
         self,
         sample: SegmentedSample,
         options: JudgeOptions,
@@ -144,7 +144,7 @@ class EmbeddingTier:
             if copies := await run(self._executor, find_copies, sample):
                 return then(copies, 0)
             raise TierFailure(FailureReason.UNSUPPORTED_LANGUAGE, unread)
-        alignment, last = await self._aligned(plan, reading, options, until)
+        alignment, last = await self._align(plan, reading, options, until)
 
         def finish() -> T:
             alignment.add(last, until=until)
@@ -152,7 +152,7 @@ class EmbeddingTier:
             if not all(math.isfinite(match.alignment) for match in matches.values()):
                 raise self._no_numbers()
             words = collect_lexical_findings(sample)
-            findings = {position: _joined(words[position], match) for position, match in matches.items()}
+            findings = {position: _join_findings(words[position], match) for position, match in matches.items()}
             return then(findings, sum(reading.is_overlong))
 
         return await run(self._executor, finish)
@@ -189,7 +189,7 @@ class EmbeddingTier:
                 )
         return None
 
-    async def _aligned(
+    async def _align(
         self, plan: ComparisonPlan, reading: TokenizedTexts, options: JudgeOptions, until: float
     ) -> tuple[TokenAlignment, TokenVectors]:
         """Align the sentences with all windows but the last ones, and return the vectors of those."""
@@ -213,7 +213,7 @@ class EmbeddingTier:
         )
 
 
-def _joined(words: Finding, match: WindowMatch) -> Finding:
+def _join_findings(words: Finding, match: WindowMatch) -> Finding:
     window = match.window
     nearest = Evidence(window.context, window.text, window.start, window.end, verified=True)
     return replace(

@@ -213,7 +213,7 @@ class KnownPassages:
 
 def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeatures]:
     words = [passages.index.split_words(text) for text in within_deadline(texts)]
-    covers = cover(_spelt(words), _spelt(passages.words), size=_CHARACTERS_IN_GRAM)
+    covers = cover(_join_words(words), _join_words(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
     copies = _copied_runs(words, passages.words)
@@ -256,9 +256,11 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Lexica
         for sentences in (texts, passages.texts)
     )
     ids: dict[str, int] = {}
-    units, others = _numbered(asked, ids), _numbered(known, ids)
+    units, others = _number_units(asked, ids), _number_units(known, ids)
     heavy = units[~np.isin(units, _LIGHT_UNITS)]
-    singles = cover(_doubled(units, heavy), _doubled(others, heavy), size=1, left_out=_WEIGHTLESS_UNITS)
+    singles = cover(
+        _repeat_heavy_units(units, heavy), _repeat_heavy_units(others, heavy), size=1, left_out=_WEIGHTLESS_UNITS
+    )
     pairs = cover(units, others, size=2)
     vocabulary = frozenset(split_characters(passages.question)).union(*known)
     found = []
@@ -283,7 +285,7 @@ def _unknown_runs(text: str, known: Container[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(runs))
 
 
-def _doubled(units: Units, heavy: Units) -> Units:
+def _repeat_heavy_units(units: Units, heavy: Units) -> Units:
     """Return the units with each heavy one followed by another, beyond 16 bits, so that it counts twice."""
     counts = 1 + np.isin(units, heavy)
     doubled = np.repeat(units, counts)
@@ -291,11 +293,11 @@ def _doubled(units: Units, heavy: Units) -> Units:
     return doubled
 
 
-def _spelt(sentences: Sequence[Words]) -> Units:
+def _join_words(sentences: Sequence[Words]) -> Units:
     return characters([f" {' '.join(words.every)} " for words in sentences])
 
 
-def _numbered(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
+def _number_units(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
     """Return units as numbers, a zero between two sentences: a character is its code, a word has a private-use one."""
     flat: list[int] = []
     for sentence in sentences:

@@ -37,7 +37,7 @@ class ColumnMap:
         columns = getattr(self, name) or ()
         return (columns,) if isinstance(columns, str) else tuple(columns)
 
-    def without_absent(self, found: Collection[str]) -> "ColumnMap":
+    def drop_absent(self, found: Collection[str]) -> "ColumnMap":
         """Return the map with None for each optional column that is not among `found`."""
         question, reference, custom_id = (
             name if name and {name, name.partition(".")[0]} & set(found) else None
@@ -98,8 +98,8 @@ def check_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColu
         for name in _FIELDS:
             for column in columns.columns_of(name):
                 if column not in found and column.partition(".")[0] not in found:
-                    raise InvalidInput(f"has no column {quoted(column)} for {name}; {_listed(found)}")
-    return ChosenColumns(columns, f"columns as named: {_described(columns)}")
+                    raise InvalidInput(f"has no column {quoted(column)} for {name}; {_list_columns(found)}")
+    return ChosenColumns(columns, f"columns as named: {_describe(columns)}")
 
 
 def apply_preset(name: str, found: Iterable[str]) -> ChosenColumns:
@@ -112,12 +112,12 @@ def apply_preset(name: str, found: Iterable[str]) -> ChosenColumns:
     if preset is None:
         raise InvalidInput(f"there is no preset {quoted(name)}; expected one of {', '.join(PRESETS)}")
     found = list(found)
-    chosen = _filled(preset, found)
+    chosen = _fill(preset, found)
     for needed in _NEEDED:
         if needed not in chosen:
             names = " or ".join(quoted(column) for column in preset.names_of(needed))
             why = "".join(f"; {said}" for column, said in preset.lacks.items() if column in found)
-            raise InvalidInput(f"preset {name} needs {names} for {needed}{why}; {_listed(found)}; {_HOW_TO_NAME}")
+            raise InvalidInput(f"preset {name} needs {names} for {needed}{why}; {_list_columns(found)}; {_HOW_TO_NAME}")
     return _choice(preset, chosen)
 
 
@@ -128,17 +128,17 @@ def detect_columns(found: Iterable[str]) -> ChosenColumns:
         InvalidInput: none fits, or several do and disagree; the message lists the columns and how to name them.
     """
     found = list(found)
-    marked = [(preset, _filled(preset, found)) for preset in _ALL[:-1] if set(preset.marks) <= set(found)]
+    marked = [(preset, _fill(preset, found)) for preset in _ALL[:-1] if set(preset.marks) <= set(found)]
     fits = [(preset, chosen) for preset, chosen in marked if all(name in chosen for name in _NEEDED)]
     fitting = [each for each in fits if not each[0].is_loose] or fits[:1]
     if not fitting:
-        return _guessed(found)
+        return _guess(found)
     _refuse_conflicts(fitting, found)
     # max takes the first of equals: ours
     return _choice(*max(fitting, key=lambda each: len(each[1]) + len(each[0].marks)))
 
 
-def _guessed(found: list[str]) -> ChosenColumns:
+def _guess(found: list[str]) -> ChosenColumns:
     """Return columns by common spellings in any case (preset `huggingface`)."""
     preset = _ALL[-1]
     spelled = {column.strip().lower().replace(" ", "_"): column for column in reversed(found)}
@@ -147,18 +147,20 @@ def _guessed(found: list[str]) -> ChosenColumns:
         present = [spelled[spelling] for spelling in preset.names_of(name) if spelling in spelled]
         if len(present) > 1 and name != "custom_id":
             several = " and ".join(quoted(column) for column in present)
-            raise InvalidInput(f"{name} could be {several}; {_listed(found)}; {_HOW_TO_NAME}")
+            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_HOW_TO_NAME}")
         if present:
             chosen[name] = present[0]
     missing = [name for name in _NEEDED if name not in chosen]
     if missing:
         why = {said for each in _ALL for column, said in each.lacks.items() if column in found}
         reasons = "".join(f"; {said}" for said in sorted(why))
-        raise InvalidInput(f"no column is known for {' and '.join(missing)}{reasons}; {_listed(found)}; {_HOW_TO_NAME}")
+        raise InvalidInput(
+            f"no column is known for {' and '.join(missing)}{reasons}; {_list_columns(found)}; {_HOW_TO_NAME}"
+        )
     return _choice(preset, chosen)
 
 
-def _filled(preset: ColumnPreset, found: list[str]) -> dict[str, str]:
+def _fill(preset: ColumnPreset, found: list[str]) -> dict[str, str]:
     pairs = ((name, next((each for each in preset.names_of(name) if each in found), None)) for name in _FIELDS)
     return {name: column for name, column in pairs if column is not None}
 
@@ -169,7 +171,7 @@ def _refuse_conflicts(fitting: list[tuple[ColumnPreset, dict[str, str]]], found:
         preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
         if len(preset_by_column) > 1:
             several = " and ".join(f"{quoted(column)} ({preset})" for column, preset in preset_by_column.items())
-            raise InvalidInput(f"{name} could be {several}; {_listed(found)}; {_HOW_TO_NAME}")
+            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_HOW_TO_NAME}")
 
 
 def _choice(preset: ColumnPreset, chosen: Mapping[str, str]) -> ChosenColumns:
@@ -177,10 +179,10 @@ def _choice(preset: ColumnPreset, chosen: Mapping[str, str]) -> ChosenColumns:
     usual = {name: preset.names_of(name)[0] for name in _OPTIONAL if preset.names_of(name)}
     map_ = ColumnMap(**{**usual, **chosen})
     note = f"; {preset.note}" if preset.note else ""
-    return ChosenColumns(map_, f"read as {preset.name}: {_described(map_, chosen)}{note}")
+    return ChosenColumns(map_, f"read as {preset.name}: {_describe(map_, chosen)}{note}")
 
 
-def _described(map_: ColumnMap, present: Iterable[str] = _FIELDS) -> str:
+def _describe(map_: ColumnMap, present: Iterable[str] = _FIELDS) -> str:
     named = [(name, map_.columns_of(name)) for name in _FIELDS if name in present]
     parts = [f"{name} from {', '.join(quoted(column) for column in columns)}" for name, columns in named if columns]
     if "custom_id" not in present or map_.custom_id is None:
@@ -188,7 +190,7 @@ def _described(map_: ColumnMap, present: Iterable[str] = _FIELDS) -> str:
     return "; ".join(parts)
 
 
-def _listed(found: list[str]) -> str:
+def _list_columns(found: list[str]) -> str:
     names = ", ".join(quoted(column) for column in found[:_MAX_COLUMNS_SHOWN])
     more = f" and {len(found) - _MAX_COLUMNS_SHOWN} more" if len(found) > _MAX_COLUMNS_SHOWN else ""
     return f"found the columns {names}{more}" if found else "found no column"

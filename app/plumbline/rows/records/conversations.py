@@ -103,7 +103,7 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
         return Message(role, "", tuple(passages))
     parts = content if isinstance(content, list) else [content]
     texts = [_part(part, f"{name}.content[{place}]", passages, tool_by_call) for place, part in enumerate(parts)]
-    text = _joined(texts) if role == "assistant" else "\n".join(each for each in texts if each)
+    text = _join(texts) if role == "assistant" else "\n".join(each for each in texts if each)
     # Anthropic's results of tools come as a user's message without a text
     return Message("tool" if role == "user" and passages and not text.strip() else role, text, tuple(passages))
 
@@ -144,7 +144,7 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
     return ""
 
 
-def _joined(parts: Sequence[str]) -> str:
+def _join(parts: Sequence[str]) -> str:
     """Return the parts of an answer as one text: providers cut it anywhere, at citations and in streams.
 
     A new line stands where something else was between two parts, or where one that has ended is followed by a capital.

@@ -50,7 +50,7 @@ class ByteStream:
             mark = self.read(len(codecs.BOM_UTF8))
             if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
                 raise InvalidInput("is UTF-16; save the file as UTF-8", place=self._name)
-            self.offset = self._checked(self._stream.seek, len(mark) if mark == codecs.BOM_UTF8 else 0)
+            self.offset = self._try_access(self._stream.seek, len(mark) if mark == codecs.BOM_UTF8 else 0)
         except BaseException:
             raw.close()
             raise
@@ -58,13 +58,13 @@ class ByteStream:
 
     def read(self, size: int) -> bytes:
         """Return the next bytes, at most `size`; empty at the end."""
-        data = self._checked(self._stream.read, size)
+        data = self._try_access(self._stream.read, size)
         self.offset += len(data)
         return data
 
     def readline(self, limit: int) -> bytes:
         """Return the next line with its end, or its first `limit` bytes."""
-        data = self._checked(self._stream.readline, limit)
+        data = self._try_access(self._stream.readline, limit)
         self.offset += len(data)
         return data
 
@@ -72,7 +72,7 @@ class ByteStream:
         self._stream.close()
         self._raw.close()
 
-    def _checked(self, access: Callable[[int], _T], amount: int) -> _T:
+    def _try_access(self, access: Callable[[int], _T], amount: int) -> _T:
         try:
             return access(amount)
         except (EOFError, OSError, zlib.error) as error:

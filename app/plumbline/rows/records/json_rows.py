@@ -191,14 +191,14 @@ def decode_row(data: bytes) -> Mapping[str, object] | BadRow:
     except UnicodeDecodeError:
         return BadRow("text that is not UTF-8", "text saved as UTF-8")
     except (ValueError, RecursionError):
-        return _malformed(data)
+        return _describe_malformed(data)
     if isinstance(fields, dict):
         return fields
     advice = "; name the format json where the file is one list" if isinstance(fields, list) else ""
     return BadRow(describe_type(fields), _WANTED + advice)
 
 
-def _malformed(data: bytes) -> BadRow:
+def _describe_malformed(data: bytes) -> BadRow:
     """Describe the error as the standard library does: with a column."""
     try:
         json.loads(data.strip(_SPACE), parse_constant=_constant)

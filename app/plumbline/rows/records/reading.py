@@ -150,7 +150,7 @@ def choose_columns(
         found = list(dict.fromkeys((*found, *nested_names(first.fields))))
     chosen = _by_name(columns, found)
     # No later row of a table has other columns: a name that is absent now would be refused when the map is used again
-    return ChosenColumns(chosen.map.without_absent(found), chosen.explanation)
+    return ChosenColumns(chosen.map.drop_absent(found), chosen.explanation)
 
 
 def _by_name(preset: str | None, found: Iterable[str]) -> ChosenColumns:

@@ -141,13 +141,13 @@ def parse_passage(item: object, name: str) -> Passage:
             wanted = f"{', '.join(_TEXT_NAMES[:-1])} or {_TEXT_NAMES[-1]}"
             raise BadRow(f"{name} is an object with {found}", f"a string, or an object with its text in {wanted}")
         text = checked_text(item[text_name], f"{name}.{text_name}", "a string")
-        return _labelled(
+        return _label_passage(
             text, item, is_ours=name.rpartition(".")[2].startswith("contexts[") and _OUR_NAMES.issuperset(item)
         )
     return checked_text(item, name, "a string"), NO_LABELS
 
 
-def _labelled(text: str, item: Mapping[object, object], *, is_ours: bool) -> Passage:
+def _label_passage(text: str, item: Mapping[object, object], *, is_ours: bool) -> Passage:
     """Return a passage with its labels; the title of an object as the service takes it stands before its text."""
     metadata = item.get("metadata")
     places = (item, metadata) if isinstance(metadata, Mapping) else (item,)

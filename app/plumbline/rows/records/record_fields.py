@@ -60,7 +60,7 @@ def _conversation(fields: Mapping[str, object], columns: ColumnMap) -> Sample:
     """Return the sample of a row whose answer is a list of chat messages."""
     passages = () if columns.contexts == columns.answer else _contexts(fields, columns)
     given = {
-        "messages": _opened(_found(fields, columns.answer)),
+        "messages": _open_json(_found(fields, columns.answer)),
         "contexts": [context_field(*each) for each in passages],
         "reference": _reference(fields, columns.reference),
         **{name: fields[name] for name in ("evidence_roles", "turn_contexts") if name in fields},
@@ -122,12 +122,12 @@ def _printed_list(text: str) -> tuple[str, ...]:
         match = _ITEM.match(inside, position)
         if match is None:
             raise ValueError
-        items.append(_ESCAPE.sub(_unescaped, match[1] if match[1] is not None else match[2]))
+        items.append(_ESCAPE.sub(_unescape, match[1] if match[1] is not None else match[2]))
         position = match.end()
     return tuple(items)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
@@ -136,7 +136,7 @@ def nested_names(fields: Mapping[str, object]) -> Iterator[str]:
     """Yield the paths into a row's objects, also those that a cell holds as JSON, and to the roles of chat messages."""
     level = [(name, value, 1) for name, value in fields.items()]
     for path, value, depth in level:
-        inner = _opened(value)
+        inner = _open_json(value)
         if isinstance(inner, Mapping):
             names = [f"{path}.{name}" for name in inner]
             yield from names
@@ -152,7 +152,7 @@ def _found(fields: Mapping[str, object], column: str) -> object:
         return value
     value = fields
     for part in column.split("."):
-        value = _step(_opened(value), part)
+        value = _step(_open_json(value), part)
     return value
 
 
@@ -174,11 +174,11 @@ def _messages(value: list[object], role: str) -> list[object]:
         for each in value
         if isinstance(each, Mapping) and each.get("role") == role and "content" in each
     ]
-    parts = [each if isinstance(each, str) else _joined(each) for each in said]
+    parts = [each if isinstance(each, str) else _join_parts(each) for each in said]
     return [each for each in parts if each]
 
 
-def _joined(content: object) -> object:
+def _join_parts(content: object) -> object:
     """Return the text of a message that comes in parts."""
     if not isinstance(content, list):
         return content
@@ -186,7 +186,7 @@ def _joined(content: object) -> object:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _opened(value: object) -> object:
+def _open_json(value: object) -> object:
     """Return the object or list that a cell holds as JSON; any other value unchanged."""
     if not isinstance(value, str) or not value.lstrip().startswith(("{", "[{")):
         return value
@@ -203,7 +203,7 @@ def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage
         return tuple((text, NO_LABELS) for text in texts if text.strip())
     column, expected = columns.contexts, "a list of strings"
     value = _found(fields, column)
-    if isinstance(value, str) and isinstance(passages := _opened(value), list):
+    if isinstance(value, str) and isinstance(passages := _open_json(value), list):
         with suppress(BadRow):
             return tuple(parse_passage(item, column) for item in passages)
         # JSON that holds no passages is a text as any other

@@ -79,11 +79,11 @@ class _Span:
         places = (("retrieval", "documents"), ("reranker", "output_documents"), ("gen_ai", "retrieval", "documents"))
         for value in (*(_at(self.attributes, *place) for place in places), self._value("output")):
             found = _list(value)
-            if found is None and isinstance(opened := _opened(value), Mapping):
+            if found is None and isinstance(opened := _open_json(value), Mapping):
                 found = next((listed for name in _DOCUMENT_LISTS if (listed := _list(opened.get(name)))), None)
             if found:
                 return found
-        text = _opened(self._value("output"))
+        text = _open_json(self._value("output"))
         return [text] if isinstance(text, str) and text.strip() else []
 
     def _value(self, name: str) -> object:
@@ -93,7 +93,7 @@ class _Span:
     def _messages(self, role: str, *places: tuple[str, ...]) -> list[Message]:
         for place in places:
             if listed := _list(_at(self.attributes, *place)):
-                items = [{"role": role, **_unwrapped(each)} for each in listed if isinstance(each, Mapping)]
+                items = [{"role": role, **_unwrap(each)} for each in listed if isinstance(each, Mapping)]
                 with suppress(BadRow):
                     return parse_messages(items)
         return []
@@ -169,14 +169,14 @@ def _spans(value: object) -> Iterator[_Span]:
 
 
 def _span(value: Mapping[str, object]) -> _Span | None:
-    given = _nested(value)
+    given = _nest(value)
     context = given.get("context")
     ids = {**given, **(context if isinstance(context, Mapping) else {})}
     trace = _first(ids, "traceId", "trace_id")
     if not trace:
         return None
     attributes = given.get("attributes")
-    attributes = _nested(_otlp(attributes)) if isinstance(attributes, list) else attributes
+    attributes = _nest(_otlp(attributes)) if isinstance(attributes, list) else attributes
     # Langfuse has input and output beside its type, in spans among its own attributes, as OpenLLMetry has
     found = dict(attributes) if isinstance(attributes, Mapping) else given
     entity = {name: _json(str(text)) for name, text in _mapping(_at(found, "traceloop", "entity")).items()}
@@ -239,13 +239,13 @@ def _contexts(spans: Sequence[_Span]) -> Iterator[object]:
 
 def _text(value: object, names: Sequence[str], role: str, depth: int = 0) -> str:
     """Return the text in an input or output: itself, of a field, or the last message of a role."""
-    value = _opened(value)
+    value = _open_json(value)
     if isinstance(value, str) or depth == _DEEPEST:
         return value if isinstance(value, str) else ""
     if isinstance(value, Mapping):
         return next((text for name in names if (text := _text(value.get(name), names, role, depth + 1)).strip()), "")
     listed = _list(value) or []
-    if streamed := _streamed(listed):
+    if streamed := _join_chunks(listed):
         return streamed
     with suppress(BadRow):
         said = [each.text for each in parse_messages(listed) if each.role == role and each.text.strip()]
@@ -253,7 +253,7 @@ def _text(value: object, names: Sequence[str], role: str, depth: int = 0) -> str
     return next((text for each in reversed(listed) if (text := _text(each, names, role, depth + 1)).strip()), "")
 
 
-def _streamed(chunks: Sequence[object]) -> str:
+def _join_chunks(chunks: Sequence[object]) -> str:
     """Return the text of an answer's chunks as they were streamed; empty if they are none."""
     first_choices = [choices[0] for each in chunks if (choices := _list(_at(each, "choices")))]
     said = [_at(each, "delta", "content") for each in first_choices]
@@ -280,7 +280,7 @@ def _otlp_value(value: object) -> object:
     return next((int(each) if kind == "intValue" else each for kind, each in value.items()), None)
 
 
-def _nested(flat: Mapping[str, object]) -> dict[str, object]:
+def _nest(flat: Mapping[str, object]) -> dict[str, object]:
     """Return an object with its dotted names as objects in objects: `llm.model_name` in `llm`."""
     nested: dict[str, object] = {}
     for name, value in flat.items():
@@ -290,9 +290,9 @@ def _nested(flat: Mapping[str, object]) -> dict[str, object]:
             if not isinstance(inner, dict):
                 inner = place[part] = {"value": inner}
             place = inner
-        held = _nested(value) if isinstance(value, Mapping) else value
+        held = _nest(value) if isinstance(value, Mapping) else value
         if isinstance(held, list):
-            held = [_nested(each) if isinstance(each, Mapping) else each for each in held]
+            held = [_nest(each) if isinstance(each, Mapping) else each for each in held]
         before = place.get(parts[-1])
         place[parts[-1]] = {**before, **held} if isinstance(before, dict) and isinstance(held, dict) else held
     return nested
@@ -303,7 +303,7 @@ def _add_event(attributes: dict[str, object], event: object) -> None:
     if not isinstance(event, Mapping) or not str(event.get("name", "")).startswith("gen_ai."):
         return
     given = event.get("attributes")
-    held = _nested(_otlp(given)) if isinstance(given, list) else given
+    held = _nest(_otlp(given)) if isinstance(given, list) else given
     if not isinstance(held, Mapping):
         return
     if event["name"] == _DETAILS:
@@ -312,7 +312,7 @@ def _add_event(attributes: dict[str, object], event: object) -> None:
     genai = attributes.setdefault("gen_ai", {})
     is_choice = event["name"] == "gen_ai.choice"
     place = "completion" if is_choice else "prompt"
-    said = _opened(held.get("message")) if is_choice else {"role": str(event["name"]).split(".")[1], **held}
+    said = _open_json(held.get("message")) if is_choice else {"role": str(event["name"]).split(".")[1], **held}
     if (
         isinstance(genai, dict)
         and isinstance(said, Mapping)
@@ -321,7 +321,7 @@ def _add_event(attributes: dict[str, object], event: object) -> None:
         listed.append({"role": "assistant", **said} if is_choice else {**said, "tool_call_id": said.get("id")})
 
 
-def _unwrapped(message: Mapping[str, object]) -> dict[str, object]:
+def _unwrap(message: Mapping[str, object]) -> dict[str, object]:
     """Return an OpenInference message without its wrappers."""
     inner = message.get("message")
     found = dict(inner) if isinstance(inner, Mapping) else dict(message)
@@ -346,13 +346,13 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _list(value: object) -> list[object] | None:
     """Return a list, also of JSON in a text, or of an object with numbers for names."""
-    value = _opened(value)
+    value = _open_json(value)
     if isinstance(value, Mapping) and value and all(str(name).isdecimal() for name in value):
         return [value[name] for name in sorted(value, key=int)]
     return value if isinstance(value, list) else None
 
 
-def _opened(value: object) -> object:
+def _open_json(value: object) -> object:
     return _json(value) if isinstance(value, str) and value.lstrip().startswith(("{", "[")) else value
 
 

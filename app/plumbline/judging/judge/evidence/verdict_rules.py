@@ -7,8 +7,8 @@ from typing import Final
 
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.context_quantities import stand_verbatim, without_calculated
-from plumbline.judging.quantities.extraction import facts_in, prepared, stated_in_claim
+from plumbline.judging.quantities.context_quantities import drop_calculated, stand_verbatim
+from plumbline.judging.quantities.extraction import facts_in, prepare_text, stated_in_claim
 from plumbline.judging.text import negation
 from plumbline.judging.text.scores import PassCriterion, score
 from plumbline.judging.text.verdicts import (
@@ -125,7 +125,7 @@ def _compare(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_
     if stated:
         passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
         # Judges seldom say that they calculated.
-        if not stand_verbatim(stated.wordings, prepared(passages)) and without_calculated(
+        if not stand_verbatim(stated.wordings, prepare_text(passages)) and drop_calculated(
             missing(stated, facts_in(passages), is_derived=is_derived), touched
         ):
             claim = with_flags(claim, NUMBER)
