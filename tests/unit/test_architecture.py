@@ -108,7 +108,6 @@ FENCES: dict[str, set[str] | None] = {
     "psycopg": {"ground/store/postgres.py", "rows/jobs/owners.py"},
     "prometheus_client": {"service/metrics"},
     "opentelemetry": {"service/tracing.py", "integrations/span_events.py"},
-    "safetensors": {"models/detectors/network.py"},
     "torch": {"models/detectors/network.py", "models/encoder/torch_model.py", "models/encoder/openvino_model.py"},
     "sentence_transformers": {"models/encoder/torch_model.py"},
     "transformers": {"models/encoder/torch_model.py", "models/detectors/network.py"},

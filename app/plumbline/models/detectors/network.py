@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -184,38 +185,19 @@ def _load(description: Description, files: ModelFiles, config: Any) -> Any:
         "first_token": "AutoModelForTokenClassification",
         "tokens": "AutoModelForTokenClassification",
     }
-    kind = getattr(transformers, kinds[description.head])
+    options = {"key_mapping": {f"^{re.escape(description.strip)}": ""}} if description.strip else {}
     try:
-        network, missing = _load_as(kind, description, files, config)
+        network, loading = getattr(transformers, kinds[description.head]).from_pretrained(
+            str(files.folder),
+            config=config,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            **options,
+        )
     except _UNREADABLE as error:
         raise _unreadable(description, error) from error
-    if missing:
+    if missing := set(loading["missing_keys"]) | {each[0] for each in loading.get("mismatched_keys", ())}:
         listed = ", ".join(sorted(missing)[:3])
         raise broken(description, f"its weights lack {len(missing)} of the network's, {listed} among them")
     return network.eval()
-
-
-def _load_as(kind: Any, description: Description, files: ModelFiles, config: Any) -> tuple[Any, set[str]]:
-    """Return the network and the names of its weights that the file lacks."""
-    if not description.strip:
-        network, told = kind.from_pretrained(
-            str(files.folder), config=config, use_safetensors=True, trust_remote_code=False, output_loading_info=True
-        )
-        return network, set(told["missing_keys"]) | {each[0] for each in told.get("mismatched_keys", ())}
-    from safetensors.torch import load_file  # noqa: PLC0415 - comes with transformers
-
-    network = kind.from_config(config)
-    state: dict[str, Any] = {}
-    for path in sorted(files.folder.glob("*.safetensors")):
-        state |= {name.removeprefix(description.strip): value for name, value in load_file(path).items()}
-    found = network.load_state_dict(state, strict=False)
-    network.tie_weights()
-    return network, set(found.missing_keys) - _tied(network, set(state))
-
-
-def _tied(network: Any, loaded: set[str]) -> set[str]:
-    """Return the names of weights that are other names of loaded ones."""
-    places: dict[int, list[str]] = {}
-    for name, value in network.named_parameters(remove_duplicate=False):
-        places.setdefault(value.data_ptr(), []).append(name)
-    return {name for names in places.values() if loaded & set(names) for name in names}
