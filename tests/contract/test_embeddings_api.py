@@ -29,15 +29,14 @@ from tests.doubles.scripted_embeddings import (
     DIMENSIONS,
     KEY,
     MODEL,
-    Item,
     embeddings,
     remote_encoder,
     remote_settings,
     word_vector,
 )
-from tests.doubles.scripted_faults import close_mid_body, hang, reset
+from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import RecordedRequest, Reply, openai_error, status
+from tests.doubles.scripted_replies import Reply, openai_error, status
 from tests.running.edge_app import client_of
 from tests.running.service import evaluate, plain_settings
 
@@ -144,10 +143,6 @@ def _with_first(**fields: Any) -> Any:
     return lambda items: [{**items[0], **fields}, *items[1:]]
 
 
-def _cut_base64(items: list[Item]) -> list[Item]:
-    return [{**item, "embedding": item["embedding"][:-4]} for item in items]
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -202,40 +197,6 @@ async def test_dimensions_that_were_asked_for_are_insisted_on(judge: ScriptedJud
 # --- faults
 
 
-async def test_a_throttle_is_waited_out_and_tried_again(judge: ScriptedJudge) -> None:
-    throttled = replace(openai_error(429, "rate_limit_exceeded", "slow down"), headers={"retry-after-ms": "20"})
-    judge.reply_with(throttled, embeddings())
-
-    async with aclosing(remote_encoder(judge)) as encoder:
-        await encode(encoder, "lamp")
-
-    first, second = judge.requests
-    assert second.arrived_seconds - first.arrived_seconds >= 0.02
-
-
-@pytest.mark.parametrize("fault", [openai_error(500, "server_error", "no"), reset(), openai_error(503, None, "no")])
-async def test_what_may_pass_is_tried_again(judge: ScriptedJudge, fault: Any) -> None:
-    judge.reply_with(fault, embeddings())
-
-    async with aclosing(remote_encoder(judge)) as encoder:
-        found = await encode(encoder, "lamp")
-
-    assert len(found.vectors) == 1
-    assert judge.calls == 2
-
-
-async def test_a_reply_that_is_cut_is_tried_again(judge: ScriptedJudge) -> None:
-    def cut(request: RecordedRequest) -> Any:
-        return close_mid_body(embeddings()(request), 20)
-
-    judge.reply_with(cut, embeddings())
-
-    async with aclosing(remote_encoder(judge)) as encoder:
-        await encode(encoder, "lamp")
-
-    assert judge.calls == 2
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -263,15 +224,6 @@ async def test_what_does_not_pass_is_a_reason_of_the_tier(
     assert failed.reason is reason
 
 
-async def test_a_server_that_hangs_is_a_timeout(judge: ScriptedJudge) -> None:
-    judge.reply_with(hang())
-
-    async with aclosing(remote_encoder(judge)) as encoder:
-        failed = await failure(encoder, "lamp", seconds=0.05)
-
-    assert failed.reason is FailureReason.TIMEOUT
-
-
 async def test_a_batch_has_a_timeout_of_its_own(judge: ScriptedJudge) -> None:
     judge.reply_with(hang())
 
@@ -279,18 +231,6 @@ async def test_a_batch_has_a_timeout_of_its_own(judge: ScriptedJudge) -> None:
         failed = await failure(encoder, "lamp", seconds=60.0)
 
     assert failed.reason is FailureReason.TIMEOUT
-
-
-async def test_a_wrong_key_shuts_the_endpoint_and_readiness_says_why(judge: ScriptedJudge) -> None:
-    judge.reply_with(openai_error(401, "invalid_api_key", "no"))
-
-    async with aclosing(remote_encoder(judge)) as encoder:
-        await encoder.warm_up()
-        readiness = encoder.readiness()
-
-    assert readiness.state is State.UNAVAILABLE
-    assert "HTTP 401 (invalid_api_key)" in readiness.detail
-    assert MODEL in readiness.detail
 
 
 async def test_readiness_names_the_dimensions_and_recovers(judge: ScriptedJudge) -> None:
@@ -369,14 +309,6 @@ async def test_calls_tokens_and_cost_are_in_the_ledger(judge: ScriptedJudge) -> 
     # 33 texts of 5 tokens at 2 a million, at most 32 in a call.
     assert (ledger.usage.calls, ledger.usage.prompt_tokens) == (2, 165)
     assert ledger.usage.cost == pytest.approx(330e-6)
-
-
-async def test_a_call_that_could_cost_more_than_is_left_is_not_made(judge: ScriptedJudge) -> None:
-    async with aclosing(remote_encoder(judge, llm_prices={MODEL: ModelPrice(input=1e6, output=0.0)})) as encoder:
-        failed = await failure(encoder, "lamp", ledger=Ledger(max_cost=0.5))
-
-    assert failed.reason is FailureReason.OVER_BUDGET
-    assert judge.calls == 0
 
 
 async def test_a_rate_limit_without_room_is_a_reason(judge: ScriptedJudge) -> None:

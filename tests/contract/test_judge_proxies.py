@@ -379,18 +379,6 @@ async def test_the_batch_api_is_reached_through_a_socks_proxy(
     assert judge.requests[0].path == "/v1/batches"
 
 
-async def test_the_batch_api_refuses_a_proxy_that_it_cannot_use_without_its_password(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("ALL_PROXY", "socks4://user:s3cret@127.0.0.1:1080")
-
-    with pytest.raises(ConfigurationError, match="ALL_PROXY") as refused:
-        async with open_batch_api(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key")):
-            pass
-
-    assert "s3cret" not in str(refused.value)
-
-
 def test_a_client_of_the_service_starts_behind_a_socks_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
 

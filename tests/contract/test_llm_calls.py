@@ -1,6 +1,5 @@
 """How often tier llm asks, what that costs, and what it asks for: counted by the judge at the other end of the wire."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from functools import partial
@@ -174,27 +173,6 @@ async def test_an_identical_second_batch_costs_no_call(judge: ScriptedJudge) -> 
         assert before["faithfulness"] == after["faithfulness"]
 
 
-async def test_identical_samples_under_way_share_one_call(judge: ScriptedJudge) -> None:
-    judge.reply_with(honest)
-
-    async with running(judge_settings(judge)) as client:
-        results = await asyncio.gather(*(evaluate(client, contexts=CONTEXTS, answer=ANSWER) for _ in range(20)))
-
-    assert judge.calls == 1
-    assert sum(result["usage"]["calls"] for result in results) == 1
-
-
-async def test_a_bypass_is_judged_anew(judge: ScriptedJudge) -> None:
-    judge.reply_with(honest)
-
-    async with running(judge_settings(judge)) as client:
-        await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
-        result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER, cache="bypass")
-
-    assert judge.calls == 2
-    assert result["judge"]["cache"] == "bypass"
-
-
 async def test_verdicts_are_not_shared_between_keys(judge: ScriptedJudge) -> None:
     judge.reply_with(honest)
     keys = ("first-key-of-sixteen", "second-key-of-sixteen")
@@ -237,22 +215,6 @@ async def test_three_judges_vote_and_their_agreement_is_the_confidence(judge: Sc
     assert disputed["usage"]["calls"] == 3
 
 
-async def test_a_second_judge_looks_only_at_what_can_turn_the_outcome(judge: ScriptedJudge) -> None:
-    judge.reply_with(_half_accused)
-    judge.reply_when(of_model("judge-2"), honest)
-
-    async with running(judge_settings(judge, llm_judges=second_judge(judge))) as client:
-        turned = await evaluate(client, contexts=CONTEXTS, answer=ANSWER, escalation="second", threshold=0.9)
-        settled = await evaluate(client, contexts=CONTEXTS, answer=ANSWER, escalation="second", threshold=0.3)
-
-    asked = [request for request in judge.requests if request.json["model"] == "judge-2"]
-    assert len(asked) == 1
-    assert [each["id"] for each in data_of(asked[0])["claims"]] == ["2.0", "3.0"]
-    assert (turned["faithfulness"], turned["passed"]) == (1.0, True)
-    assert (settled["faithfulness"], settled["passed"]) == (0.5, True)
-    assert "escalated" in turned["flags"]
-
-
 @pytest.mark.parametrize("field", [{"judges": ["nobody"]}, {"escalation": "nobody"}])
 async def test_a_judge_that_is_not_configured_is_refused_by_name(judge: ScriptedJudge, field: dict[str, Any]) -> None:
     async with running(judge_settings(judge, llm_judges=second_judge(judge))) as client:
@@ -261,17 +223,6 @@ async def test_a_judge_that_is_not_configured_is_refused_by_name(judge: Scripted
     assert response.status_code == 422
     assert "no judge is named 'nobody'; known are default, second, third" in response.json()["detail"]
     assert judge.calls == 0
-
-
-def _half_accused(request: RecordedRequest) -> Reply:
-    data = data_of(request)
-    reply = json.loads(honest_content(data))
-    for number, item in enumerate(reply.get("sentences", [])):
-        if number >= 2:
-            item["claims"][0].update(claim=f"An item of {number} is heavy.", verdict="not_mentioned", quote="")
-    for item in reply.get("claims", []):
-        item.update(verdict="not_mentioned", quote="")
-    return completion(json.dumps(reply))
 
 
 # --- long input

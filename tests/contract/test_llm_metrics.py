@@ -299,18 +299,6 @@ async def test_the_second_call_shows_no_text_twice_and_no_passage_without_a_word
     assert all("reference" not in data_of(request) for request in judge.requests[:1])
 
 
-async def test_another_reference_is_judged_anew(judge: ScriptedJudge) -> None:
-    judge.reply_with(
-        completion(GOOD), completion(json.dumps(COMPARED)), completion(GOOD), completion(json.dumps(COMPARED))
-    )
-    async with running(judge_settings(judge)) as client:
-        asked = {**SAMPLE, "metrics": ["correctness"]}
-        first = await evaluate(client, **asked, reference=REFERENCE)
-        other = await evaluate(client, **asked, reference="The bridge was opened in 1931.")
-
-    assert [each["judge"]["cache"] for each in (first, other)] == ["miss", "miss"]
-
-
 @pytest.mark.parametrize("tier", ["embedding", "lexical"])
 async def test_tiers_without_a_judge_estimate_what_they_can(tier: str) -> None:
     names = ["answer_relevance", "context_relevance", "context_recall", "correctness"]

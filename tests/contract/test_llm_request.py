@@ -8,7 +8,6 @@ from plumbline.ground.settings import Settings
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, completion
 from tests.running.service import (
-    JUDGE_KEY,
     claim,
     data_of,
     evaluate,
@@ -49,69 +48,7 @@ async def request_of(
 # --- fields
 
 
-async def test_a_generic_provider_is_sent_the_oldest_fields_only(judge: ScriptedJudge) -> None:
-    request = await request_of(judge)
-
-    assert (request.method, request.path) == ("POST", "/v1/chat/completions")
-    assert set(request.json) == {"model", "messages", "max_tokens", "temperature"}
-    assert (request.json["model"], request.json["max_tokens"], request.json["temperature"]) == ("judge-1", 4096, 0.0)
-    assert [message["role"] for message in request.json["messages"]] == ["system", "user"]
-    assert all(set(message) == {"role", "content"} for message in request.json["messages"])
-
-
-@pytest.mark.parametrize("provider", ["dashscope", "dashscope-intl"])
-@pytest.mark.parametrize("answer", ["It was opened in 1931.", "大桥于1931年通车。"])
-async def test_dashscope_is_asked_for_json_without_thinking(judge: ScriptedJudge, provider: str, answer: str) -> None:
-    request = await request_of(judge, judge_settings(judge, llm_provider=provider, llm_model=None), answer=answer)
-
-    assert set(request.json) == {
-        "model", "messages", "max_tokens", "temperature", "response_format", "enable_thinking",
-    }  # fmt: skip
-    assert request.json["model"] == "qwen-plus"
-    assert request.json["response_format"] == {"type": "json_object"}
-    assert request.json["enable_thinking"] is False
-    # DashScope refuses JSON mode unless a message has the word
-    assert "json" in request.prompt.lower()
-
-
-async def test_openai_is_asked_for_a_schema_under_its_newer_names(judge: ScriptedJudge) -> None:
-    request = await request_of(judge, judge_settings(judge, llm_provider="openai", llm_max_output_tokens=100))
-
-    assert set(request.json) == {"model", "messages", "max_completion_tokens", "response_format"}
-    assert request.json["max_completion_tokens"] == 100
-    assert request.json["response_format"]["type"] == "json_schema"
-    assert request.json["response_format"]["json_schema"]["strict"] is True
-
-
 # --- headers
-
-
-async def test_the_key_sent_is_ours_whatever_the_environment_holds_for_openai(
-    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-vendor")
-    monkeypatch.setenv("OPENAI_ADMIN_KEY", "sk-admin-of-another-vendor")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-another-vendor")
-    monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-another-vendor")
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/another-vendor")
-    monkeypatch.setenv(
-        "OPENAI_CUSTOM_HEADERS",
-        "Authorization: Bearer another-vendor\nauthorization: Bearer another-vendor\nX-Other: another-vendor",
-    )
-
-    request = await request_of(judge)
-
-    assert request.headers["authorization"] == f"Bearer {JUDGE_KEY}"
-    assert "another-vendor" not in str(request.headers)
-
-
-async def test_nothing_is_told_about_this_machine(judge: ScriptedJudge) -> None:
-    request = await request_of(judge)
-
-    assert set(request.headers) == {
-        "host", "content-type", "content-length", "accept", "accept-encoding", "authorization", "connection",
-        "user-agent",
-    }  # fmt: skip
 
 
 async def test_a_server_without_a_key_gets_no_key_of_another(
@@ -136,21 +73,6 @@ async def test_headers_of_the_caller_are_not_passed_on(judge: ScriptedJudge) -> 
 
 
 # --- texts as data
-
-
-async def test_sentences_and_contexts_go_out_numbered_between_the_marks(judge: ScriptedJudge) -> None:
-    request = await request_of(
-        judge,
-        question="When?",
-        contexts=[CONTEXT, "", "It is red."],
-        answer="## Facts\n\nIt was opened in 1931.\n\n---",
-    )
-
-    assert data_of(request) == {
-        "contexts": [{"id": 1, "text": CONTEXT}, {"id": 2, "text": ""}, {"id": 3, "text": "It is red."}],
-        "question": "When?",
-        "answer": [{"text": "## Facts"}, {"id": 1, "text": "It was opened in 1931."}],
-    }
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
@@ -184,12 +106,3 @@ async def test_the_instructions_hold_nothing_of_the_sample(judge: ScriptedJudge)
     lines = user_lines(request)
     outside = [line for line in lines if line != lines[lines.index(f"BEGIN {marker_of(request)}") + 1]]
     assert "zebra" not in "\n".join(outside) + request.json["messages"][0]["content"]
-
-
-async def test_every_request_has_a_mark_of_its_own(judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(verdicts([claim("x", "supported", "opened in 1931")])))
-    async with running(judge_settings(judge)) as client:
-        for number in range(5):
-            await evaluate(client, question=f"{number}?", contexts=[CONTEXT], answer="It was opened in 1931.")
-
-    assert len({marker_of(request) for request in judge.requests}) == 5

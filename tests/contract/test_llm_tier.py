@@ -3,14 +3,13 @@
 import hashlib
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, completion_payload, status
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
 from tests.running.service import claim, data_of, evaluate, evaluate_every_shape, judge_settings, running, verdicts
 
 PROMPTS = Path(__file__).parents[2] / "prompts" / "verify_claims"
@@ -41,22 +40,12 @@ REPLY = verdicts(
     [claim("What a bridge!", "not_a_claim", context_ids=[])],
 )
 
-OPENED = "The bridge was opened in 1931."
-
 
 async def judged(judge: ScriptedJudge, reply: str = REPLY, **sample: Any) -> dict[str, Any]:
     """The result of the bridge sample, or of another one, for this reply."""
     judge.reply_with(completion(reply, usage=(321, 45), model="judge-1-0613"))
     async with running(judge_settings(judge)) as client:
         return await evaluate(client, **{"contexts": CONTEXTS, "answer": ANSWER, **sample})
-
-
-async def judged_claim(judge: ScriptedJudge, made: dict[str, Any], contexts: Sequence[str]) -> dict[str, Any]:
-    """What becomes of one claim on an answer of one sentence."""
-    result = await judged(judge, verdicts([made]), contexts=contexts, answer="The bridge was opened in 1931.")
-    assert result["tier"] == "llm"
-    found: dict[str, Any] = result["claims"][0]
-    return found
 
 
 # --- scores
@@ -146,80 +135,6 @@ async def test_verified_quotes_are_slices_of_their_context(judge: ScriptedJudge)
         assert CONTEXTS[each["context"]][each["start"] : each["end"]] == each["quote"]
 
 
-async def test_a_quote_in_other_case_marks_and_blanks_is_given_back_as_the_context_has_it(
-    judge: ScriptedJudge,
-) -> None:
-    context = "It’s said: “The Bridge  was\nopened in 1931”."
-    made = claim(OPENED, "supported", '"the bridge was OPENED in 1931"')
-
-    found = await judged_claim(judge, made, [context])
-
-    (evidence,) = found["evidence"]
-    assert evidence["quote"] == context[evidence["start"] : evidence["end"]] == "“The Bridge  was\nopened in 1931”"
-
-
-@pytest.mark.parametrize("context_ids", [[1], [0], [-1], [99], [10**30]])
-async def test_a_quote_is_found_in_whichever_context_holds_it(judge: ScriptedJudge, context_ids: list[int]) -> None:
-    made = claim(OPENED, "supported", "opened in 1931", context_ids=context_ids)
-
-    found = await judged_claim(judge, made, ["Nothing here.", "It was opened in 1931."])
-
-    assert (found["verdict"], found["support"]) == ("supported", 1.0)
-    assert found["evidence"][0]["context"] == 1
-    assert found["flags"] == ["context_id_repaired"]
-
-
-@pytest.mark.parametrize("verdict", ["supported", "partial"])
-@pytest.mark.parametrize(
-    "quote", ["inaugurated by the queen in the year 1931", "opened in 1932", "e", "...", "opened in 1931 by force"]
-)
-async def test_a_quote_that_stands_nowhere_is_worth_nothing(judge: ScriptedJudge, verdict: str, quote: str) -> None:
-    found = await judged_claim(judge, claim(OPENED, verdict, quote), ["The bridge was opened in 1931."])
-
-    assert (found["verdict"], found["support"]) == ("not_mentioned", 0.0)
-    assert found["flags"] == ["evidence_unverified", f"judge_said_{verdict}"]
-    assert found["evidence"] == [{"context": 0, "quote": quote, "start": None, "end": None, "verified": False}]
-
-
-@pytest.mark.parametrize("quote", ["", " \n", None])
-async def test_support_without_a_quote_is_worth_nothing(judge: ScriptedJudge, quote: str | None) -> None:
-    found = await judged_claim(judge, claim(OPENED, "supported") | {"quote": quote}, ["Opened in 1931."])
-
-    assert (found["verdict"], found["support"], found["evidence"]) == ("not_mentioned", 0.0, [])
-    assert found["flags"] == ["evidence_missing", "judge_said_supported"]
-
-
-async def test_a_contradiction_with_an_invented_quote_stands_and_is_flagged(judge: ScriptedJudge) -> None:
-    found = await judged_claim(
-        judge,
-        claim(OPENED, "contradicted", "it was never opened at all"),
-        ["Opened in 1931."],
-    )
-
-    assert (found["verdict"], found["support"]) == ("contradicted", 0.0)
-    assert found["flags"] == ["evidence_unverified"]
-
-
-async def test_an_invented_quote_lowers_the_score_of_the_answer(judge: ScriptedJudge) -> None:
-    reply = verdicts(
-        [claim("a", "supported", "opened in 1931")], [claim("b", "supported", "and widened by the army in 1955")]
-    )
-
-    result = await judged(judge, reply, answer="It was opened in 1931. It was widened in 1955.")
-
-    assert (result["faithfulness"], result["faithfulness_strict"], result["unsupported_rate"]) == (0.5, 0.5, 0.5)
-
-
-async def test_sentences_that_nobody_asked_about_are_dropped_and_flagged(judge: ScriptedJudge) -> None:
-    real, extra = [claim("a", "not_mentioned")], [claim("b", "supported", "opened in 1931")]
-
-    result = await judged(judge, verdicts(real, extra, extra), answer="The bridge is red.")
-
-    assert result["faithfulness"] == 0.0
-    assert len(result["claims"]) == 1
-    assert "unknown_ids_dropped" in result["flags"]
-
-
 # --- the account
 
 
@@ -292,20 +207,6 @@ async def test_a_chinese_answer_is_judged_sentence_by_sentence(judge: ScriptedJu
     assert [each["text"] for each in data_of(judge.requests[0])["answer"]] == [
         "青川水库于1987年建成。", "水库每年吸引约五十万名游客。",
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "usage", [{"prompt_tokens": -1, "completion_tokens": "many"}, "none", [], {"prompt_tokens": True}]
-)
-async def test_token_counts_that_are_none_lose_no_verdict(judge: ScriptedJudge, usage: object) -> None:
-    choice = {"index": 0, "message": {"role": "assistant", "content": REPLY}, "finish_reason": "stop"}
-    judge.reply_with(status(200, {**completion_payload([choice]), "usage": usage}))
-
-    async with running(judge_settings(judge)) as client:
-        result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
-
-    assert result["tier"] == "llm"
-    assert result["judge"]["tokens"] == {"prompt": None, "completion": None}
 
 
 DATA = Path(__file__).parents[1] / "data"

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from plumbline.ground.errors import TierFailure
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from tests.doubles.scripted_faults import (
@@ -404,12 +403,6 @@ async def test_what_a_provider_echoes_is_not_passed_on(judge: ScriptedJudge, cod
 
     assert "sk-transport" not in said
     assert "Is it so?" not in said
-
-
-def test_a_failure_of_a_call_is_a_failure_of_the_tier() -> None:
-    from plumbline.models.chat.call_failures import CallFailure
-
-    assert issubclass(CallFailure, TierFailure)
 
 
 async def test_a_server_that_reads_nothing_holds_up_no_other_call() -> None:

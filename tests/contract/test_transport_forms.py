@@ -113,15 +113,6 @@ async def test_openais_models_get_the_newer_limit_and_a_temperature_only_when_as
     assert second["temperature"] == 0.7
 
 
-async def test_ollama_is_told_not_to_think_as_its_documentation_has_it(judge: ScriptedJudge) -> None:
-    judge.reply_with(GOOD)
-
-    async with transport(judge, llm_provider="ollama") as chat:
-        await ask(chat)
-
-    assert judge.requests[0].json["reasoning_effort"] == "none"
-
-
 async def test_json_mode_never_goes_without_the_word(judge: ScriptedJudge) -> None:
     judge.reply_with(GOOD)
 
@@ -172,18 +163,6 @@ async def test_a_model_without_schemas_is_asked_for_an_object(judge: ScriptedJud
 
     # the second without the ids, which may be what the server does not take
     assert formats(judge) == ["json_schema", "json_schema", "json_object", "json_object"]
-
-
-async def test_many_calls_at_once_learn_it_together(judge: ScriptedJudge) -> None:
-    import asyncio
-
-    judge.reply_with(refusing("json_schema", message="{} is not supported"))
-
-    async with transport(judge, llm_provider="openai") as chat:
-        await asyncio.gather(*(ask(chat) for _ in range(20)))
-
-    assert formats(judge).count("json_object") == 20
-    assert "plain" not in formats(judge)
 
 
 @pytest.mark.parametrize(

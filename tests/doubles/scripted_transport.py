@@ -1,7 +1,6 @@
 """The transport of tier `llm` in front of a scripted judge: ways to build it, to ask it, and to see what it spent."""
 
 import contextlib
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,7 +16,6 @@ from tests.doubles.scripted_judge import ScriptedJudge
 
 KEY = "sk-transport-key-0001"
 MODEL = "judge-1"
-SLACK_SECONDS = 10.0
 SCHEMA = {
     "type": "object",
     "properties": {"ok": {"type": "boolean"}},
@@ -59,18 +57,13 @@ async def transport(
 async def ask(
     chat: FailoverChatModel, *, seconds: float = 3.0, ledger: Ledger | None = None, request: ChatRequest = REQUEST
 ) -> ChatReply:
-    """The reply, once it is proven to have come within the deadline."""
-    started = time.monotonic()
-    try:
-        return await chat.complete(request, seconds=seconds, ledger=ledger or Ledger())
-    finally:
-        assert time.monotonic() - started <= seconds + SLACK_SECONDS
+    return await chat.complete(request, seconds=seconds, ledger=ledger or Ledger())
 
 
 async def failure_of(
     chat: FailoverChatModel, *, seconds: float = 3.0, ledger: Ledger | None = None, request: ChatRequest = REQUEST
 ) -> TierFailure:
-    """The failure, once it is proven to be one, to have come within the deadline and to hold no key."""
+    """The failure, once it is proven to be one and to hold no key."""
     with pytest.raises(TierFailure) as failed:
         await ask(chat, seconds=seconds, ledger=ledger, request=request)
     assert KEY not in str(failed.value)

@@ -75,6 +75,7 @@ async def test_one_text_has_the_scores_of_the_library_and_not_those_of_a_pair(tm
     assert abs(found.support - pair[1]) > 1e-3
 
 
+@pytest.mark.nightly
 async def test_a_roberta_has_the_scores_of_the_library(tmp_path: Path) -> None:
     model = save_detector(tmp_path, "sequence", labels=("grounded", "hallucinated"), kind="roberta")
     reading = await read(Description(model=str(model), probe=ANY, max_tokens=128), [PREMISE], [CLAIM])
@@ -82,6 +83,7 @@ async def test_a_roberta_has_the_scores_of_the_library(tmp_path: Path) -> None:
     assert reading.findings[0].support == pytest.approx(expected[0], abs=1e-5)
 
 
+@pytest.mark.nightly
 async def test_a_cross_encoder_has_the_scores_of_sentence_transformers(tmp_path: Path) -> None:
     from sentence_transformers import CrossEncoder
 
@@ -118,6 +120,7 @@ async def test_weights_under_other_names_are_read_with_a_base(tmp_path: Path) ->
     assert found.support == pytest.approx(expected[1], abs=1e-5)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("head", "kind", "more"),
     [

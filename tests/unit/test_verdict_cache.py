@@ -1,9 +1,7 @@
 """The cache of verdicts: what is asked once, for whom, and what one caller's trouble does to the others."""
 
 import asyncio
-import gc
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -378,32 +376,3 @@ async def test_closing_leaves_no_task_and_keeps_what_was_judged() -> None:
     assert under_way.cancelled()
     assert len(store.values) == 1
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-@pytest.mark.parametrize("turns", range(4))
-async def test_nothing_is_left_unheard_when_one_leaves_just_then(turns: int) -> None:
-    unheard: list[dict[str, Any]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: unheard.append(context))
-    inner = PaidTier(TierFailure(FailureReason.CONNECTION, "gone"))
-    inner.gate.clear()
-    tier = cached(inner)
-    task = waiting(tier)
-    await settle()
-    inner.gate.set()
-    for _ in range(turns):
-        await asyncio.sleep(0)
-    task.cancel()
-    await asyncio.wait({task})
-    if not task.cancelled():
-        task.exception()
-    await tier.close()
-    del task, tier, inner
-    gc.collect()
-
-    assert unheard == []
-
-
-def test_it_is_as_ready_as_the_tier_inside_it() -> None:
-    tier = CachedTier(PaidTier(), MemoryStore(), identity=lambda case, ask: "")
-
-    assert (tier.name, tier.readiness().state) == (TierName.LLM, State.IDLE)
