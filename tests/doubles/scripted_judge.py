@@ -52,7 +52,6 @@ class ScriptedJudge:
         self._script = _Script((openai_error(501, "unscripted", "the judge has no script: call reply_with first"),))
         self._special_scripts: list[tuple[Callable[[RecordedRequest], bool], _Script]] = []
         self._elsewhere: Scripted | None = None
-        self._key: str | None = None
         self._is_closing = False
         self._errors: list[Exception] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -80,10 +79,6 @@ class ScriptedJudge:
     def reply_elsewhere(self, step: Scripted) -> None:
         """Gives requests for anything but chat completions to this step, in place of a 404."""
         self._elsewhere = step
-
-    def require_key(self, key: str) -> None:
-        """Answers 401 from now on, without a look at the script, to requests that bear another key or none."""
-        self._key = key
 
     async def wait_until(self, condition: Callable[[], bool], *, deadline_seconds: float = 2.0) -> None:
         """Returns when the condition holds: `await judge.wait_until(lambda: judge.in_flight == 0)`.
@@ -148,8 +143,6 @@ class ScriptedJudge:
             self.in_flight -= 1
 
     def _step_for(self, request: RecordedRequest) -> Scripted:
-        if self._key is not None and request.headers.get("authorization") != f"Bearer {self._key}":
-            return openai_error(401, "invalid_api_key", "Incorrect API key provided.")
         if request.method != "POST" or not request.path.endswith(_PATHS):
             if self._elsewhere is not None:
                 return self._elsewhere
