@@ -76,4 +76,4 @@ def test_the_experiment_of_ones_own_passages_runs(
     assert [line.split()[1:3] for line in printed.splitlines()[1:]] == [
         [f"manuals.whole.{name}", "1.0000"] for name in ("bm25", "dense", "both")
     ]
-    assert "manuals.whole.both" in Path("experiment/report.html").read_text(encoding="utf-8")
+    assert "manuals.whole.both" in Path("experiment/table.csv").read_text(encoding="utf-8")
