@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.ground.errors import StoreUnavailable
-from plumbline.rows.jobs.job import Held, JobState, Lease
+from plumbline.rows.jobs.job import JobState, Lease, LeaseStatus
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.scored_row import ScoredRow
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, until, working
@@ -58,7 +58,7 @@ class Waiting(JobStore):
 
     waits = 0
 
-    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
+    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> LeaseStatus:
         try:
             return await super().commit(lease, rows, is_done=is_done)
         except StoreUnavailable:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from plumbline.rows.jobs.chunk_run import Pace
-from plumbline.rows.jobs.job import Held, JobState
+from plumbline.rows.jobs.job import JobState, LeaseStatus
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from tests.making.job_rows import TENANT, Handler, ended, rows_of, submitted, until
@@ -98,8 +98,8 @@ async def test_pausing_twice_is_one_pause_and_an_ended_job_stays_ended(stores: S
     await store.act(TENANT, job.id, "cancel")
     late = await store.pause(lease, WHY)
 
-    assert held == [Held.PAUSED, Held.PAUSED]
+    assert held == [LeaseStatus.PAUSED, LeaseStatus.PAUSED]
     assert (paused.state, paused.problem) == (JobState.PAUSED, WHY)
-    assert late is Held.LOST
+    assert late is LeaseStatus.LOST
     assert (await store.get(TENANT, job.id)).state is JobState.CANCELLED
     await store.close()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from plumbline.judging.ports.observation import Observer
 from plumbline.rows.jobs.chunk_run import Pace
-from plumbline.rows.jobs.job import Held, JobState, JobStats, Lease, PendingRow
+from plumbline.rows.jobs.job import JobState, JobStats, Lease, LeaseStatus, PendingRow
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.scored_row import ScoredRow
@@ -44,9 +44,9 @@ class Suspecting(JobStore):
 class Losing(JobStore):
     """Says with every commit that somebody else has the chunk."""
 
-    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
+    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> LeaseStatus:
         await super().fail(lease, "lost")
-        return Held.LOST
+        return LeaseStatus.LOST
 
 
 async def worked_on(store: JobStore, listening: Listening) -> None:

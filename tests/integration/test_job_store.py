@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown
-from plumbline.rows.jobs.job import Action, Held, JobState, Lease, NewJob, RowFilter
+from plumbline.rows.jobs.job import Action, JobState, Lease, LeaseStatus, NewJob, RowFilter
 from plumbline.rows.jobs.labels import Label
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
@@ -31,7 +31,7 @@ async def leased(store: JobStore) -> Lease:
     return lease
 
 
-async def chunk(store: JobStore, lease: Lease, *, is_done: bool = True) -> Held:
+async def chunk(store: JobStore, lease: Lease, *, is_done: bool = True) -> LeaseStatus:
     """All rows of the chunk, committed."""
     rows = [scored(row.row, "judged") for row, _ in await store.rows(lease)]
     return await store.commit(lease, rows, is_done=is_done)
@@ -125,13 +125,13 @@ async def test_an_owner_whose_lease_has_passed_cannot_commit(store: JobStore, st
     heir = await leased(store)
 
     assert (heir.chunk, heir.owner_crashes) == (late.chunk, 1)
-    assert await chunk(store, late) is Held.LOST
-    assert await store.renew(late) is Held.LOST
-    assert await store.begin(late, [0]) is Held.LOST
+    assert await chunk(store, late) is LeaseStatus.LOST
+    assert await store.renew(late) is LeaseStatus.LOST
+    assert await store.begin(late, [0]) is LeaseStatus.LOST
     await store.release(late)
     assert await store.rows(late) == []
     assert await lines_of(store, job.id) == []
-    assert await chunk(store, heir) is Held.YES
+    assert await chunk(store, heir) is LeaseStatus.VALID
     assert len(await lines_of(store, job.id)) == 2
 
 
@@ -140,7 +140,7 @@ async def test_a_lease_that_is_renewed_is_not_handed_out(store: JobStore, stores
     lease = await leased(store)
     for _ in range(5):
         await stores.aged(store, 20)
-        assert await store.renew(lease) is Held.YES
+        assert await store.renew(lease) is LeaseStatus.VALID
 
     await stores.aged(store, 0)
     assert await store.lease(OWNER) is None
@@ -238,7 +238,7 @@ async def test_what_is_committed_after_a_cancel_is_not_kept(store: JobStore) -> 
     lease = await leased(store)
     await store.act(TENANT, job.id, "cancel")
 
-    assert await chunk(store, lease) is Held.LOST
+    assert await chunk(store, lease) is LeaseStatus.LOST
     assert await lines_of(store, job.id) == []
     assert (await store.get(TENANT, job.id)).state is JobState.CANCELLED
 
@@ -248,7 +248,7 @@ async def test_what_is_committed_after_a_pause_is_kept(store: JobStore) -> None:
     lease = await leased(store)
     await store.act(TENANT, job.id, "pause")
 
-    assert await store.commit(lease, [scored(0, "judged")], is_done=False) is Held.PAUSED
+    assert await store.commit(lease, [scored(0, "judged")], is_done=False) is LeaseStatus.PAUSED
     await store.release(lease)
     assert await store.lease(store.owner()) is None
     assert len(await lines_of(store, job.id)) == 1
@@ -348,7 +348,7 @@ async def test_a_job_that_is_deleted_leaves_nothing(store: JobStore) -> None:
     while await store.tidy():
         pass
 
-    assert await chunk(store, held) is Held.LOST
+    assert await chunk(store, held) is LeaseStatus.LOST
     with pytest.raises(JobUnknown):
         await store.get(TENANT, job.id)
     kept = await submitted(store, rows_of(1))

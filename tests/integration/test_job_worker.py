@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.rows.jobs.chunk_run import OutageLog, Pace
-from plumbline.rows.jobs.job import Held, JobState, Lease
+from plumbline.rows.jobs.job import JobState, Lease, LeaseStatus
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.records.record import Record, RecordProblem
@@ -60,7 +60,7 @@ async def test_a_paused_job_finishes_what_is_under_way_and_begins_nothing(store:
         await until(lambda: handler.under_way >= 5)
         await store.act(TENANT, job.id, "pause")
         worker.wake()
-        await until(lambda: all(run.held is Held.PAUSED for run in worker._runs.values()))
+        await until(lambda: all(run.status is LeaseStatus.PAUSED for run in worker._runs.values()))
         handler.gate.set()
         await until(lambda: not worker._runs)
         paused = await store.get(TENANT, job.id)
@@ -173,7 +173,7 @@ class Failing(JobStore):
 
     failures = 0
 
-    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
+    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> LeaseStatus:
         if self.failures:
             self.failures -= 1
             raise StoreUnavailable("the disk of the data folder is full")

@@ -273,3 +273,25 @@ async def test_results_in_a_folder_that_cannot_be_written_are_read() -> None:
         "1",
         "the data folder cannot be written; let PLUMBLINE_DATA_DIR name one that can",
     ]
+
+
+async def test_a_store_from_before_the_events_went_loses_their_table_and_keeps_its_jobs(tmp_path: Path) -> None:
+    first = JobStore.in_folder(tmp_path)
+    job = await submitted(first, rows_of(2))
+    await first.close()
+    with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
+        connection.execute("CREATE TABLE change (job INTEGER, seq INTEGER, PRIMARY KEY (job, seq))")
+        connection.execute("ALTER TABLE job ADD COLUMN seq INTEGER NOT NULL DEFAULT 3")
+        connection.execute("UPDATE alembic_version SET version_num = 'plumbline_0001'")
+    connection.close()
+
+    store = JobStore.in_folder(tmp_path)
+    async with working(store, Handler()):
+        done = await ended(store, job.id)
+    await store.close()
+    with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
+        found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'change'").fetchone()
+    connection.close()
+
+    assert (done.state, done.counts.done) == (JobState.COMPLETED, 2)
+    assert found == (0,)

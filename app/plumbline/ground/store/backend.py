@@ -1,15 +1,17 @@
 """Operations in which SQLite and PostgreSQL differ, as the store needs them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from plumbline.ground.errors import StoreUnavailable
+from plumbline.ground.store.tables import METADATA
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """The differences between the two databases."""
 
     # SQLAlchemy's name of the database and its driver.
@@ -25,32 +27,42 @@ class Backend(Protocol):
     @property
     def exists(self) -> bool:
         """False if nothing was ever stored here; then only a caller's change creates it."""
+        return True
 
+    @abstractmethod
     def connect(self) -> Any:
         """Return a new connection of the driver."""
 
+    @abstractmethod
     def begin_write(self, connection: Connection, *, is_durable: bool) -> float:
         """Begin a transaction; return the seconds since 1970 of the clock that all users of the database share."""
 
+    @abstractmethod
     def begin_read(self, connection: Connection) -> float: ...
 
+    @abstractmethod
     def tables(self, connection: Connection) -> set[str]:
         """Return the names of the tables there are. Raises StoreUnavailable: they are of another program."""
 
     def create(self, connection: Connection) -> None:
         """Create the tables, within the transaction of `make_tables`."""
+        METADATA.create_all(connection, tables=self.own_tables, checkfirst=False)
 
-    def lock_tables(self, connection: Connection) -> None:
+    def lock_tables(self, connection: Connection) -> None:  # noqa: B027
         """Wait for other processes that create or migrate them, and lift the limit on a statement's time."""
 
+    @abstractmethod
     def abort(self, raw: Any) -> None:
         """End what a connection of the driver waits for, from another thread."""
 
+    @abstractmethod
     def unavailable(self, error: Exception) -> StoreUnavailable:
         """Return the error of a failure, with its remedy."""
 
     def is_conflict(self, error: DBAPIError) -> bool:
         """Return True if the transaction can be run again at once."""
+        return False
 
     def is_reusable(self, raw: Any) -> bool:
         """Return False if a connection serves one transaction only."""
+        return True

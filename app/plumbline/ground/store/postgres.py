@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from plumbline.ground.errors import ConfigurationError, StoreUnavailable
+from plumbline.ground.store.backend import Backend
 from plumbline.ground.store.tables import METADATA
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _PATIENCE: Final = {
 _IDLE_MILLISECONDS: Final = 30_000
 
 
-class PostgresSchema:
+class PostgresSchema(Backend):
     """`Backend` on a schema of a PostgreSQL database.
 
     Args:
@@ -46,7 +47,6 @@ class PostgresSchema:
 
     dialect = "postgresql+psycopg://"
     is_server = True
-    exists = True
 
     def __init__(
         self,
@@ -84,9 +84,6 @@ class PostgresSchema:
         names = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(quote_ident(%s))"
         return set(connection.exec_driver_sql(names, (self.schema,)).scalars())
 
-    def create(self, connection: Connection) -> None:
-        METADATA.create_all(connection, checkfirst=False)
-
     def lock_tables(self, connection: Connection) -> None:
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         lock = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
@@ -102,9 +99,6 @@ class PostgresSchema:
         from psycopg import errors  # noqa: PLC0415
 
         return isinstance(error.orig, errors.DeadlockDetected | errors.SerializationFailure | errors.UniqueViolation)
-
-    def is_reusable(self, raw: Any) -> bool:
-        return True
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
         return unavailable(error.orig if isinstance(error, DBAPIError) else error)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from plumbline.ground.errors import StoreUnavailable
-from plumbline.ground.store.tables import METADATA
+from plumbline.ground.store.backend import Backend
 
 # To wait for another process's transaction; one takes some milliseconds.
 _BUSY_SECONDS: Final = 5.0
@@ -26,7 +26,7 @@ class _File(sqlite3.Connection):
     is_read_only = False
 
 
-class SqliteFile:
+class SqliteFile(Backend):
     """`Backend` on a file, created with mode 0600 in a folder of mode 0700.
 
     A file that cannot be written is opened to be read.
@@ -92,22 +92,16 @@ class SqliteFile:
         return names
 
     def create(self, connection: Connection) -> None:
-        METADATA.create_all(connection, tables=self.own_tables, checkfirst=False)
+        super().create(connection)
         connection.exec_driver_sql(f"PRAGMA application_id = {self._application_id}")
         self.set_format_version(connection)
 
     def set_format_version(self, connection: Connection) -> None:
         connection.exec_driver_sql(f"PRAGMA user_version = {self._format_version}")
 
-    def lock_tables(self, connection: Connection) -> None:
-        """Do nothing: a transaction that writes is alone."""
-
     def abort(self, raw: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):
             raw.interrupt()
-
-    def is_conflict(self, error: DBAPIError) -> bool:
-        return False
 
     def is_reusable(self, raw: _File) -> bool:
         return not raw.is_read_only

@@ -62,7 +62,6 @@ JOB: Final = Table(
     Column("options", LargeBinary, nullable=False),
     Column("max_cost", Double),
     Column("state", Text, nullable=False),
-    _number("seq"),
     Column("total", _INTEGER),
     Column("created", Double, nullable=False),
     Column("started", Double),
@@ -80,18 +79,6 @@ _HAS_KEY: Final = JOB.c.idempotency_key.is_not(None)
 Index("job_key", JOB.c.tenant, JOB.c.idempotency_key, unique=True, sqlite_where=_HAS_KEY, postgresql_where=_HAS_KEY)
 Index("job_of_tenant", JOB.c.tenant, JOB.c.number)
 Index("job_open", JOB.c.number, sqlite_where=IS_OPEN, postgresql_where=IS_OPEN)
-
-# Nothing is written to it any more, nor is `seq` of a job counted; a migration that drops them can take them along.
-CHANGE: Final = Table(
-    "change",
-    METADATA,
-    _number("job", primary_key=True, autoincrement=False),
-    _number("seq", primary_key=True, autoincrement=False),
-    Column("state", Text, nullable=False),
-    Column("at", Double, nullable=False),
-    Column("problem", Text),
-    sqlite_with_rowid=False,
-)
 
 CHUNK: Final = Table(
     "chunk",

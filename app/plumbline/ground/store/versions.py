@@ -11,7 +11,7 @@ from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.backend import Backend
 from plumbline.ground.store.tables import VERSION
 
-HEAD: Final = "plumbline_0001"
+HEAD: Final = "plumbline_0002"
 # Tables of 0.2, which had no table of its version.
 _OF_0_2: Final = frozenset({"job", "chunk", "result", "strike", "garbage", "change"})
 _NEWER: Final = (

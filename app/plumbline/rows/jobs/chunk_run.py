@@ -15,7 +15,7 @@ import structlog
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
-from plumbline.rows.jobs.job import MAX_CRASHES, Held, Lease, PendingRow
+from plumbline.rows.jobs.job import MAX_CRASHES, Lease, LeaseStatus, PendingRow
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
 
@@ -133,14 +133,14 @@ class ChunkRun:
         observer: Observer = NULL_OBSERVER,
     ) -> None:
         self.lease = lease
-        self.held = Held.YES
+        self.status = LeaseStatus.VALID
         self._store = store
         self._pace = pace
         self._slots = slots
         self._pause_reason = pause_reason
         self._observer = observer
         self._is_stopping = False
-        self._looked = asyncio.Event()
+        self._is_woken = asyncio.Event()
         self._working: asyncio.Task[None] | None = None
         self._left = 0
         self._group: list[ScoredRow] = []
@@ -149,23 +149,23 @@ class ChunkRun:
     def stop(self) -> None:
         self._is_stopping = True
 
-    def look(self) -> None:
-        self._looked.set()
+    def wake(self) -> None:
+        self._is_woken.set()
 
     async def keep_renewing(self) -> None:
         """Renew the lease periodically; notice a paused or cancelled job."""
-        while self.held is not Held.LOST:
+        while self.status is not LeaseStatus.LOST:
             try:
-                self._note(await self._store.renew(self.lease))
+                self._record_lease_status(await self._store.renew(self.lease))
             except StoreUnavailable:
                 # Rows in flight continue: the commit finds out whether the lease held.
                 _LOG.debug("lease_not_renewed", chunk=self.lease.chunk)
             try:
-                await asyncio.wait_for(self._looked.wait(), self._pace.renew_seconds)
+                await asyncio.wait_for(self._is_woken.wait(), self._pace.renew_seconds)
             except TimeoutError:
                 continue
             finally:
-                self._looked.clear()
+                self._is_woken.clear()
 
     async def work(self, handler: RowHandler) -> None:
         """Score the pending rows; finish the chunk when all are done, else release it. Lost rows fail the job."""
@@ -183,10 +183,10 @@ class ChunkRun:
             await self._score_concurrently(handler, [each.row for each in rows if not each.crash_count])
             await self._score_alone(handler, [each for each in rows if each.crash_count])
         except asyncio.CancelledError:
-            if self.held is Held.LOST:
+            if self.status is LeaseStatus.LOST:
                 return
             raise
-        if self._left and self.held is not Held.LOST:
+        if self._left and self.status is not LeaseStatus.LOST:
             await retry_while_unavailable(lambda: self._store.release(self.lease))
 
     async def _score_concurrently(self, handler: RowHandler, rows: Sequence[Record | RecordProblem]) -> None:
@@ -207,7 +207,7 @@ class ChunkRun:
                     taken = unstarted = 0
                     await self._pause(reason)
                 unstarted -= taken
-                tasks |= await self._started(handler, list(islice(waiting, taken)))
+                tasks |= await self._start(handler, list(islice(waiting, taken)))
                 if not tasks:
                     break
                 done, tasks = await asyncio.wait(
@@ -221,14 +221,16 @@ class ChunkRun:
         if self._group:
             await self._commit()
 
-    async def _started(
+    async def _start(
         self, handler: RowHandler, rows: Sequence[Record | RecordProblem]
     ) -> set["asyncio.Task[ScoredRow]"]:
         """Record the rows as in flight, then start them; each holds a slot."""
         if not rows:
             return set()
         try:
-            self._note(await retry_while_unavailable(lambda: self._store.begin(self.lease, [row.row for row in rows])))
+            self._record_lease_status(
+                await retry_while_unavailable(lambda: self._store.begin(self.lease, [row.row for row in rows]))
+            )
         except BaseException:
             self._slots.give(len(rows))
             raise
@@ -248,16 +250,18 @@ class ChunkRun:
                 self._group.append(handler.crashed(row, crash_count))
             else:
                 async with self._slots.all():
-                    self._note(await retry_while_unavailable(partial(self._store.begin, self.lease, [row.row])))
+                    self._record_lease_status(
+                        await retry_while_unavailable(partial(self._store.begin, self.lease, [row.row]))
+                    )
                     self._group.append(await handler.score(row))
             await self._commit()
 
     async def _pause(self, reason: str) -> None:
-        self._note(await retry_while_unavailable(lambda: self._store.pause(self.lease, reason)))
+        self._record_lease_status(await retry_while_unavailable(lambda: self._store.pause(self.lease, reason)))
 
     @property
     def _may_start(self) -> bool:
-        return not self._is_stopping and self.held is Held.YES
+        return not self._is_stopping and self.status is LeaseStatus.VALID
 
     async def _keep(self, rows: Sequence[ScoredRow]) -> None:
         """Buffer results; commit when the group is full or its oldest result has waited long enough."""
@@ -274,15 +278,17 @@ class ChunkRun:
         group, self._group = self._group, []
         self._left -= len(group)
         is_done = not self._left
-        held = await retry_while_unavailable(lambda: self._store.commit(self.lease, group, is_done=is_done))
-        if held is not Held.LOST:
+        status = await retry_while_unavailable(lambda: self._store.commit(self.lease, group, is_done=is_done))
+        if status is not LeaseStatus.LOST:
             self._observer.rows_kept([row.status for row in group])
-        self._note(held)
+        self._record_lease_status(status)
 
-    def _note(self, held: Held) -> None:
-        if held is Held.LOST and self.held is not Held.LOST and self._working is not None:
+    def _record_lease_status(self, status: LeaseStatus) -> None:
+        if self.status is LeaseStatus.LOST:
+            return
+        self.status = status
+        if status is LeaseStatus.LOST and self._working is not None:
             self._working.cancel()
-        self.held = held if self.held is not Held.LOST else Held.LOST
 
 
 class OutageLog:

@@ -4,7 +4,7 @@ Concurrent write transactions lock a job before its chunks, so that they cannot 
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BigInteger, and_, bindparam, delete, exists, func, insert, or_, select, text, update
@@ -25,9 +25,8 @@ from plumbline.ground.store.tables import (
     STRIKE,
     SUBMISSION,
 )
-from plumbline.rows.jobs.job import Held, JobState, Lease, PendingRow, ResultLine, RowFilter
+from plumbline.rows.jobs.job import JobState, Lease, LeaseStatus, ResultLine, RowFilter
 from plumbline.rows.jobs.job_table import SUMS_OF_RESULTS, counts_of, enter_state, is_of_job, is_spent, read_job
-from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
 
 # Of a deleted job, deleted in one transaction: results, and chunks of rows, which are far larger.
@@ -58,7 +57,7 @@ _IS_OWNED: Final = and_(
 )
 _JOB_OF: Final = select(JOB.c.number, JOB.c.state).where(JOB.c.id == bindparam("job_id"))
 _OWNED: Final = select(CHUNK.c.first_row, CHUNK.c.rows, CHUNK.c.under_way).where(_IS_OWNED)
-_SET_UNDER_WAY: Final = update(CHUNK).where(_IS_OWNED).values(under_way=bindparam("rows_under_way"))
+_SET_IN_FLIGHT: Final = update(CHUNK).where(_IS_OWNED).values(under_way=bindparam("rows_in_flight"))
 _RENEW: Final = update(CHUNK).where(_IS_OWNED).values(lease_until=bindparam("until"))
 _RELEASE: Final = update(CHUNK).where(_IS_OWNED).values(state=FREE, owner=None, under_way="[]")
 _FEWEST_LEASED: Final = (
@@ -86,26 +85,14 @@ _TAKE: Final = (
 )
 
 
-class HeldChunk(NamedTuple):
+class LeasedChunk(NamedTuple):
     """A leased chunk, locked until the transaction ends; `under_way`: rows that are in flight."""
 
-    held: Held
+    status: LeaseStatus
     number: int = 0
     first_row: int = 0
     rows: int = 0
     under_way: frozenset[int] = frozenset()
-
-
-class LeftRows(NamedTuple):
-    """Progress of a leased chunk: its finished rows, and `crash_counts` by row where there are any."""
-
-    number: int
-    done: frozenset[int]
-    crash_counts: Mapping[int, int]
-
-    def pending(self, rows: Iterable[Record | RecordProblem]) -> list[PendingRow]:
-        """Return those of the chunk's rows that are to be scored."""
-        return [PendingRow(row, self.crash_counts.get(row.row, 0)) for row in rows if row.row not in self.done]
 
 
 def chunk_owners(sql: Transaction) -> set[str]:
@@ -154,7 +141,7 @@ def lease_chunk(sql: Transaction, owner: str, seconds: float) -> Lease | None:
     if found is None:
         return None
     number, state, max_cost = found
-    # Whoever may change the job locks it; those who only work on it do not wait for one another.
+    # A transaction that may change the job locks it; those that only work on it do not wait for one another.
     is_changing = state == JobState.QUEUED or max_cost is not None
     job = sql.execute(_OPEN_JOB.with_for_update(read=not is_changing), {"number": number}).one_or_none()
     if job is None or (job.state == JobState.QUEUED and not is_changing):
@@ -171,58 +158,52 @@ def lease_chunk(sql: Transaction, owner: str, seconds: float) -> Lease | None:
     return Lease(job.id, job.tenant, job.options, taken.n, taken.fence, taken.deaths)
 
 
-def renew_lease(sql: Transaction, lease: Lease, seconds: float) -> Held:
-    held = _held(sql, lease, _JOB_OF, _OWNED)
-    if held.held is not Held.LOST:
-        sql.execute(_RENEW, {**_place(held.number, lease), "until": sql.now + seconds})
-    return held.held
+def renew_lease(sql: Transaction, lease: Lease, seconds: float) -> LeaseStatus:
+    chunk = check_lease(sql, lease, is_locked=False)
+    if chunk.status is not LeaseStatus.LOST:
+        sql.execute(_RENEW, {**_place(chunk.number, lease), "until": sql.now + seconds})
+    return chunk.status
 
 
-def hold(sql: Transaction, lease: Lease, *, is_last: bool = False) -> HeldChunk:
-    """Lock the lease until the transaction ends. `is_last`: the job's state may change."""
-    return _held(sql, lease, _JOB_OF.with_for_update(read=not is_last), _OWNED.with_for_update())
-
-
-def _held(sql: Transaction, lease: Lease, job_query: Any, chunk_query: Any) -> HeldChunk:
+def check_lease(sql: Transaction, lease: Lease, *, is_locked: bool = True, may_end_job: bool = False) -> LeasedChunk:
+    """Return the chunk of a lease, locked until the transaction ends; `may_end_job` locks its job, too."""
+    job_query, chunk_query = _JOB_OF, _OWNED
+    if is_locked:
+        job_query, chunk_query = job_query.with_for_update(read=not may_end_job), chunk_query.with_for_update()
     job = sql.execute(job_query, {"job_id": lease.job_id}).one_or_none()
     if job is None or JobState(job.state).is_ended:
-        return HeldChunk(Held.LOST)
+        return LeasedChunk(LeaseStatus.LOST)
     chunk = sql.execute(chunk_query, _place(job.number, lease)).one_or_none()
     if chunk is None:
-        return HeldChunk(Held.LOST)
-    held = Held.PAUSED if job.state == JobState.PAUSED else Held.YES
-    return HeldChunk(held, job.number, chunk.first_row, chunk.rows, frozenset(json.loads(chunk.under_way)))
+        return LeasedChunk(LeaseStatus.LOST)
+    status = LeaseStatus.PAUSED if job.state == JobState.PAUSED else LeaseStatus.VALID
+    return LeasedChunk(status, job.number, chunk.first_row, chunk.rows, frozenset(json.loads(chunk.under_way)))
 
 
-def rows_left(sql: Transaction, lease: Lease) -> tuple[LeftRows, bytes | None] | None:
-    """Return the progress of the chunk and its encoded rows, None if they are lost; None if the lease is lost."""
-    number = sql.execute(_JOB_OF, {"job_id": lease.job_id}).scalar()
-    found = None if number is None else sql.execute(_OWNED, _place(number, lease)).one_or_none()
-    if number is None or found is None:
+def rows_left(sql: Transaction, lease: Lease) -> tuple[set[int], dict[int, int], bytes | None] | None:
+    """Return the finished rows of the chunk, crashes by row, and its encoded rows; None if the lease is lost."""
+    chunk = check_lease(sql, lease, is_locked=False)
+    if chunk.status is LeaseStatus.LOST:
         return None
-    base = number << ROW_BITS
-    low, high = base + found.first_row, base + found.first_row + found.rows
+    base = chunk.number << ROW_BITS
+    low, high = base + chunk.first_row, base + chunk.first_row + chunk.rows
     done = sql.execute(select(RESULT.c.key).where(RESULT.c.key >= low, RESULT.c.key < high, RESULT.c.redo == 0))
     crashes = sql.execute(select(STRIKE.c.key, STRIKE.c.deaths).where(STRIKE.c.key >= low, STRIKE.c.key < high))
-    left = LeftRows(
-        number, frozenset(key - base for key in done.scalars()), {key - base: count for key, count in crashes}
+    return (
+        {key - base for key in done.scalars()},
+        {key - base: count for key, count in crashes},
+        read_chunk(sql, chunk.number, lease.chunk),
     )
-    return left, read_chunk(sql, number, lease.chunk)
 
 
-def begin_rows(sql: Transaction, lease: Lease, chunk: HeldChunk, rows: Iterable[int]) -> None:
-    """Record that rows are in flight."""
-    _set_under_way(sql, lease, chunk, chunk.under_way | set(rows))
-
-
-def put_results(sql: Transaction, lease: Lease, chunk: HeldChunk, rows: Sequence[ScoredRow]) -> None:
+def put_results(sql: Transaction, lease: Lease, chunk: LeasedChunk, rows: Sequence[ScoredRow]) -> None:
     """Store results; a row that has one keeps it, unless it is to be scored again."""
     base = chunk.number << ROW_BITS
     sql.execute_many(_PUT_RESULT, [{"key": base + row.row, **_result(row)} for row in rows])
-    _set_under_way(sql, lease, chunk, chunk.under_way - {row.row for row in rows})
+    set_in_flight(sql, lease, chunk, chunk.under_way - {row.row for row in rows})
 
 
-def finish_chunk(sql: Transaction, lease: Lease, chunk: HeldChunk) -> None:
+def finish_chunk(sql: Transaction, lease: Lease, chunk: LeasedChunk) -> None:
     """Mark the chunk done and store its sums; the last one of a job ends it."""
     number = chunk.number
     low = (number << ROW_BITS) + chunk.first_row
@@ -244,16 +225,6 @@ def release_chunk(sql: Transaction, lease: Lease) -> None:
     number = sql.execute(_JOB_OF, {"job_id": lease.job_id}).scalar()
     if number is not None:
         sql.execute(_RELEASE, _place(number, lease))
-
-
-def lines_of(sql: Transaction, number: int, after: int, limit: int) -> list[ResultLine]:
-    """Return lines behind row `after`, up to the first row that has none."""
-    lines: list[ResultLine] = []
-    for row, line in enumerate(find_lines(sql, number, after, limit, RowFilter()), start=after + 1):
-        if line.row != row:
-            break
-        lines.append(line)
-    return lines
 
 
 def find_lines(sql: Transaction, number: int, after: int, limit: int, where: RowFilter) -> list[ResultLine]:
@@ -304,8 +275,9 @@ def sweep(sql: Transaction) -> bool:
     return True
 
 
-def _set_under_way(sql: Transaction, lease: Lease, chunk: HeldChunk, rows: Iterable[int]) -> None:
-    sql.execute(_SET_UNDER_WAY, {**_place(chunk.number, lease), "rows_under_way": json.dumps(sorted(rows))})
+def set_in_flight(sql: Transaction, lease: Lease, chunk: LeasedChunk, rows: Iterable[int]) -> None:
+    """Record which rows of the chunk are in flight."""
+    sql.execute(_SET_IN_FLIGHT, {**_place(chunk.number, lease), "rows_in_flight": json.dumps(sorted(rows))})
 
 
 def _place(number: int, lease: Lease) -> dict[str, int]:

@@ -154,14 +154,13 @@ class PendingRow(NamedTuple):
     crash_count: int
 
 
-class Held(StrEnum):
+class LeaseStatus(StrEnum):
     """State of a lease."""
 
-    # still valid
-    YES = "yes"
-    # the job is paused: finish rows in flight, then release
+    VALID = "valid"
+    # The job is paused: finish rows in flight, then release.
     PAUSED = "paused"
-    # the job has ended or another owner has the chunk: discard everything
+    # The job has ended or another owner has the chunk: discard everything.
     LOST = "lost"
 
 

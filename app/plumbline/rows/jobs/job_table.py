@@ -25,7 +25,6 @@ from sqlalchemy import (
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown, StoreUnavailable
 from plumbline.ground.store.database import Transaction
 from plumbline.ground.store.tables import (
-    CHANGE,
     CHUNK,
     COUNT_COLUMNS,
     FREE,
@@ -132,7 +131,6 @@ def insert_job(sql: Transaction, number: int, job_id: str, new: NewJob, *, total
             options=new.options,
             max_cost=new.max_cost,
             state=state.value,
-            seq=0,
             total=total or None,
             created=sql.now,
             ended=None if total else sql.now,
@@ -227,7 +225,7 @@ def retry_rows(sql: Transaction, number: int, choice: RetryChoice) -> Job:
 def delete_job(sql: Transaction, number: int) -> None:
     """Delete the job at once; `sweep` deletes its rows and results in batches, since there may be millions."""
     sql.execute(delete(JOB).where(JOB.c.number == number))
-    for table in (CHANGE, CHUNK, LABEL):
+    for table in (CHUNK, LABEL):
         sql.execute(delete(table).where(table.c.job == number))
     sql.execute(insert(GARBAGE).values(job=number))
 

@@ -4,9 +4,10 @@ import os
 import secrets
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import text
 
@@ -29,15 +30,16 @@ _LIVING: Final = text(
 _MAY_RESCUE: Final = text("SELECT pg_try_advisory_xact_lock(:lock, hashtext(:schema))")
 
 
-class Owners(Protocol):
+class Owners(ABC):
     """This process as an owner, and a look at the others. `grace_seconds`: how long a silent owner may be alive."""
 
-    grace_seconds: float
+    grace_seconds = 0.0
 
+    @abstractmethod
     def name(self) -> str:
         """Return the name under which this process leases chunks. Raises OSError."""
 
-    def hold(self, *, is_checked: bool = False) -> None:
+    def hold(self, *, is_checked: bool = False) -> None:  # noqa: B027
         """Take the lock of this process unless it is held; blocks. `is_checked`: test the lock first.
 
         Raises StoreUnavailable.
@@ -45,24 +47,25 @@ class Owners(Protocol):
 
     def may_rescue(self, sql: Transaction) -> bool:
         """Return True if this process is the one that looks after dead owners now."""
+        return True
 
+    @abstractmethod
     def dead(self, sql: Transaction, names: Iterable[str]) -> set[str]:
         """Return those owners that have ended."""
 
-    def forget(self, name: str) -> None:
+    def forget(self, name: str) -> None:  # noqa: B027
         """Remove what a dead owner left behind."""
 
+    @abstractmethod
     def close(self) -> None: ...
 
 
-class FileOwners:
+class FileOwners(Owners):
     """Processes that share a folder on one machine; each holds a file lock that ends with it.
 
     The lock shows a killed process at once, without waiting for its leases to expire. Created lazily: a folder that
     cannot be written raises OSError from `name`.
     """
-
-    grace_seconds = 0.0
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -96,12 +99,6 @@ class FileOwners:
         finally:
             os.close(descriptor)
 
-    def hold(self, *, is_checked: bool = False) -> None:
-        """Do nothing: a file lock is never lost."""
-
-    def may_rescue(self, sql: Transaction) -> bool:
-        return True
-
     def dead(self, sql: Transaction, names: Iterable[str]) -> set[str]:
         return {name for name in names if not self.is_alive(name)}
 
@@ -115,7 +112,7 @@ class FileOwners:
             self._name = self._lock = None
 
 
-class SessionOwners:
+class SessionOwners(Owners):
     """Processes of several machines; each holds an advisory lock on a connection of its own.
 
     The server releases it at once when the process is killed, on any machine, without waiting for leases to expire.
@@ -156,9 +153,6 @@ class SessionOwners:
         if self._connection is None or time.monotonic() - self._since < self.grace_seconds:
             return set()
         return set(names) - {str(number) for number in sql.execute(_LIVING, {"lock": _OWNER_LOCK}).scalars()}
-
-    def forget(self, name: str) -> None:
-        """Do nothing: a lock leaves nothing behind."""
 
     def close(self) -> None:
         with self._lock:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Final, Self, TypeVar
 
@@ -24,11 +25,11 @@ from plumbline.rows.jobs import chunk_table, job_table
 from plumbline.rows.jobs.job import (
     NO_JOBS,
     Action,
-    Held,
     Job,
     JobState,
     JobStats,
     Lease,
+    LeaseStatus,
     NewJob,
     PendingRow,
     ResultLine,
@@ -39,7 +40,6 @@ from plumbline.rows.jobs.labels import Label
 from plumbline.rows.jobs.owners import GRACE_SECONDS, FileOwners, Owners, SessionOwners, Uploads
 from plumbline.rows.jobs.row_chunks import chunked_rows, unpack
 from plumbline.rows.jobs.submission import (
-    Place,
     Submission,
     Upload,
     Written,
@@ -157,25 +157,22 @@ class JobStore:
             if isinstance(begun, Job):
                 submission = Submission(begun, is_new=False)
             else:
-                submission = await self._submit(begun, new, upload)
+                submission = await self._finish(begun, new, upload)
         finally:
             await asyncio.to_thread(upload.path.unlink, missing_ok=True)
         self._on_change()
         return submission
 
-    async def _submit(self, place: Place, new: NewJob, upload: Upload) -> Submission:
+    async def _finish(self, begun: Written, new: NewJob, upload: Upload) -> Submission:
         job_id = f"job_{secrets.token_hex(12)}"
         try:
-            rows = await self._write_rows(place, upload)
-            return await self._database.write(
-                lambda sql: finish_submission(sql, place, job_id, new, rows), is_durable=True
-            )
+            rows = await self._write_rows(begun, upload)
+            return await self._database.write(lambda sql: finish_submission(sql, job_id, new, rows), is_durable=True)
         except BaseException:
             # Else it is done once this process has ended.
+            abandon = partial(chunk_table.abandon_submission, number=begun.number)
             with suppress(StoreUnavailable):
-                await asyncio.shield(
-                    self._database.write(lambda sql: chunk_table.abandon_submission(sql, place.number))
-                )
+                await asyncio.shield(self._database.write(abandon))
             raise
 
     async def get(self, tenant: str, job_id: str) -> Job:
@@ -206,7 +203,8 @@ class JobStore:
 
     async def results(self, tenant: str, job_id: str, *, after: int, limit: int) -> list[ResultLine]:
         """Return lines of the rows behind row `after` (-1: from the first), in order, up to the first pending row."""
-        return await self._read_job(tenant, job_id, lambda sql, number: chunk_table.lines_of(sql, number, after, limit))
+        found = await self.find_rows(tenant, job_id, after=after, limit=limit, where=RowFilter())
+        return [line for line, row in takewhile(lambda pair: pair[0].row == pair[1], zip(found, count(after + 1)))]
 
     async def find_rows(
         self, tenant: str, job_id: str, *, after: int, limit: int, where: RowFilter
@@ -267,49 +265,49 @@ class JobStore:
         found = await self._database.read(lambda sql: chunk_table.rows_left(sql, lease))
         if found is None:
             return []
-        left, data = found
-        return left.pending(unpack(data))
+        done, crashes, data = found
+        return [PendingRow(row, crashes.get(row.row, 0)) for row in unpack(data) if row.row not in done]
 
-    async def renew(self, lease: Lease) -> Held:
+    async def renew(self, lease: Lease) -> LeaseStatus:
         """Extend the lease."""
         return await self._database.write(lambda sql: chunk_table.renew_lease(sql, lease, self._lease_seconds))
 
-    async def begin(self, lease: Lease, rows: Sequence[int]) -> Held:
+    async def begin(self, lease: Lease, rows: Sequence[int]) -> LeaseStatus:
         """Record that these rows are in flight; if the process ends before they are committed, each has one crash."""
-        return await self._while_held(lease, lambda sql, chunk: chunk_table.begin_rows(sql, lease, chunk, rows))
+        return await self._while_leased(
+            lease, lambda sql, chunk: chunk_table.set_in_flight(sql, lease, chunk, chunk.under_way | set(rows))
+        )
 
-    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> Held:
+    async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> LeaseStatus:
         """Store results atomically; a row that has one already keeps it. `is_done`: the chunk has no other rows.
 
         The last chunk of a job completes it.
         """
 
-        def commit(sql: Transaction, chunk: chunk_table.HeldChunk) -> None:
+        def commit(sql: Transaction, chunk: chunk_table.LeasedChunk) -> None:
             chunk_table.put_results(sql, lease, chunk, rows)
             if is_done:
                 chunk_table.finish_chunk(sql, lease, chunk)
 
-        return await self._while_held(lease, commit, is_last=is_done)
+        return await self._while_leased(lease, commit, may_end_job=is_done)
 
-    async def fail(self, lease: Lease, problem: str) -> Held:
+    async def fail(self, lease: Lease, problem: str) -> LeaseStatus:
         """Fail the whole job; `problem`: one line with the reason."""
-        return await self._while_held(
+        return await self._while_leased(
             lease,
             lambda sql, chunk: job_table.enter_state(sql, chunk.number, JobState.FAILED, problem),
-            is_last=True,
+            may_end_job=True,
         )
 
-    async def pause(self, lease: Lease, problem: str) -> Held:
+    async def pause(self, lease: Lease, problem: str) -> LeaseStatus:
         """Pause the job; `problem`: one line with the reason. Idempotent for the chunks of a job."""
 
-        def write(sql: Transaction) -> Held:
-            chunk = chunk_table.hold(sql, lease, is_last=True)
-            if chunk.held is Held.YES:
+        def pause(sql: Transaction, chunk: chunk_table.LeasedChunk) -> None:
+            if chunk.status is LeaseStatus.VALID:
                 job_table.enter_state(sql, chunk.number, JobState.PAUSED, problem)
-                return Held.PAUSED
-            return chunk.held
 
-        return await self._database.write(write)
+        status = await self._while_leased(lease, pause, may_end_job=True)
+        return LeaseStatus.PAUSED if status is LeaseStatus.VALID else status
 
     async def release(self, lease: Lease) -> None:
         """Return the chunk unfinished, without counting a crash."""
@@ -369,15 +367,15 @@ class JobStore:
         chunk_table.take_back(sql, dead, quiet_since=quiet_since)
         return dead
 
-    async def _write_rows(self, place: Place, upload: Upload) -> Written:
+    async def _write_rows(self, begun: Written, upload: Upload) -> Written:
         """Write the rows of a submission in groups of chunks."""
-        written = Written(0, 0, None)
+        written = begun
         with closing(group_chunks(chunked_rows(upload.path, form=upload.form, columns=upload.columns))) as groups:
             try:
                 while group := await asyncio.to_thread(next, groups, None):
-                    written = await self._database.write(partial(add_rows, place=place, before=written, group=group))
+                    written = await self._database.write(partial(add_rows, before=written, group=group))
             except InvalidInput as error:
-                return Written(0, 0, error.detail)
+                return begun._replace(damage=error.detail)
         return written
 
     async def _read_job(self, tenant: str, job_id: str, work: Callable[[Transaction, int], T]) -> T:
@@ -392,13 +390,13 @@ class JobStore:
         self._on_change()
         return answer
 
-    async def _while_held(
-        self, lease: Lease, work: Callable[[Transaction, chunk_table.HeldChunk], None], *, is_last: bool = False
-    ) -> Held:
-        def write(sql: Transaction) -> Held:
-            chunk = chunk_table.hold(sql, lease, is_last=is_last)
-            if chunk.held is not Held.LOST:
+    async def _while_leased(
+        self, lease: Lease, work: Callable[[Transaction, chunk_table.LeasedChunk], None], *, may_end_job: bool = False
+    ) -> LeaseStatus:
+        def write(sql: Transaction) -> LeaseStatus:
+            chunk = chunk_table.check_lease(sql, lease, may_end_job=may_end_job)
+            if chunk.status is not LeaseStatus.LOST:
                 work(sql, chunk)
-            return chunk.held
+            return chunk.status
 
         return await self._database.write(write)

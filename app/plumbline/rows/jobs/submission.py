@@ -35,19 +35,17 @@ class Submission(NamedTuple):
     is_new: bool
 
 
-class Place(NamedTuple):
-    """A submission under way: the number of its job to be, and the process that reads it."""
+class Written(NamedTuple):
+    """A submission under way: the number of its job to be, the process that reads it, and what it has written.
+
+    `damage`: why nothing behind these rows can be read.
+    """
 
     number: int
     owner: str
-
-
-class Written(NamedTuple):
-    """Rows and chunks of a submission that were written. `damage`: why nothing behind them can be read."""
-
-    rows: int
-    chunks: int
-    damage: str | None
+    rows: int = 0
+    chunks: int = 0
+    damage: str | None = None
 
 
 def group_chunks(chunks: Iterator[RowChunk]) -> Generator[list[RowChunk]]:
@@ -64,25 +62,25 @@ def group_chunks(chunks: Iterator[RowChunk]) -> Generator[list[RowChunk]]:
         yield group
 
 
-def begin_submission(sql: Transaction, new: NewJob, owner: str) -> Job | Place:
-    """Return the job that was submitted before under the same key, or else the place of this one."""
+def begin_submission(sql: Transaction, new: NewJob, owner: str) -> Job | Written:
+    """Return the job that was submitted before under the same key, or else a new submission."""
     known = job_table.find_repeated(sql, new)
     if known is not None:
         return known
     number = sql.execute(insert(SUBMISSION).values(owner=owner).returning(SUBMISSION.c.job)).scalar_one()
-    return Place(number, owner)
+    return Written(number, owner)
 
 
-def _check_submission(sql: Transaction, place: Place) -> None:
-    is_ours = select(SUBMISSION.c.job).where(SUBMISSION.c.job == place.number, SUBMISSION.c.owner == place.owner)
+def _check_submission(sql: Transaction, begun: Written) -> None:
+    is_ours = select(SUBMISSION.c.job).where(SUBMISSION.c.job == begun.number, SUBMISSION.c.owner == begun.owner)
     if sql.execute(is_ours.with_for_update()).first() is None:
         raise StoreUnavailable("the connection to the database was lost while the rows were written; try again")
 
 
-def add_rows(sql: Transaction, *, place: Place, before: Written, group: Sequence[RowChunk]) -> Written:
+def add_rows(sql: Transaction, *, before: Written, group: Sequence[RowChunk]) -> Written:
     """Write chunks behind those that were written before."""
-    _check_submission(sql, place)
-    number, rows, n = place.number, before.rows, before.chunks
+    _check_submission(sql, before)
+    number, rows, n = before.number, before.rows, before.chunks
     chunks: list[dict[str, int]] = []
     data: list[dict[str, Any]] = []
     for each in group:
@@ -93,17 +91,17 @@ def add_rows(sql: Transaction, *, place: Place, before: Written, group: Sequence
             rows, n = rows + each.rows, n + 1
     sql.execute_many(insert(CHUNK), chunks)
     sql.execute_many(insert(CHUNK_ROWS), data)
-    return Written(rows, n, group[-1].damage)
+    return before._replace(rows=rows, chunks=n, damage=group[-1].damage)
 
 
-def finish_submission(sql: Transaction, place: Place, job_id: str, new: NewJob, written: Written) -> Submission:
+def finish_submission(sql: Transaction, job_id: str, new: NewJob, written: Written) -> Submission:
     """Make the rows those of a job."""
-    _check_submission(sql, place)
+    _check_submission(sql, written)
     known = job_table.find_repeated(sql, new)
     if known is not None:
         # A concurrent request with the same key was committed while this one was read.
-        chunk_table.abandon_submission(sql, place.number)
+        chunk_table.abandon_submission(sql, written.number)
         return Submission(known, is_new=False)
-    sql.execute(delete(SUBMISSION).where(SUBMISSION.c.job == place.number))
-    job_table.insert_job(sql, place.number, job_id, new, total=written.rows, damage=written.damage)
-    return Submission(job_table.read_job(sql, place.number), is_new=True)
+    sql.execute(delete(SUBMISSION).where(SUBMISSION.c.job == written.number))
+    job_table.insert_job(sql, written.number, job_id, new, total=written.rows, damage=written.damage)
+    return Submission(job_table.read_job(sql, written.number), is_new=True)

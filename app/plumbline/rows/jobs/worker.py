@@ -25,7 +25,7 @@ from plumbline.rows.jobs.chunk_run import (
     never_pause,
     retry_while_unavailable,
 )
-from plumbline.rows.jobs.job import Held
+from plumbline.rows.jobs.job import LeaseStatus
 
 if TYPE_CHECKING:
     from plumbline.rows.jobs.store import JobStore
@@ -63,7 +63,7 @@ class Worker:
         """Look for work now, and check the leases of the chunks in flight."""
         self._woken.set()
         for run in self._runs.values():
-            run.look()
+            run.wake()
 
     async def run(self) -> None:
         """Work until `stop`; cancel it to end at once, leaving chunks in flight to the next owner."""
@@ -152,6 +152,6 @@ class Worker:
         runs = dict(self._runs)
         await end_tasks(runs)
         for run in runs.values():
-            if run.held is not Held.LOST:
+            if run.status is not LeaseStatus.LOST:
                 with contextlib.suppress(StoreUnavailable):
                     await self._store.release(run.lease)

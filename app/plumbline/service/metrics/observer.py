@@ -8,11 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from prometheus_client import CollectorRegistry, Info, ProcessCollector
+from prometheus_client import CollectorRegistry, Info, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder, start_wsgi_server
-from prometheus_client.metrics_core import Metric
 from prometheus_client.multiprocess import MultiProcessCollector
-from prometheus_client.registry import Collector
 
 from plumbline.judging.ports.observation import (
     ANSWERED,
@@ -57,20 +55,23 @@ class Metrics(Observer):
         models: Sequence[tuple[str, str]] = (),
         folder: Path | None = None,
     ) -> None:
-        self._counted, read = CollectorRegistry(), CollectorRegistry()
+        # The start times of series would double the page, and nothing reads them.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._counted = CollectorRegistry()
+        self._page = self._counted if folder is None else CollectorRegistry()
         self._measured = Measured(self._counted, tiers=tiers, row_statuses=row_statuses)
         for provider, model in models:
             self._measured.judge_calls.labels(provider, model, ANSWERED)
         if folder is None:
-            ProcessCollector(registry=read)
+            ProcessCollector(registry=self._page)
         else:
-            read.register(WorkerProcesses(folder))
-        build = Info("plumbline_build", "Version of the service and of Python.", registry=read)
+            MultiProcessCollector(self._page, str(folder))  # type: ignore[no-untyped-call]
+            self._page.register(WorkerProcesses(folder))
+        build = Info("plumbline_build", "Version of the service and of Python.", registry=self._page)
         build.info({"version": version, "python": platform.python_version()})
         self._store = StoreMetrics()
-        read.register(self._store)
+        self._page.register(self._store)
         self._encoder: EncoderMetrics | None = None
-        self._page = _Page(self._counted if folder is None else MultiProcessCollector(None, str(folder)), read)  # type: ignore[no-untyped-call]
 
     # --- read at a scrape
 
@@ -179,16 +180,3 @@ class Metrics(Observer):
 
     def row_quarantined(self) -> None:
         self._measured.rows_quarantined.inc()
-
-
-class _Page(Collector):
-    """All metrics, without the start times of series: they would double the page, and nothing reads them."""
-
-    def __init__(self, *sources: Collector) -> None:
-        self._sources = sources
-
-    def collect(self) -> Iterator[Metric]:
-        for source in self._sources:
-            for metric in source.collect():
-                metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
-                yield metric
