@@ -347,7 +347,7 @@ def test_dashscope_needs_nothing_but_its_key(monkeypatch: pytest.MonkeyPatch) ->
     service = resolve_embedding_service(Settings(embedding_provider="dashscope-intl"))
 
     assert service is not None
-    assert (service.model, service.batch_size, service.languages) == ("text-embedding-v4", 10, None)
+    assert (service.model, service.api.batch_size, service.languages) == ("text-embedding-v4", 10, None)
     assert service.endpoint.base_url == "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.phrases import load_data
 from plumbline.judging.judge.evidence.quotes import separate_quotes
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
@@ -40,34 +41,11 @@ _CLAIM_NAMES: Final = ("claim", "text", "statement", "论断")
 _QUOTE_NAMES: Final = ("quotes", "quote", "evidence", "引文")
 _PASSAGE_NAMES: Final = ("quote", "text", "passage", "content", "原文", "引文")
 _CONTEXT_NAMES: Final = ("context_ids", "context_id", "context", "contexts")
-# Words for verdicts, without what joins them; "true" and "yes" are none, as they may speak of the world.
-_VERDICT_WORDS: Final[Mapping[Verdict, str]] = {
-    Verdict.SUPPORTED: (
-        "supported supports support fullysupported wellsupported entailed entails entailment grounded faithful"
-        " 支持 有依据 得到支持 完全支持 有支持 被支持 有据可依"
-    ),
-    Verdict.PARTIAL: (
-        "partial partially partly partiallysupported partlysupported partialsupport mostlysupported supportedpartially"
-        " 部分支持 部分有依据 部分 部分得到支持"
-    ),
-    Verdict.CONTRADICTED: (
-        "contradicted contradicts contradict contradiction contradictory contradicting refuted refutes refute"
-        " conflicting conflicts conflict disproved inconsistent"
-        " 矛盾 相矛盾 相互矛盾 与上下文矛盾 反驳 被反驳 冲突 不符 不一致"
-    ),
-    Verdict.NOT_MENTIONED: (
-        "notmentioned unmentioned unsupported notsupported nosupport neutral notenoughinfo notenoughinformation nei"
-        " noevidence insufficientevidence insufficientinformation unverifiable unverified notfound notstated"
-        " notentailed ungrounded baseless hallucinated"
-        " 未提及 未提到 没有提到 没有提及 没提到 不支持 未支持 无依据 没有依据 无支持 无法验证 无法核实 信息不足"
-        " 证据不足"
-    ),
-    Verdict.NOT_A_CLAIM: (
-        "notaclaim noclaim notclaim nonclaim notcheckable uncheckable notapplicable na"
-        " 非论断 不是论断 无论断 没有论断 不是主张 无需核查 不适用"
-    ),
+_VERDICT_BY_WORD: Final = {
+    word: Verdict(verdict)
+    for verdict, words in load_data("judging/judge/verdict_words").items()
+    for word in words.split()
 }
-_VERDICT_BY_WORD: Final = {word: verdict for verdict, words in _VERDICT_WORDS.items() for word in words.split()}
 _MAX_ID_CHARACTERS: Final = 40
 _ID: Final = re.compile(r"(\d{1,6})(?:\.\d{1,6})?")
 _JOINTS: Final = re.compile(r"[\W_]+")

@@ -63,7 +63,9 @@ class RequestForm:
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": request.user}],
             self.token_limit: request.max_output_tokens,
         }
-        temperature = provider.temperature if request.temperature is None else request.temperature
+        temperature = request.temperature
+        if temperature is None and provider.takes_temperature:
+            temperature = 0.0
         if temperature is not None and self.sends_temperature:
             parameters["temperature"] = temperature
         if self.structure == "json_object":

@@ -8,14 +8,32 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
+from pydantic import SecretStr, TypeAdapter
 
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE, LlmEndpoint
+from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings
 
 Structure = Literal["json_schema", "json_object", "plain"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingApi:
+    """Properties of one provider's embeddings API.
+
+    Args:
+        default_model: None where none can be assumed.
+        batch_size: most texts of a call; 32 is what text-embeddings-inference takes.
+        max_tokens: most tokens of a text; beyond it some refuse the call, and others cut silently.
+        encoding: of the vectors, asked for; None where the field is not sent. Base64 is a quarter of the bytes.
+    """
+
+    default_model: str | None = None
+    batch_size: int = 32
+    max_tokens: int = 512
+    encoding: Literal["float", "base64"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +44,8 @@ class Provider:
         base_url: None where everybody has their own.
         default_model: None where none can be assumed.
         key_variable: the vendor's own environment variable, read where an endpoint has no key.
-        structure: the strictest form of reply that is tried first; what the model refuses is not asked for again.
-        temperature: None where models refuse one.
+        structure: the strictest form of reply that is tried first.
+        takes_temperature: False where models refuse one.
         token_limit: the name of its limit on output tokens.
         thinking_off: fields beyond OpenAI's that keep a model from thinking, sent to this provider alone.
         needs_key: False for servers on one's own machine, which often take none.
@@ -35,6 +53,7 @@ class Provider:
         enumerates_ids: the schema of each request names the ids in it. The server compiles each in milliseconds; APIs
             that take seconds for a new one are sent the same for all.
         quota_is_throttle: its `insufficient_quota` passes within the minute; elsewhere it means an unpaid bill.
+        embeddings: None where it has no such API.
     """
 
     name: str
@@ -42,113 +61,19 @@ class Provider:
     default_model: str | None = None
     key_variable: str | None = None
     structure: Structure = "plain"
-    temperature: float | None = 0.0
+    takes_temperature: bool = True
     token_limit: TokenLimit = "max_tokens"  # noqa: S105 - a parameter's name
     thinking_off: Mapping[str, object] = field(default_factory=dict, hash=False)
     needs_key: bool = True
     context_tokens: int = 32_768
     enumerates_ids: bool = False
     quota_is_throttle: bool = False
+    embeddings: EmbeddingApi | None = None
 
 
-def _dashscope(name: str, base_url: str) -> Provider:
-    # Qwen 3.5 and later think unless told not to, and JSON mode and thinking exclude each other there. Schemas work on
-    # a short, changing list of models, and degrade silently on others.
-    return Provider(
-        name,
-        base_url,
-        "qwen-plus",
-        "DASHSCOPE_API_KEY",
-        structure="json_object",
-        thinking_off={"enable_thinking": False},
-        context_tokens=131_072,
-        quota_is_throttle=True,
-    )
-
-
-def _openai(name: str, key_variable: str, base_url: str | None = None, default_model: str | None = None) -> Provider:
-    # Its reasoning models refuse a temperature and count output under the newer name.
-    return Provider(
-        name,
-        base_url,
-        default_model,
-        key_variable,
-        structure="json_schema",
-        temperature=None,
-        token_limit="max_completion_tokens",  # noqa: S106 - a parameter's name
-        context_tokens=128_000,
-    )
-
-
-def _local(name: str, *, context_tokens: int) -> Provider:
-    return Provider(
-        name,
-        structure="json_schema",
-        enumerates_ids=True,
-        thinking_off={"chat_template_kwargs": {"enable_thinking": False}},
-        needs_key=False,
-        context_tokens=context_tokens,
-    )
-
-
-_PROVIDERS = (
-    _dashscope("dashscope", "https://dashscope.aliyuncs.com/compatible-mode/v1"),
-    _dashscope("dashscope-intl", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"),
-    _openai("openai", "OPENAI_API_KEY", "https://api.openai.com/v1", "gpt-4.1-mini"),
-    # Its v1 API, https://<resource>.openai.azure.com/openai/v1: the key as a bearer, no api-version.
-    _openai("azure", "AZURE_OPENAI_API_KEY"),
-    # Addresses and models as the vendors document them; forms that a model refuses are not asked for again.
-    Provider(
-        "deepseek",
-        "https://api.deepseek.com/v1",
-        "deepseek-chat",
-        "DEEPSEEK_API_KEY",
-        structure="json_object",
-        context_tokens=65_536,
-    ),
-    Provider(
-        "gemini",
-        "https://generativelanguage.googleapis.com/v1beta/openai",
-        "gemini-2.5-flash",
-        "GEMINI_API_KEY",
-        structure="json_schema",
-        thinking_off={"reasoning_effort": "none"},
-        context_tokens=131_072,
-    ),
-    Provider("moonshot", "https://api.moonshot.cn/v1", "moonshot-v1-32k", "MOONSHOT_API_KEY", structure="json_object"),
-    Provider(
-        "zhipu",
-        "https://open.bigmodel.cn/api/paas/v4",
-        "glm-4.5-air",
-        "ZHIPUAI_API_KEY",
-        structure="json_object",
-        thinking_off={"thinking": {"type": "disabled"}},
-        context_tokens=131_072,
-    ),
-    _openai("openrouter", "OPENROUTER_API_KEY", "https://openrouter.ai/api/v1", "openai/gpt-4.1-mini"),
-    Provider(
-        "siliconflow",
-        "https://api.siliconflow.cn/v1",
-        "Qwen/Qwen2.5-72B-Instruct",
-        "SILICONFLOW_API_KEY",
-        structure="json_object",
-    ),
-    _local("vllm", context_tokens=32_768),
-    _local("llamacpp", context_tokens=8_192),
-    # Its compatible API documents JSON mode and takes no `think`; a longer prompt than it was started for is cut
-    # without a word.
-    Provider(
-        "ollama",
-        "http://127.0.0.1:11434/v1",
-        structure="json_object",
-        thinking_off={"reasoning_effort": "none"},
-        needs_key=False,
-        context_tokens=8_192,
-    ),
-    # Nothing is assumed of a server that is not named: no JSON mode, no field beyond the oldest ones.
-    Provider("generic", needs_key=False),
+PROVIDERS: Final[Mapping[str, Provider]] = TypeAdapter(dict[str, Provider]).validate_python(
+    {name: {"name": name, **fields} for name, fields in load_data("models/chat/providers").items()}
 )
-PROVIDERS: Mapping[str, Provider] = {provider.name: provider for provider in _PROVIDERS}
 
 
 # Servers on one's own machine often take no key, and some proxies in front of them insist on one.

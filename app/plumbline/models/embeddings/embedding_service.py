@@ -2,9 +2,8 @@
 
 import base64
 import binascii
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,43 +14,20 @@ from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import CallFailure, embedded_failure
 from plumbline.models.chat.completions import NO_TOKENS, ReportedTokens, TokenCounts
-from plumbline.models.chat.endpoints import NO_KEY, PROVIDERS, Endpoint, Provider, check_http_url, check_key, find_key
+from plumbline.models.chat.endpoints import (
+    NO_KEY,
+    PROVIDERS,
+    EmbeddingApi,
+    Endpoint,
+    Provider,
+    check_http_url,
+    check_key,
+    find_key,
+)
 from plumbline.models.encoder.model_files import find_preset
 
 _PATH: Final = "/embeddings"
-_TEI: Final = Provider("tei", needs_key=False)
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddingApi:
-    """Properties of one provider's embeddings API.
-
-    Args:
-        default_model: None where none can be assumed.
-        batch_size: most texts of a call.
-        max_tokens: most tokens of a text; beyond it some refuse the call, and others cut without a word.
-        encoding: of the vectors, asked for; None where the field is not sent. Base64 is a quarter of the bytes.
-    """
-
-    default_model: str | None = None
-    batch_size: int = 32
-    max_tokens: int = 512
-    encoding: Literal["float", "base64"] | None = None
-
-
-_DASHSCOPE = EmbeddingApi("text-embedding-v4", batch_size=10, max_tokens=8_192, encoding="float")
-_APIS: Mapping[str, EmbeddingApi] = {
-    "dashscope": _DASHSCOPE,
-    "dashscope-intl": _DASHSCOPE,
-    "openai": EmbeddingApi("text-embedding-3-small", batch_size=256, max_tokens=8_191, encoding="base64"),
-    "azure": EmbeddingApi(batch_size=256, max_tokens=8_191, encoding="base64"),
-    "vllm": EmbeddingApi(batch_size=64, encoding="base64"),
-    # Its own bound on a client's batch is 32.
-    "tei": EmbeddingApi(),
-    "llamacpp": EmbeddingApi(),
-    "ollama": EmbeddingApi(),
-    "generic": EmbeddingApi(),
-}
+_TEI: Final = Provider("tei", needs_key=False, embeddings=EmbeddingApi())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +35,8 @@ class EmbeddingService:
     """An endpoint that makes vectors, and how it is asked."""
 
     endpoint: Endpoint
-    batch_size: int
+    api: EmbeddingApi
     max_tokens: int
-    encoding: Literal["float", "base64"] | None
     dimensions: int | None
     prefix: str
     languages: frozenset[str] | None
@@ -79,8 +54,8 @@ class EmbeddingService:
     def body(self, texts: list[str]) -> dict[str, object]:
         """Build the body of a request."""
         fields: dict[str, object] = {"model": self.endpoint.model, "input": texts}
-        if self.encoding:
-            fields["encoding_format"] = self.encoding
+        if self.api.encoding:
+            fields["encoding_format"] = self.api.encoding
         if self.dimensions:
             fields["dimensions"] = self.dimensions
         return fields
@@ -98,7 +73,7 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
             raise ConfigurationError("PLUMBLINE_EMBEDDING_BASE_URL: of no use with PLUMBLINE_EMBEDDING_PROVIDER=local")
         return None
     provider = _TEI if name == "tei" else PROVIDERS[name]
-    api = _APIS[name]
+    api = provider.embeddings or EmbeddingApi()
     base_url = settings.embedding_base_url or provider.base_url
     if base_url is None:
         raise ConfigurationError(f"PLUMBLINE_EMBEDDING_BASE_URL: needed with the provider {name!r}")
@@ -113,9 +88,8 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
     preset = find_preset(model)
     return EmbeddingService(
         Endpoint(provider, base_url, model, key or NO_KEY, path=_PATH),
-        batch_size=api.batch_size,
+        api,
         max_tokens=settings.embedding_max_tokens or api.max_tokens,
-        encoding=api.encoding,
         dimensions=settings.embedding_dimensions,
         prefix=preset.prefix,
         languages=frozenset(settings.embedding_languages) or preset.languages,

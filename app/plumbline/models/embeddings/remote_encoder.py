@@ -170,7 +170,7 @@ class RemoteEncoder:
         loop = asyncio.get_running_loop()
         futures = {key: loop.create_future() for key in keys}
         self._in_flight.update(futures)
-        size = self._service.batch_size
+        size = self._service.api.batch_size
         batches = [keys[start : start + size] for start in range(0, len(keys), size)]
         tasks = [loop.create_task(self._ask({key: texts[key] for key in batch}, until, ledger)) for batch in batches]
         try:
