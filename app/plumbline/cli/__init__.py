@@ -2,8 +2,12 @@
 
 import argparse
 import math
-from collections.abc import Callable
-from typing import TypeAlias
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from plumbline.ground.settings import Settings
 
 # To which each file adds its commands; argparse has no public name for it
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -22,3 +26,25 @@ def number_type(kind: Callable[[str], float], is_right: Callable[[float], bool],
         return value
 
     return read
+
+
+def start_logging() -> "Settings":
+    """Return the settings of this process, whose level its logs have; raises as `load_settings`."""
+    # Tenths of a second that commands without settings do not pay
+    from plumbline.ground.settings import load_settings  # noqa: PLC0415
+    from plumbline.ground.telemetry import configure_logging  # noqa: PLC0415
+
+    settings = load_settings()
+    configure_logging(settings.log_level)
+    return settings
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def print_json(value: object) -> None:
+    """Print one line of JSON."""
+    import msgspec  # noqa: PLC0415 - not for the list of commands
+
+    print_lines([msgspec.json.encode(value).decode()])

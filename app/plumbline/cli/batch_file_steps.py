@@ -167,13 +167,13 @@ def status(options: argparse.Namespace) -> int:
     """Print the status of each file; return 3 until all have ended."""
     settings, at = _settings(), ManifestFile(options.manifest)
     with at.lock():
-        manifest = asyncio.run(_refreshed(settings, at, at.load()))
+        manifest = asyncio.run(_refresh(settings, at, at.load()))
     for file in manifest.files:
         _out(f"{file.name}: {file.batch or 'not submitted'}")
     return 0 if all(map(_is_ended, manifest.files)) else _INCOMPLETE
 
 
-async def _refreshed(settings: Settings, at: ManifestFile, manifest: Manifest) -> Manifest:
+async def _refresh(settings: Settings, at: ManifestFile, manifest: Manifest) -> Manifest:
     """Query the batches that have not ended, and fetch the replies of those that have."""
     async with open_batch_api(check_asking(settings, manifest)) as api:
         for file in manifest.sent:
@@ -206,7 +206,7 @@ def collect(options: argparse.Namespace) -> int:
         else:
             if idle := [file.name for file in manifest.sent if file.batch is None]:
                 raise InvalidInput("has no batch yet; submit it first", place=idle[0])
-            manifest = asyncio.run(_refreshed(settings, at, manifest))
+            manifest = asyncio.run(_refresh(settings, at, manifest))
             sent = manifest.sent
             # Those of later rounds are newer.
             paths = [path for file in reversed(sent) for path in at.reply_paths(file)]

@@ -10,12 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from plumbline.cli import Commands
+from plumbline.cli import Commands, print_json, start_logging
 from plumbline.ground.errors import ConfigurationError, InvalidInput
-from plumbline.ground.settings import Settings, load_settings
-from plumbline.ground.telemetry import configure_logging
+from plumbline.ground.settings import Settings
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
 
 if TYPE_CHECKING:
@@ -66,8 +63,7 @@ def _calibrate(options: argparse.Namespace) -> int:
     # Seconds of import that the other commands do not pay.
     from plumbline.judging.tiers.calibration import FILE_VERSION, CalibrationFile, load_calibrations  # noqa: PLC0415
 
-    settings = load_settings()
-    configure_logging(settings.log_level)
+    settings = start_logging()
     rows = read_labelled(options)
     table = load_calibrations(settings.calibration)
     reports = _reports(rows, options, settings, table)
@@ -83,7 +79,8 @@ def _calibrate(options: argparse.Namespace) -> int:
             options.out.write_text(file.model_dump_json(indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=str(options.out)) from error
-    _say(reports, measure_label_agreement(_given(rows)), options)
+    people = measure_label_agreement(_labels_by_person(rows))
+    _print_reports(reports, people, options)
     if options.out and kept and not options.json:
         sys.stdout.write(f"written: {options.out}; the service loads it with PLUMBLINE_CALIBRATION={options.out}\n")
     for report in reports:
@@ -99,7 +96,7 @@ def _calibrate(options: argparse.Namespace) -> int:
 
 
 def read_labelled(options: argparse.Namespace) -> list["LabelledRow"]:
-    """Read the rows of the files `labels`, without the datasets of `skip`; bad lines are told and left out."""
+    """Read the rows of the files `labels`, without the datasets of `skip`; bad lines are reported and left out."""
     from plumbline.extras.calibration.labels import read_labels  # noqa: PLC0415
 
     skipped = frozenset(options.skip.split(","))
@@ -136,7 +133,7 @@ def _reports(
     usual = (*_TIERS, *(("detector",) if described else ()))
     tiers = [TierName(name) for name in options.tier or usual]
 
-    async def calibrated() -> tuple[list["CalibrationReport"], list[str]]:
+    async def calibrate() -> tuple[list["CalibrationReport"], list[str]]:
         async with AsyncExitStack() as stack:
             encoder = await stack.enter_async_context(aclosing(encoder_of(settings)))
             detector = None
@@ -157,20 +154,19 @@ def _reports(
                 detector=detector,
             )
 
-    reports, skipped = asyncio.run(calibrated())
+    reports, skipped = asyncio.run(calibrate())
     for line in skipped:
         sys.stderr.write(f"{line}\n")
     return reports
 
 
-def _given(rows: list["LabelledRow"]) -> Iterator[tuple[str, int, int]]:
+def _labels_by_person(rows: list["LabelledRow"]) -> Iterator[tuple[str, int, int]]:
     return ((person, number, label) for number, row in enumerate(rows) for person, label in row.given)
 
 
-def _say(reports: list["CalibrationReport"], people: LabelAgreement, options: argparse.Namespace) -> None:
+def _print_reports(reports: list["CalibrationReport"], people: LabelAgreement, options: argparse.Namespace) -> None:
     if options.json:
-        told = [{**_as_dict(report), "people": _people_as_dict(people)} for report in reports]
-        sys.stdout.write(msgspec.json.encode(told).decode() + "\n")
+        print_json([{**_as_dict(report), "people": _people_as_dict(people)} for report in reports])
         return
     for report in reports:
         entry = report.calibration
@@ -179,7 +175,7 @@ def _say(reports: list["CalibrationReport"], people: LabelAgreement, options: ar
             f"{report.faithful} faithful\n"
         )
         for name in _FIGURES:
-            before, after = (_shown(_figure(each, name)) for each in (report.before, report.after))
+            before, after = (_format_figure(_figure(each, name)) for each in (report.before, report.after))
             sys.stdout.write(f"  {name:18} before {before}   after {after}\n")
         before, after = (_threshold(each) for each in (report.before, report.after))
         sys.stdout.write(f"  {'best threshold':18} before {before}   after {after}\n")
@@ -233,7 +229,7 @@ def _threshold(agreement: "Agreement") -> str:
     return text.rjust(22)
 
 
-def _shown(figure: "Figure") -> str:
+def _format_figure(figure: "Figure") -> str:
     if figure.value is None:
         return "-".rjust(22)
     interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3f}, {figure.high:.3f}]"

@@ -11,14 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from plumbline.cli import Commands
+from plumbline.cli import Commands, print_json, start_logging
 from plumbline.cli.calibrate import read_labelled
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.files import replace_file
-from plumbline.ground.settings import Settings, load_settings
-from plumbline.ground.telemetry import configure_logging
+from plumbline.ground.settings import Settings
 
 if TYPE_CHECKING:
     from plumbline.extras.calibration.calibrating import TierComparison
@@ -75,18 +72,17 @@ def _list(options: argparse.Namespace) -> int:
 def _try(options: argparse.Namespace) -> int:
     if bool(options.claim) != bool(options.context):
         raise InvalidInput("--claim and --context: expected both, or neither for the probe alone")
-    settings = load_settings()
-    configure_logging(settings.log_level)
-    return asyncio.run(_tried(options, settings))
+    settings = start_logging()
+    return asyncio.run(_try_detector(options, settings))
 
 
-async def _tried(options: argparse.Namespace, settings: Settings) -> int:
+async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
     from plumbline.judging.ports.exchange import Passage  # noqa: PLC0415
 
     description = _description_of(options.detector, settings)
     questions = [("probe", (probe.premise,), probe.question, probe.claim) for probe in description.probe]
     questions += [("claim", tuple(options.context), options.question, claim) for claim in options.claim]
-    async with _loaded(description, settings) as (detector, grown):
+    async with _load_detector(description, settings) as (detector, grown):
         size = "" if grown is None else f", {grown:.0f} MiB"
         sys.stdout.write(f"{description.name}: head {description.head}, unit {description.unit}{size}\n")
         for kind, contexts, question, claim in questions:
@@ -107,15 +103,14 @@ def _compare(options: argparse.Namespace) -> int:
     # Parts of a second of import that the other commands do not pay
     from plumbline.extras.calibration.comparison_page import format_figure, render_comparison  # noqa: PLC0415
 
-    settings = load_settings()
-    configure_logging(settings.log_level)
+    settings = start_logging()
     names = options.detector or ([settings.detector] if settings.detector else [])
     rows = read_labelled(options)
-    found = asyncio.run(_compared(rows, names, settings, draws=options.draws))
+    found = asyncio.run(_compare_tiers(rows, names, settings, draws=options.draws))
     if options.output is not None:
         replace_file(options.output, render_comparison(found, language=options.lang).encode(), mode=_PAGE_MODE)
     if options.json:
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n")
+        print_json(found)
         return 0
     sys.stdout.write(f"{'model':34} lang  answers  refused  AUROC [95 %]         balanced accuracy  seconds      MiB\n")
     for each in found:
@@ -131,7 +126,7 @@ def _compare(options: argparse.Namespace) -> int:
     return 0
 
 
-async def _compared(
+async def _compare_tiers(
     rows: list["LabelledRow"], names: list[str], settings: Settings, *, draws: int
 ) -> list["TierComparison"]:
     from plumbline.assembly import encoder_of  # noqa: PLC0415
@@ -146,7 +141,7 @@ async def _compared(
             found += await compare_tier(rows, measuring_tier(usual, encoder), table, draws=draws)
         for name in names:
             # One model at a time is in memory.
-            async with _loaded(_description_of(name, settings), settings) as (detector, grown):
+            async with _load_detector(_description_of(name, settings), settings) as (detector, grown):
                 tier = measuring_tier(TierName.DETECTOR, encoder, detector)
                 compared = await compare_tier(rows, tier, table, draws=draws)
                 found += [replace(each, load_mebibytes=grown) for each in compared]
@@ -160,7 +155,7 @@ def _description_of(name: str, settings: Settings) -> "Description":
 
 
 @asynccontextmanager
-async def _loaded(
+async def _load_detector(
     description: "Description", settings: Settings
 ) -> "AsyncIterator[tuple[LocalDetector | RemoteDetector, float | None]]":
     """Yield a detector that answered its probe, and the MiB that the process grew by as it loaded, if that is known.

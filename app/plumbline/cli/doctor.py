@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, start_logging
 from plumbline.cli.judge_check import add_judge_check, check_endpoint, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
@@ -114,7 +114,7 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
 def _detector(settings: Settings) -> Finding:
     from plumbline.assembly import detector_of, make_plan  # noqa: PLC0415
 
-    async def warmed_up() -> Readiness:
+    async def warm_up() -> Readiness:
         description = make_plan(settings).detector
         if description is None:
             return Readiness(State.UNAVAILABLE, "no detector is configured")
@@ -122,7 +122,7 @@ def _detector(settings: Settings) -> Finding:
             await detector.warm_up()
             return detector.readiness()
 
-    readiness = asyncio.run(warmed_up())
+    readiness = asyncio.run(warm_up())
     is_ready = readiness.state is State.READY
     detail = f"{readiness.detail}, probe answered" if is_ready else readiness.detail
     return Finding("ok" if is_ready else "FAILED", "detector", detail, "" if is_ready else _NO_DETECTOR)
@@ -146,9 +146,7 @@ def _jobs(settings: Settings) -> Finding:
 
 
 def _prepare(_: argparse.Namespace) -> int:
-    settings = load_settings()
-    configure_logging(settings.log_level)
-    readiness = warm_encoder(settings)
+    readiness = warm_encoder(start_logging())
     if readiness.state is not State.READY:
         raise ConfigurationError(f"tier embedding: {readiness.detail}")
     sys.stdout.write(f"{readiness.detail}: ready\n")
@@ -164,9 +162,9 @@ def warm_encoder(settings: Settings) -> Readiness:
     # Seconds of import that the other commands do not pay.
     from plumbline.assembly import encoder_of  # noqa: PLC0415
 
-    async def warmed_up() -> Readiness:
+    async def warm_up() -> Readiness:
         async with aclosing(encoder_of(settings)) as encoder:
             await encoder.warm_up()
             return encoder.readiness()
 
-    return asyncio.run(warmed_up())
+    return asyncio.run(warm_up())

@@ -1,14 +1,11 @@
 """`plumbline rate drift`: the same rows judged before and now, and whether the judge has changed."""
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
-
-from plumbline.cli import Commands
+from plumbline.cli import Commands, print_json, print_lines
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -68,9 +65,9 @@ def _drift(options: argparse.Namespace) -> int:
     other_tier = len(comparison.other_tier)
     if options.json:
         shown = {"tiers": [each._asdict() for each in found], "changed": changed, "other_tier": other_tier}
-        sys.stdout.write(msgspec.json.encode(shown).decode() + "\n")
+        print_json(shown)
     else:
-        sys.stdout.writelines(f"{line}\n" for line in _lines(found, changed, other_tier))
+        print_lines(_lines(found, changed, other_tier))
     return int(any(each.is_drift for each in found))
 
 

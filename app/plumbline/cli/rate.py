@@ -1,15 +1,14 @@
 """`plumbline rate`, `rate threshold` and `rate drift`: what labels of some rows tell about all of them."""
 
 import argparse
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, print_json, print_lines
 from plumbline.cli.drift import add_drift
 from plumbline.ground.errors import InvalidInput
 
@@ -96,20 +95,19 @@ def _rate(options: argparse.Namespace) -> int:
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
     from plumbline.rows.report.result_lines import ResultRow, read_line  # noqa: PLC0415
 
-    read = (row for path in options.results for row in map(read_line, read_lines(path)) if isinstance(row, ResultRow))
+    rows = (row for path in options.results for row in map(read_line, read_lines(path)) if isinstance(row, ResultRow))
     if options.labels is not None:
-        return _tell_rates(read, options)
-    if options.draw is not None:
-        lines = _drawn(read, options)
+        _print_rates(rows, options)
+    elif options.draw is not None:
+        print_lines(_draw_lines(rows, options))
     elif options.sensitivity is not None and options.specificity is not None:
-        lines = _corrected(read, options)
+        print_lines(_correct_rates(rows, options))
     else:
         raise InvalidInput("expected --labels, --draw, or --sensitivity with --specificity")
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
 
 
-def _tell_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> int:
+def _print_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> None:
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415 - as above
     from plumbline.rows.report.labelled_rates import RateOptions, RateTally, read_labels  # noqa: PLC0415
 
@@ -117,28 +115,25 @@ def _tell_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> int
     for row in rows:
         tally.add_row(row)
     rates = tally.rates(RateOptions(options.width, options.risk, options.confidence))
-    if not rates:
-        raise _no_row(options)
+    _check_rows(rates, options)
     tally.check(place=options.labels.name)
     for rate in rates:
         if rate.refused:
             raise InvalidInput(rate.refused, place=f"tier {rate.tier}")
     if options.json:
-        sys.stdout.write(msgspec.json.encode([each.model_dump() for each in rates]).decode() + "\n")
+        print_json([each.model_dump() for each in rates])
     else:
-        sys.stdout.write("".join(f"{line}\n" for rate in rates for line in _lines(rate, options)))
-    return 0
+        print_lines(line for rate in rates for line in _lines(rate, options))
 
 
-def _drawn(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
+def _draw_lines(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
     """Yield lines to fill in, each tier's rows in the order in which they were drawn."""
     from plumbline.rows.jobs.labels import chances, draw_low  # noqa: PLC0415 - as above
 
     by_tier: dict[str, dict[str, float]] = {}
     for scored in (row.scored for row in rows if row.scored is not None and row.scored.tier != "none"):
         by_tier.setdefault(scored.tier, {})[scored.custom_id] = scored.faithfulness
-    if not by_tier:
-        raise _no_row(options)
+    _check_rows(by_tier, options)
     for score_by_id in by_tier.values():
         ids, count = sorted(score_by_id), min(options.draw, len(score_by_id))
         if count < 1:
@@ -154,36 +149,37 @@ def _drawn(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator
             yield msgspec.json.encode(line).decode()
 
 
-def _corrected(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
+def _correct_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
     """Yield the rate of each tier by its decisions and the judge's errors."""
     from plumbline.rows.report.rates import true_rate  # noqa: PLC0415 - as above
 
-    by_tier: dict[str, list[bool]] = {}
-    for scored in (row.scored for row in rows if row.scored is not None and row.scored.decided is not None):
-        by_tier.setdefault(scored.tier, []).append(scored.decided is not None and not scored.decided.passed)
-    if not by_tier:
-        raise _no_row(options)
-    for tier, failed in sorted(by_tier.items()):
+    failed_by_tier: dict[str, list[bool]] = {}
+    for scored in (row.scored for row in rows if row.scored is not None):
+        if scored.decided is not None:
+            failed_by_tier.setdefault(scored.tier, []).append(not scored.decided.passed)
+    _check_rows(failed_by_tier, options)
+    for tier, failed in sorted(failed_by_tier.items()):
         errors = {"sensitivity": options.sensitivity, "specificity": options.specificity}
         found = true_rate(sum(failed), len(failed), **errors)
         if options.json:
-            shown = {"tier": tier, "rows": len(failed), "failed": sum(failed), "corrected": found.model_dump()}
-            yield msgspec.json.encode(shown).decode()
+            line = {"tier": tier, "rows": len(failed), "failed": sum(failed), "corrected": found.model_dump()}
+            yield msgspec.json.encode(line).decode()
         else:
             yield f"tier {tier}: {len(failed):,} rows with a decision, {sum(failed):,} failed"
-            yield f"  unfaithful, corrected by sensitivity and specificity: {_shown(found)}"
+            yield f"  unfaithful, corrected by sensitivity and specificity: {_format_share(found)}"
 
 
-def _no_row(options: argparse.Namespace) -> InvalidInput:
-    detail = "contains no judged row; expected what `plumbline score` writes"
-    return InvalidInput(detail, place=options.results[0].name)
+def _check_rows(found: Sized, options: argparse.Namespace) -> None:
+    if not found:
+        detail = "contains no judged row; expected what `plumbline score` writes"
+        raise InvalidInput(detail, place=options.results[0].name)
 
 
 def _lines(rate: "TierRate", options: argparse.Namespace) -> Iterator[str]:
     yield f"tier {rate.tier}: {rate.rows:,} rows with a score, {rate.labels:,} of them labelled"
     if (found := rate.estimate) is not None:
-        yield f"  unfaithful, corrected by the scores: {_shown(found.corrected)}"
-        yield f"  unfaithful, from the labels alone: {_shown(found.labels_only)}"
+        yield f"  unfaithful, corrected by the scores: {_format_share(found.corrected)}"
+        yield f"  unfaithful, from the labels alone: {_format_share(found.labels_only)}"
         yield f"  the scores make {rate.labels:,} labels worth {found.worth:.0f}"
     if rate.labels_for_width is not None:
         yield f"  an interval of width {options.width:g} takes about {rate.labels_for_width:,} labels"
@@ -215,11 +211,11 @@ def _agreement_lines(found: "JudgeAgreement", what: str) -> Iterator[str]:
     )
     for share, name in ((found.sensitivity, "unfaithful ones found"), (found.specificity, "faithful ones passed")):
         if share is not None:
-            yield f"    {name}: {_shown(share)}"
+            yield f"    {name}: {_format_share(share)}"
     if names := found.disagreements[:_MOST_NAMED]:
         more = len(found.disagreements) - len(names)
         yield f"    rows to read: {', '.join(names)}{f' and {more} more' if more else ''}"
 
 
-def _shown(share: "ShareEstimate") -> str:
+def _format_share(share: "ShareEstimate") -> str:
     return f"{share.share:.1%}, 95 % interval {share.low:.1%} to {share.high:.1%}"

@@ -143,12 +143,12 @@ def _build(options: argparse.Namespace, gates: "RunGates") -> "Report":
             detail = f"contains no results{why}; expected what `plumbline score DATA -o results.jsonl` writes"
             raise InvalidInput(detail, place=path.name)
     report = builder.report()
-    told, count = report.summary.first_bad_lines, report.summary.bad_lines
-    for bad in told:
+    shown, count = report.summary.first_bad_lines, report.summary.bad_lines
+    for bad in shown:
         where = f"{paths[0].name}:{bad.line}:" if len(paths) == 1 else f"line {bad.line} of"
         sys.stderr.write(f"{where} {bad.problem}: skipped\n")
-    if count > len(told):
+    if count > len(shown):
         sys.stderr.write(
-            f"{paths[0].name if len(paths) == 1 else 'results'}: {count - len(told):,} more lines skipped\n"
+            f"{paths[0].name if len(paths) == 1 else 'results'}: {count - len(shown):,} more lines skipped\n"
         )
     return report

@@ -135,7 +135,7 @@ class LocalEngine:
             "prompts": [prompt.digest for prompt in asked],
         }
 
-    async def scored(
+    async def score_rows(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
     ) -> AsyncGenerator[ScoredRow, None]:
         """Yield the scored rows; a model that they will need is loaded before the first is taken."""

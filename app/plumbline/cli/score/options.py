@@ -133,8 +133,8 @@ def parse_judging(given: argparse.Namespace, chosen: Mapping[str, Any]) -> Evalu
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         option, *place = [str(each) for each in first["loc"]]
-        told = f"--{option.removesuffix('_seconds')}: {' '.join([*place, first['msg']])}"
-        raise InvalidInput(told) from None
+        detail = f"--{option.removesuffix('_seconds')}: {' '.join([*place, first['msg']])}"
+        raise InvalidInput(detail) from None
 
 
 def _read_criteria(path: str) -> list[Any]:

@@ -38,7 +38,7 @@ class RemoteEngine:
     def identity(self) -> dict[str, object]:
         return {"service": self._url, "options": self._options.model_dump(mode="json")}
 
-    async def scored(
+    async def score_rows(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
     ) -> AsyncGenerator[ScoredRow, None]:
         """Yield the scored rows. A failure of the service stops the run: it makes no row an error.

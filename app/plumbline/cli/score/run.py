@@ -72,7 +72,7 @@ class Engine(Protocol):
     def identity(self) -> dict[str, object]:
         """Return what this place and its options decide of the results."""
 
-    def scored(
+    def score_rows(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
     ) -> AsyncGenerator[ScoredRow, None]:
         """Yield the scored rows in the order of `rows`, which are consumed as there is room for them.
@@ -131,7 +131,7 @@ class Run:
                     budget.pay(self._counts.summary().usage.cost)
                 reporting = [] if self._progress is None else [asyncio.create_task(self._report(self._progress))]
                 try:
-                    await self._write(engine.scored(self._rows(reader, stop), stop, budget), reader)
+                    await self._write(engine.score_rows(self._rows(reader, stop), stop, budget), reader)
                 finally:
                     await end_tasks(reporting)
 
@@ -199,13 +199,13 @@ def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], stop: St
     The first Ctrl-C or SIGTERM sets `stop`, a graceful shutdown; the second one cancels the work.
     """
 
-    async def attended() -> None:
+    async def attend() -> None:
         task = asyncio.current_task()
         with _signals(stop, asyncio.get_running_loop(), lambda: task is not None and task.cancel()):
             await work()
 
     try:
-        asyncio.run(attended())
+        asyncio.run(attend())
     except asyncio.CancelledError:
         return False
     return True
@@ -213,7 +213,7 @@ def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], stop: St
 
 @contextlib.contextmanager
 def _signals(stop: StopSignal, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object]) -> Iterator[None]:
-    def interrupted() -> None:
+    def interrupt() -> None:
         if stop.is_set:
             cancel()
             return
@@ -221,7 +221,7 @@ def _signals(stop: StopSignal, loop: asyncio.AbstractEventLoop, cancel: Callable
         sys.stderr.write("plumbline: finishing the rows in flight, then stopping; interrupt again to stop at once\n")
 
     def handle(_: int, __: FrameType | None) -> None:
-        loop.call_soon_threadsafe(interrupted)
+        loop.call_soon_threadsafe(interrupt)
 
     if threading.current_thread() is not threading.main_thread():
         # Signals are the main thread's
