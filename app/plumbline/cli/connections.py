@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, cast
 
-import structlog
 import uvicorn
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -33,9 +32,6 @@ _ACCEPT_SECONDS: Final = 0.05
 # States of h11 in which no response has started.
 _UNANSWERED: Final = ("IDLE", "SEND_RESPONSE")
 _TICKS_A_SECOND: Final = 10
-# As asyncio names it, once for each connection of the backlog.
-_OUT_OF_DESCRIPTORS: Final = "socket.accept() out of system resource"
-_SILENT_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,10 +164,8 @@ class DrainingServer(uvicorn.Server):
         """`on_started` is called once requests are served."""
         super().__init__(config)
         self._on_started = on_started
-        self._silent_until = 0.0
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        asyncio.get_running_loop().set_exception_handler(self.on_loop_error)
         await super().startup(sockets)
         for listener in sockets or ():
             # uvicorn makes the queue as short as the number of connections that are accepted at a time.
@@ -189,15 +183,6 @@ class DrainingServer(uvicorn.Server):
             for connection in _connections(self.server_state):
                 connection.close_if_stale()
         return await super().on_tick(counter)
-
-    def on_loop_error(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log one line a minute while no connection can be accepted; asyncio would log thousands of tracebacks."""
-        if context.get("message") != _OUT_OF_DESCRIPTORS:
-            loop.default_exception_handler(context)
-        elif loop.time() >= self._silent_until:
-            self._silent_until = loop.time() + _SILENT_SECONDS
-            detail = "no connection can be accepted: the process has as many open files as it may; raise 'ulimit -n'"
-            structlog.get_logger().error("descriptors_exhausted", detail=detail)
 
 
 def timeout_protocol(timeouts: ConnectionTimeouts) -> type[asyncio.Protocol]:
