@@ -1,4 +1,4 @@
-"""The commands and snippets of the pages of docs/ work, and print what stands beneath them."""
+"""The commands and snippets of the READMEs and of docs/ work, and print what stands beneath them."""
 
 import re
 from collections.abc import Iterator
@@ -11,10 +11,13 @@ from plumbline.models.encoder.encoder import SharedEncoder
 from tests.running.document import matches, run, steps_of
 from tests.running.service import plain_settings, served
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
 # In a page whose code a test of its own runs
 _ELSEWHERE = re.compile(r"^<!-- run by (tests/[\w/]+\.py) -->$", re.MULTILINE)
-TESTS = {page: _ELSEWHERE.findall(page.read_text(encoding="utf-8")) for page in sorted(DOCS.rglob("*.md"))}
+TESTS = {
+    page: _ELSEWHERE.findall(page.read_text(encoding="utf-8"))
+    for page in [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("README*.md"))]
+}
 # Fragments of Python alone, without an output, are for frameworks that need not be here
 PAGES = [
     page
@@ -30,7 +33,7 @@ def service(real_encoder: SharedEncoder, tmp_path_factory: pytest.TempPathFactor
         yield url
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_page_works_from_top_to_bottom(
     page: Path, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -43,4 +46,4 @@ def test_the_page_works_from_top_to_bottom(
 
 
 def test_the_tests_that_pages_name_exist() -> None:
-    assert [test for tests in TESTS.values() for test in tests if not (DOCS.parent / test).exists()] == []
+    assert [test for tests in TESTS.values() for test in tests if not (ROOT / test).exists()] == []

@@ -1,5 +1,8 @@
-"""Every command and every variable that a document names exists."""
+"""Every command, variable and name of the package that a document has exists."""
 
+import ast
+import importlib
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -14,6 +17,7 @@ from tests.running.peers import VERSIONS
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *(ROOT / ".github").glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(
     r"(?<![\w./:-])(?<!from )(?:plumbline )?plumbline ((?!plumbline)(?:[a-z][a-z-]+)\b(?: [^\n|>&#;]*)?)"
 )
@@ -72,3 +76,22 @@ def test_the_versions_of_other_packages_that_are_tested_are_named() -> None:
     pages = "".join((ROOT / "docs/how-to" / name).read_text() for name in ("drop-in.md", "evaluators.md"))
 
     assert [name for name, version in VERSIONS.items() if f"{name} {version}" not in pages] == []
+
+
+def has_name(module: str, name: str) -> bool:
+    """Look a name up; of an integration, whose package nightly tests install, in its source."""
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None or not module.startswith("plumbline.integrations."):
+        return hasattr(importlib.import_module(module), name)
+    defined = ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body
+    return any(isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name for node in defined)
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if _PYTHON.findall(page.read_text(encoding="utf-8"))], ids=lambda page: page.name
+)
+def test_what_a_python_block_takes_from_the_package_is_there(page: Path) -> None:
+    for block in _PYTHON.findall(page.read_text(encoding="utf-8")):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (module := node.module or "").startswith("plumbline"):
+                assert [each.name for each in node.names if not has_name(module, each.name)] == []
