@@ -17,6 +17,7 @@ from benchmarks.agreement_baselines import (
     split_words,
 )
 from plumbline.judging.text.sample import Sample
+from tests.making.cases import load_cases
 
 
 def sample(answer: str, *contexts: str) -> Sample:
@@ -46,18 +47,7 @@ def test_words_are_lower_case_without_punctuation_and_han_characters_one_by_one(
 
 @pytest.mark.parametrize(
     ("answer", "contexts", "precision"),
-    [
-        # Lin 2004, section 3: "police ... the gunman" of S2 and "the gunman police" of S3 against S1.
-        ("police kill the gunman", ("police killed the gunman",), 3 / 4),
-        ("the gunman kill police", ("police killed the gunman",), 2 / 4),
-        # One sequence over the contexts as joined: "old", "mill", "stands", "here".
-        ("The old mill stands here", ("An old mill.", "It stands here."), 4 / 5),
-        ("磨坊建于一八九〇年", ("这座磨坊大约建成于一八九年",), 8 / 9),
-        ("mill mill mill", ("mill",), 1 / 3),
-        ("mill", (), 0.0),
-        ("...", ("mill",), 0.0),
-        ("", ("",), 0.0),
-    ],
+    load_cases("agreement_baselines", "rouge_l_precision_by_hand"),
 )
 def test_rouge_l_precision_by_hand(answer: str, contexts: tuple[str, ...], precision: float) -> None:
     assert rouge_l_precision(sample(answer, *contexts)) == pytest.approx(precision)
@@ -80,16 +70,7 @@ def test_a_long_context_takes_no_long_time() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "contexts", "share"),
-    [
-        # "the", "was", "by" are stopwords; "tower" and "built" are there, "monks" is not.
-        ("The tower was built by monks.", ("A TOWER, built in 1890.",), 2 / 3),
-        # Anywhere in the contexts, each word once.
-        ("tower tower barn", ("A barn.", "A tower."), 1.0),
-        ("tower tower monks", ("A tower.",), 1 / 2),
-        ("It is.", ("It is.",), 0.0),
-        ("tower", (), 0.0),
-        ("", ("tower",), 0.0),
-    ],
+    load_cases("agreement_baselines", "the_seeds_word_overlap_by_hand"),
 )
 def test_the_seeds_word_overlap_by_hand(answer: str, contexts: tuple[str, ...], share: float) -> None:
     assert seed_word_overlap(sample(answer, *contexts)) == pytest.approx(share)

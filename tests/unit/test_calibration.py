@@ -28,15 +28,7 @@ from tests.making.cases import load_cases
 
 SOURCE = {"data": "labels", "rows": 10, "date": "2026-01-01", "command": "fit"}
 GATE = {"measure": "character_coverage", "closed": 0.2, "open": 0.6}
-ENTRY: dict[str, Any] = {
-    "tier": "lexical",
-    "model": "m",
-    "language": "en",
-    "weights": {"character_coverage": 5.0, "unknown_names": -1.0},
-    "intercept": -3.0,
-    "gate": GATE,
-    "source": SOURCE,
-}
+ENTRY: dict[str, Any] = load_cases("calibration", "entry")
 
 MODELS = (("m", -1.0), ("m@bf16", -2.0), ("n", -3.0))
 

@@ -254,15 +254,7 @@ def test_a_tool_result_carries_the_name_of_the_tool_and_the_id_of_the_call() -> 
 
 @pytest.mark.parametrize(
     ("given", "found"),
-    [
-        ({"messages": "hi"}, "messages is a string"),
-        ({"messages": ["hi"]}, "messages[0] is a string"),
-        ({"messages": [{"role": "narrator", "content": "x"}]}, "messages[0].role is 'narrator'"),
-        ({"messages": [{"content": "x"}]}, "messages[0].role is missing"),
-        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content[0] is a number"),
-        ({"messages": [ANSWER], "evidence_roles": ["tool"]}, "evidence_roles names another role"),
-        ({"messages": [ANSWER], "turn_contexts": "all"}, "turn_contexts is 'all'"),
-    ],
+    load_cases("conversations", "a_message_of_no_known_form_is_named_by_its_place", inner=list),
 )
 def test_a_message_of_no_known_form_is_named_by_its_place(given: dict[str, Any], found: str) -> None:
     with pytest.raises(BadRow) as caught:

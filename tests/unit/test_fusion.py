@@ -159,15 +159,7 @@ def test_depth_keeps_the_best() -> None:
 
 @pytest.mark.parametrize(
     ("norm", "expected"),
-    [
-        ("none", [4.0, 3.0, 1.0]),
-        ("min-max", [1.0, 2 / 3, 0.0]),
-        ("max", [1.0, 0.75, 0.25]),
-        ("sum", [0.6, 0.4, 0.0]),
-        # Mean 8/3, variance (16/9 + 1/9 + 25/9) / 3 = 14/9.
-        ("z-score", [4 / math.sqrt(14), 1 / math.sqrt(14), -5 / math.sqrt(14)]),
-        ("rank", [1.0, 2 / 3, 1 / 3]),
-    ],
+    load_cases("fusion", "a_normalisation_by_hand", inner=list),
 )
 def test_a_normalisation_by_hand(norm: Norm, expected: list[float]) -> None:
     assert normalise(np.array([4.0, 3.0, 1.0]), norm=norm) == pytest.approx(expected)

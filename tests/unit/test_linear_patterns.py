@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.making.cases import load_cases
 from tests.reading.patterns import REPEATS, kept_patterns, op, parser
 
 _TRIED = frozenset([*map(chr, range(32, 127)), *"\n\t\r\u00a0éü’“”。，、！？：；（）【】「」…—–·•中一二三百年月日的不"])
@@ -131,18 +132,7 @@ def _searched(module: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("pattern", "rereads"),
-    [
-        (r"[.!?]+(?=\s|\Z)", True),
-        (r"(?<![.!?])[.!?]++(?=\s|\Z)", False),
-        (r"<([^>]*)>", True),
-        (r"<([^<>]*)>", False),
-        (r"\s*\Z", True),
-        (r"[?？\s]*", False),
-        (r"(?:a|b)*c", True),
-        (r"a{1,40}c", False),
-        (r"\b\w+@", False),
-        (r"(?>=+)\Z", True),
-    ],
+    load_cases("linear_patterns", "a_search_that_reads_runs_anew_is_seen"),
 )
 def test_a_search_that_reads_runs_anew_is_seen(pattern: str, rereads: bool) -> None:
     assert _rereads_a_run(list(parser.parse(pattern)), 0) is rereads

@@ -5,6 +5,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.run import Results, Run
+from tests.making.cases import load_cases
 
 JUDGED = {"q1": {"a": 2, "b": 1, "c": 1, "z": 0}}
 # ranks: 1 a (2), 2 unjudged, 3 z (0), 4 b (1)
@@ -18,21 +19,7 @@ def value(measure: str, **options: object) -> float | None:
 
 @pytest.mark.parametrize(
     ("measure", "expected"),
-    [
-        ("rbp_graded(p=0.9)", 0.1 * (2 / 2 + 1 / 2 * 0.9**3)),
-        ("rbp_resid(p=0.9)", 0.1 * 0.9 + 0.9**4),  # x at rank 2, and all beyond rank 4
-        ("rbp_max(p=0.9)", 0.1 * (1 + 0.9**3) + 0.1 * 0.9 + 0.9**4),
-        ("precision_max@4", 3 / 4),  # a, b and the unjudged x
-        ("iprec(r=0.0)", 1.0),
-        ("iprec(r=0.5)", 2 / 4),  # round(1.5) = 2 documents, reached at rank 4
-        ("iprec(r=1.0)", 0.0),
-        ("f_beta(beta=2)@4", 5 * (2 / 4) * (2 / 3) / (4 * 2 / 4 + 2 / 3)),
-        ("all_gold@4", 0.0),
-        ("num_q", 1.0),
-        ("num_ret", 4.0),
-        ("num_rel", 3.0),
-        ("num_rel_ret", 2.0),
-    ],
+    load_cases("more_measures", "a_measure_has_its_value_by_hand"),
 )
 def test_a_measure_has_its_value_by_hand(measure: str, expected: float) -> None:
     assert value(measure) == pytest.approx(expected, abs=1e-12)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.making.cases import load_cases
 from tests.reading.patterns import kept_patterns, op, parser
 
 _ONE_CHARACTER = {op.LITERAL, op.NOT_LITERAL, op.IN, op.ANY}
@@ -48,17 +49,7 @@ def _may_lose_its_place(ops: list[Any], *, has_read: bool = False) -> bool:
 
 @pytest.mark.parametrize(
     ("pattern", "is_unsafe"),
-    [
-        (r'"(?:[^"\\]++|\\.)*+"', False),
-        (r"(?:>[ \t]*)*+", False),
-        (r"(?:(?!<!--)<|[^<])*+", False),
-        (r"(?:ab?c)*+", True),
-        (r"(?:a(?!b))*+", True),
-        (r"(?:the\s+){0,5}+", True),
-        (r"(?:[.']\w++)*+", True),
-        (r"x|(?:(?:a|b\d+)c)?+", True),
-        (r"(?>(?:ab?c)*)", False),
-    ],
+    load_cases("patterns", "what_an_early_python_3_11_gets_wrong_is_seen"),
 )
 def test_what_an_early_python_3_11_gets_wrong_is_seen(pattern: str, is_unsafe: bool) -> None:
     assert any(map(_may_lose_its_place, _groups(parser.parse(pattern)))) is is_unsafe

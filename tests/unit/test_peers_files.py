@@ -14,6 +14,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
+from tests.making.cases import load_cases
 from tests.making.record_files import json_lines, read_all, write_file
 from tests.making.workbooks import write_workbook
 
@@ -46,50 +47,7 @@ def table(rows: list[list[str]], delimiter: str = ",") -> str:
 
 LANGFUSE_CELLS = [json.dumps({"question": Q, "context": C}), json.dumps({"answer": A})]
 
-READ: dict[str, tuple[str, str, str]] = {
-    "deepeval": ("a.json", json.dumps([{"input": Q, "actual_output": A, "retrieval_context": C, "name": "t"}]), ""),
-    "deepeval, its site": ("a.jsonl", json_lines([{"input": Q, "actualOutput": A, "retrievalContext": C}]), "deepeval"),
-    "langchain": ("a.jsonl", json_lines([{"query": Q, "result": A, "source_documents": DOCUMENTS}]), ""),
-    "langchain, dumped": ("a.jsonl", json_lines([{"query": Q, "result": A, "source_documents": DUMPED}]), "langchain"),
-    "langchain_chain": ("a.jsonl", json_lines([{"input": Q, "answer": A, "context": DOCUMENTS}]), ""),
-    "llamaindex": ("a.jsonl", json_lines([{"query": Q, "response": A, "source_nodes": NODES}]), ""),
-    "llamaindex 0.12": ("a.jsonl", json_lines([{"query": Q, "response": A, "source_nodes": NEW_NODES}]), "llamaindex"),
-    "langfuse": (
-        "a.jsonl",
-        json_lines([{"id": "t", "input": {"question": Q}, "output": A, "metadata": {"contexts": C}}]),
-        "",
-    ),
-    "langfuse, CSV": ("a.csv", table([["id", "input", "output"], ["t", *LANGFUSE_CELLS]]), "langfuse"),
-    "phoenix": (
-        "a.jsonl",
-        json_lines(
-            [
-                {
-                    "context.span_id": "s",
-                    "attributes.input.value": Q,
-                    "attributes.output.value": A,
-                    "attributes.retrieval.documents": SPANS,
-                }
-            ]
-        ),
-        "",
-    ),
-    "openai_evals": (
-        "a.jsonl",
-        json_lines([{"item": {"question": Q, "context": C}, "sample": {"output_text": A}, "id": "e"}]),
-        "",
-    ),
-    "deepeval, tabs in a .csv": (
-        "a.csv",
-        table([["input", "actual_output", "retrieval_context"], [Q, A, json.dumps(C)]], "\t"),
-        "deepeval",
-    ),
-    "Chinese columns": (
-        "a.csv",
-        table([["编号", "问题", "检索内容", "模型回答", "备注"], ["1", Q, json.dumps(C), A, ""]], ";"),
-        "huggingface",
-    ),
-}
+READ: dict[str, tuple[str, str, str]] = load_cases("peers_files", "read")
 
 
 @pytest.mark.parametrize("name", READ)
@@ -125,84 +83,9 @@ def test_a_benchmark_with_one_passage_a_row_is_read_unaided(tmp_path: Path, name
     assert reader.explanation.startswith(f"read as {name}: ")
 
 
-REFUSED: list[tuple[str, str, str]] = [
-    # The file as a whole: the columns found, and what to name
-    ("a.jsonl", json_lines([{"input": Q, "actual_output": A, "context": C}]), "its context is the wanted one, not the"),
-    (
-        "a.jsonl",
-        json_lines([{"knowledge": C[0], "question": Q, "right_answer": A, "hallucinated_answer": "1932"}]),
-        "each row has two answers: answer=right_answer or answer=hallucinated_answer; found the columns 'knowledge'",
-    ),
-    (
-        "a.json",
-        json.dumps({"data": [{"question": Q}]}),
-        "take the list 'data' out of its object into a file of its own",
-    ),
-    ("a.csv", "question,contexts,contexts,answer\n", "a.csv:1: column 'contexts' is named twice in the header"),
-    (
-        "a.csv",
-        "frage;kontext;antwort\nq;c;a\n",
-        "found the columns 'frage', 'kontext', 'antwort'; name yours: contexts=",
-    ),
-    ("a.xls", "x", "a.xls: its suffix is none of .jsonl, .ndjson, .json, .csv, .tsv, .parquet, .xlsx"),
-    ("a.xlsx", "question,answer", "a.xlsx: cannot be read as an Excel workbook"),
-]
+REFUSED: list[tuple[str, str, str]] = load_cases("peers_files", "refused")
 
-BAD_ROWS: list[tuple[str, str, str]] = [
-    # One row: its place, its column, what was expected
-    (
-        "a.jsonl",
-        json_lines([{"query": Q, "result": A, "source_documents": [{"metadata": {}}]}]),
-        "row 0 (line 1): source_documents[0] is an object with 'metadata'; expected a string, or an object",
-    ),
-    (
-        "a.jsonl",
-        json_lines([{"input": Q, "actual_output": None, "retrieval_context": C}]),
-        "row 0 (line 1): actual_output is null; expected a string, the answer",
-    ),
-    (
-        "a.jsonl",
-        json_lines([{"query": Q, "response": A, "source_nodes": [{"node": {"text": 7}}]}]),
-        "row 0 (line 1): source_nodes[0].node is an object with 'text'; expected a string, or an object",
-    ),
-    (
-        "a.jsonl",
-        json_lines([{"messages": CHAT}, {"messages": "Hello"}]),
-        "row 1 (line 2): messages is a string; expected a list",
-    ),
-    (
-        "a.jsonl",
-        json_lines([{"id": "t", "input": {"question": Q, "context": C}, "output": {"answer": 1890}}]),
-        "row 0 (line 1): output.answer is a number; expected a string, the answer",
-    ),
-    (
-        "a.jsonl",
-        json_lines([{"input": Q, "actual_output": A, "retrieval_context": [C]}]),
-        "row 0 (line 1): retrieval_context[0] is a list; expected a string",
-    ),
-    (
-        "a.jsonl",
-        json_lines([{"query": Q, "result": A, "source_documents": DOCUMENTS[0]}]),
-        "row 0 (line 1): source_documents is an object; expected a list of strings",
-    ),
-    (
-        "a.jsonl",
-        json_lines(
-            [
-                {"item": {"question": Q, "context": C}, "sample": {"output_text": A}},
-                {"item": {"question": Q, "context": C}, "sample": {"error": "rate limit"}},
-            ]
-        ),
-        "row 1 (line 2): sample.output_text is missing; expected a string, the answer",
-    ),
-    (
-        "a.jsonl",
-        json_lines([{"knowledge": C[0], "question": Q, "answer": A}, {"question": Q, "answer": A}]),
-        "row 1 (line 2): knowledge is missing; expected a list of strings",
-    ),
-    ("a.csv", "问题,上下文,回答\n问,料\n", "row 0 (line 2): 2 cells; expected 3, as the header has"),
-    ("a.csv", f'question,contexts,answer\nq,"[""a"", ""b""",{A}\n', "contexts begins as a list and cannot be read"),
-]
+BAD_ROWS: list[tuple[str, str, str]] = load_cases("peers_files", "bad_rows")
 
 
 @pytest.mark.parametrize(("encoding", "said"), [("gbk", "text that is not UTF-8"), ("utf-16", "is UTF-16; save the")])

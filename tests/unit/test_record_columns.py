@@ -1,6 +1,5 @@
 """Which column is which field: presets on small files in the forms of others, and what is said when none fits."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,101 +18,7 @@ PASSAGES = ["磨坊建于1890年。", 'It\'s the "old" mill.']
 WANTED = Sample("磨坊多少年了?", tuple(PASSAGES), "建于1890年。", "1890年")
 
 # A row of each form as its own tools write it: file name, content, custom_id, and what is left over.
-FORMS: dict[str, tuple[str, str, str, dict[str, object]]] = {
-    "plumbline": (
-        "a.jsonl",
-        json_lines(
-            [
-                {
-                    "id": "m1",
-                    "question": WANTED.question,
-                    "contexts": PASSAGES,
-                    "answer": WANTED.answer,
-                    "reference": "1890年",
-                    "threshold": 0.8,
-                }
-            ]
-        ),
-        "m1",
-        {"threshold": 0.8},
-    ),
-    "ragas": (
-        "a.jsonl",
-        json_lines(
-            [
-                {
-                    "user_input": WANTED.question,
-                    "retrieved_contexts": PASSAGES,
-                    "reference_contexts": ["x"],
-                    "response": WANTED.answer,
-                    "reference": "1890年",
-                }
-            ]
-        ),
-        "0",
-        {"reference_contexts": ["x"]},
-    ),
-    "ragas_old": (
-        "a.json",
-        json.dumps(
-            [
-                {
-                    "question": WANTED.question,
-                    "contexts": PASSAGES,
-                    "answer": WANTED.answer,
-                    "ground_truths": ["1890年", "1890"],
-                }
-            ]
-        ),
-        "0",
-        {"ground_truths": ["1890年", "1890"]},
-    ),
-    "openai_batch": (
-        "a.jsonl",
-        json_lines(
-            [
-                {
-                    "custom_id": "m1",
-                    "method": "POST",
-                    "url": "/v1/evaluations",
-                    "body": {
-                        "question": WANTED.question,
-                        "contexts": PASSAGES,
-                        "answer": WANTED.answer,
-                        "reference": "1890年",
-                        "tiers": ["llm"],
-                    },
-                }
-            ]
-        ),
-        "m1",
-        {"method": "POST", "url": "/v1/evaluations", "body": {"tiers": ["llm"]}},
-    ),
-    "seed_3": (
-        "a.tsv",
-        "qid\tquestion\tcontext\tdoc_ids\tanswer\tground_truth\n"
-        f"7\t{WANTED.question}\t\"['磨坊建于1890年。', 'It\\'s the \"\"old\"\" mill.']\"\t['doc-1', 'doc-2']\t"
-        f"{WANTED.answer}\t1890年\n",
-        "7",
-        {"doc_ids": "['doc-1', 'doc-2']"},
-    ),
-    "huggingface": (
-        "a.jsonl",
-        json_lines(
-            [
-                {
-                    "_id": 12,
-                    "query": WANTED.question,
-                    "passages": [{"title": "t", "text": PASSAGES[0]}, {"text": PASSAGES[1]}],
-                    "Generated Answer": WANTED.answer,
-                    "gold_answer": "1890年",
-                }
-            ]
-        ),
-        "12",
-        {},
-    ),
-}
+FORMS: dict[str, tuple[str, str, str, dict[str, object]]] = load_cases("record_columns", "forms", inner=list)
 
 
 @pytest.mark.parametrize("preset", FORMS)
