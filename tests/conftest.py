@@ -1,6 +1,7 @@
 """What every test gets: an environment without the developer's keys, a scripted judge, the real model once."""
 
 import gc
+import json
 import logging
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +14,9 @@ import structlog
 from hypothesis import settings
 from xdist.scheduler import LoadFileScheduling  # type: ignore[import-untyped]
 
+from plumbline.main import create_app
 from plumbline.models.encoder.encoder import SharedEncoder
+from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.running.job_stores import PostgresStores, SqliteStores, Stores, require_postgres
 from tests.running.postgres_server import PostgresServer
@@ -66,19 +69,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return scheduler
 
 
+@pytest.fixture(scope="session", autouse=True)
+def foreign_variables_unset() -> Iterator[None]:
+    """Settings, keys and proxies of the shell that runs the tests reach no test."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.upper().startswith(_CLEARED):
+                patch.delenv(name)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Settings, keys and proxies of the shell that runs the tests reach no test; jobs stay in the test's own folder.
+    """Jobs stay in the test's own folder.
 
     The embedding model computes in fp32, so that expected values do not depend on the machine's CPU. Scripted judges
     meet no controls: they know the sentences of the answer alone.
     """
-    for name in list(os.environ):
-        if name.upper().startswith(_CLEARED):
-            monkeypatch.delenv(name)
     monkeypatch.setenv("PLUMBLINE_DATA_DIR", str(tmp_path / "plumbline-data"))
     monkeypatch.setenv("PLUMBLINE_EMBEDDING_PRECISION", "fp32")
     monkeypatch.setenv("PLUMBLINE_LLM_CONTROLS", "false")
+
+
+@pytest.fixture(scope="session")
+def document() -> dict[str, Any]:
+    """The OpenAPI document of a plain service, built once: tests read it."""
+    return dict(json.loads(json.dumps(create_app(plain_settings(), encoder=WordEncoder()).openapi())))
 
 
 @pytest.fixture(autouse=True)

@@ -117,6 +117,7 @@ def create_app(
     app.state.metrics = metrics
     app.state.version = _version(plan)
     app.state.job_versions = job_versions(plan)
+    app.state.job_uploads = JobUploads(plan.judge_names, max_json_bytes=settings.max_batch_body_bytes)
     app.state.authenticator = authenticator = Authenticator(
         access,
         allow_anonymous=settings.allow_anonymous,
@@ -126,7 +127,6 @@ def create_app(
         Depends(make_key_check(authenticator, scope)) for scope in (Scope.EVALUATE, Scope.JOBS, Scope.ADMIN)
     )
     speaks = Depends(document_language)
-    uploads = JobUploads(plan.judge_names, max_json_bytes=settings.max_batch_body_bytes)
     for make_routes in (evaluation_routes, batch_routes):
         routes = make_routes(settings, judge_names=plan.judge_names)
         app.include_router(routes, prefix="/v1", dependencies=[may_evaluate, speaks])
@@ -139,7 +139,6 @@ def create_app(
     app.include_router(operations.metrics_router, dependencies=[may_administer])
     app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate, speaks])
     app.include_router(rates.router, prefix="/v1", dependencies=[may_evaluate, speaks])
-    app.include_router(jobs.submission_routes(uploads), prefix="/v1", dependencies=[may_use_jobs, speaks])
     app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs, speaks])
     for routes in (run_routes(), label_routes()):
         app.include_router(routes, dependencies=[may_use_jobs])

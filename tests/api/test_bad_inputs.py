@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -79,68 +80,31 @@ FIELDS: dict[str, tuple[bytes, str, str]] = {
     "key twice": (b'{"answer": "a", "answer": "b", "contexts": []}', "", "'answer' more than once"),
     "65 keys": (json.dumps({f"key{number}": 1 for number in range(65)}).encode(), "", "65 keys"),
 }
-# The body, the status, and a word of the problem's detail: the whole body cannot be read.
-BODIES: dict[str, tuple[bytes, int, str]] = {
-    "cut": (raw()[:-5], 400, "line 1"),
-    "not JSON": (b"answer=a", 400, "not JSON"),
-    "not UTF-8": (b'{"answer": "\xff"}', 400, "byte 12"),
-    "UTF-16": (raw().decode().encode("utf-16"), 400, "UTF-8"),
-    "10 MB": (raw(answer="a" * 10_485_760), 413, "4194304"),
-    "deep": (nested(100), 400, "32"),
-    "very deep": (nested(1_000_000), 400, "32"),
-    "a number of 5,000 digits": (raw().replace(b"{", b'{"threshold": ' + b"1" * 5000 + b", ", 1), 400, "5000 digits"),
-    "a million objects": (b'{"contexts": [' + b"{}," * 1_000_000 + b"{}]}", 400, "30000"),
-}
-CONSTANTS = [b"NaN", b"Infinity", b"-Infinity"]
 
 
-async def refused(body: bytes, status: int, **headers: str) -> Any:
+async def refused(client: httpx2.AsyncClient, body: bytes, status: int) -> Any:
     """The problem that a body makes, once it is proven to hold nothing that was sent."""
-    async with running(plain_settings()) as client:
-        response = await client.post(URL, content=body, headers={**JSON, **headers})
+    response = await client.post(URL, content=body, headers=JSON)
     problem = read_problem(response, status)
     assert PLANTED not in response.text
     return problem
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("body", "pointer", "word"), FIELDS.values(), ids=FIELDS)
-async def test_a_field_that_cannot_be_taken_is_named(body: bytes, pointer: str, word: str) -> None:
-    problem = await refused(body, 422)
+async def test_a_field_that_cannot_be_taken_is_named(
+    shared_client: httpx2.AsyncClient, body: bytes, pointer: str, word: str
+) -> None:
+    problem = await refused(shared_client, body, 422)
 
     assert problem.type == "urn:plumbline:problem:validation"
     assert 1 <= len(problem.errors) <= 20
     assert any(each.pointer == pointer and word in each.detail for each in problem.errors), problem.errors
 
 
-@pytest.mark.parametrize(("body", "status", "word"), BODIES.values(), ids=BODIES)
-async def test_a_body_that_cannot_be_read_says_why(body: bytes, status: int, word: str) -> None:
-    problem = await refused(body, status)
-
-    assert word in problem.detail
-
-
-@pytest.mark.parametrize("constant", CONSTANTS)
-async def test_a_number_that_is_none_is_refused(constant: bytes) -> None:
-    problem = await refused(raw().replace(b"{", b'{"threshold": ' + constant + b", ", 1), 422)
-
-    assert [(each.pointer, each.detail) for each in problem.errors] == [("/threshold", "is not a finite number")]
-
-
-async def test_an_empty_body_is_refused() -> None:
-    problem = await refused(b"", 400)
-
-    assert "empty" in problem.detail or "JSON" in problem.detail
-
-
-@pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"])
-async def test_another_media_type_is_refused(media_type: str) -> None:
-    problem = await refused(raw(), 415, **{"content-type": media_type})
-
-    assert "application/json" in problem.detail
-
-
-async def test_every_wrong_field_is_named_at_once() -> None:
-    problem = await refused(raw(answer=1, threshold=2, tiers=["gpt"], zzz=1), 422)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_every_wrong_field_is_named_at_once(shared_client: httpx2.AsyncClient) -> None:
+    problem = await refused(shared_client, raw(answer=1, threshold=2, tiers=["gpt"], zzz=1), 422)
 
     assert {each.pointer for each in problem.errors} == {"/answer", "/threshold", "/tiers/0", "/zzz"}
     assert problem.detail == "4 problems in the request"

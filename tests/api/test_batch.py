@@ -1,10 +1,11 @@
 """POST /v1/evaluations/batch: what comes back, in which form and order, and what the summary says."""
 
+from typing import Any
+
 import pytest
-from pydantic import SecretStr
 
 from plumbline.main import create_app
-from plumbline.service.api.responses import JSON, NDJSON
+from plumbline.service.api.responses import JSON, NDJSON, choose_format
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion
 from tests.running.batch_service import (
@@ -21,7 +22,6 @@ from tests.running.batch_service import (
 from tests.running.edge_app import read_problem
 from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
-KEY = "k" * 16
 LEXICAL = {"tiers": ["lexical"]}
 SUPPORTED = verdicts([claim(CONTEXT, "supported", CONTEXT)])
 
@@ -44,12 +44,6 @@ async def test_each_row_gets_the_result_of_a_single_evaluation() -> None:
         for attempt in result["attempts"]:
             del attempt["seconds"]
     assert only["result"] == single
-
-
-async def test_a_row_needs_no_name() -> None:
-    rows, _ = read_lines(await post(row(), options=LEXICAL))
-
-    assert [(each["custom_id"], each["result"]["id"]) for each in rows] == [(None, None)]
 
 
 async def test_the_summary_counts_what_became_of_the_rows() -> None:
@@ -159,12 +153,6 @@ async def test_an_array_is_in_the_order_of_the_samples() -> None:
     assert summary["rows"] == summary["judged"] == 12
 
 
-async def test_an_array_keeps_bad_rows_in_their_place() -> None:
-    results, _ = read_array(await post(row("a"), 7, row("c"), format="array", options=LEXICAL))
-
-    assert ["error" in each for each in results] == [False, True, False]
-
-
 # --- the form of the answer
 
 
@@ -187,10 +175,16 @@ async def test_an_array_keeps_bad_rows_in_their_place() -> None:
         ("application/json, */*", "ndjson", NDJSON),
     ],
 )
-async def test_the_caller_chooses_the_form(accept: str | None, form: str | None, media_type: str) -> None:
-    response = await post(row("a"), options=LEXICAL, format=form, accept=accept)
+def test_the_caller_chooses_the_form(accept: str | None, form: Any, media_type: str) -> None:
+    media_types = {"array": JSON, "ndjson": NDJSON}
 
-    rows, summary = (read_lines if media_type == NDJSON else read_array)(response)
+    assert media_types[choose_format([] if accept is None else [accept], media_types, form)] == media_type
+
+
+@pytest.mark.parametrize(("form", "read"), [("array", read_array), ("ndjson", read_lines)])
+async def test_both_forms_are_sent(form: str, read: Any) -> None:
+    rows, summary = read(await post(row("a"), options=LEXICAL, format=form, accept="*/*"))
+
     assert len(rows) == summary["rows"] == 1
 
 
@@ -209,41 +203,3 @@ async def test_a_form_that_the_caller_does_not_take_is_not_sent(accept: str, for
     problem = read_problem(response, 406)
     assert problem.type == "urn:plumbline:problem:not-acceptable"
     assert word in problem.detail
-
-
-# --- who may ask, and what is told besides
-
-
-async def test_a_batch_needs_a_key_where_there_are_keys() -> None:
-    settings = plain_settings(api_keys=(SecretStr(KEY),))
-    async with running(settings) as client:
-        without = await client.post(BATCH_URL, json={"samples": [row("a")]})
-        malformed = await client.post(BATCH_URL, content=b"{", headers={"content-type": "application/json"})
-        with_key = await client.post(BATCH_URL, json={"samples": [row("a")]}, headers={"X-API-Key": KEY})
-
-    assert read_problem(without, 401).type == "urn:plumbline:problem:key-missing"
-    # not even parsed
-    read_problem(malformed, 401)
-    read_array(with_key)
-
-
-async def test_a_batch_has_the_headers_of_every_answer() -> None:
-    async with running(plain_settings()) as client:
-        response = await client.post(BATCH_URL, json={"samples": [row("a")]}, headers={"X-Request-ID": "batch-1"})
-
-    assert response.headers["x-request-id"] == "batch-1"
-    assert response.headers["cache-control"] == "no-store"
-    assert response.headers["x-content-type-options"] == "nosniff"
-    # proxies must not keep rows back
-    assert response.headers["x-accel-buffering"] == "no"
-    assert "content-length" not in response.headers
-
-
-async def test_tenants_do_not_share_verdicts(judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED))
-    keys = ("a" * 16, "b" * 16)
-    async with running(judge_settings(judge, api_keys=tuple(map(SecretStr, keys)))) as client:
-        for key in (*keys, keys[0]):
-            await client.post(BATCH_URL, json={"samples": [row("a")]}, headers={"X-API-Key": key})
-
-    assert judge.calls == 2

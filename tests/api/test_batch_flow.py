@@ -5,14 +5,10 @@ import json
 import socket
 from typing import Any
 
-import httpx2
 import pytest
 import structlog
 
 from plumbline.main import create_app
-from tests.doubles.fakes import WordEncoder
-from tests.doubles.scripted_faults import hang
-from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.running.batch_service import (
     BATCH_URL,
     BUGGY,
@@ -21,12 +17,11 @@ from tests.running.batch_service import (
     GatedEncoder,
     Reader,
     post,
-    read_array,
     read_lines,
     row,
     settled,
 )
-from tests.running.service import judge_settings, plain_settings, running, served
+from tests.running.service import plain_settings, running, served
 
 EMBEDDING = {"tiers": ["embedding"]}
 
@@ -155,25 +150,6 @@ async def test_a_caller_who_leaves_while_a_row_is_sent_cancels_what_is_under_way
             assert (encoder.in_flight, encoder.cancelled) == (0, 3)
 
 
-@pytest.mark.parametrize("form", ["ndjson", "array"])
-def test_a_closed_socket_leaves_no_call_to_a_judge_behind(form: str) -> None:
-    with running_judge() as judge:
-        judge.reply_with(hang())
-        with served(create_app(judge_settings(judge, batch_concurrency=5), encoder=WordEncoder())) as url:
-            asyncio.run(leave_when_judged(url, judge, calls=5, form=form))
-
-            asyncio.run(judge.wait_until(lambda: judge.in_flight == 0))
-            assert judge.calls == 5
-
-
-async def leave_when_judged(url: str, judge: ScriptedJudge, *, calls: int, form: str) -> None:
-    samples = [row(str(number), question=f"Number {number}?") for number in range(20)]
-    body = {"samples": samples, "options": {"tiers": ["llm"]}, "format": form}
-    async with httpx2.AsyncClient(base_url=url) as client, client.stream("POST", BATCH_URL, json=body) as response:
-        assert response.status_code == 200
-        await judge.wait_until(lambda: judge.in_flight == calls)
-
-
 async def test_what_became_of_a_batch_is_logged_with_its_request() -> None:
     app = create_app(plain_settings(batch_concurrency=4), encoder=GatedEncoder())
     processors = [structlog.contextvars.merge_contextvars]
@@ -212,14 +188,6 @@ async def test_a_bug_in_one_row_is_its_own_and_is_logged_without_its_text() -> N
     assert logged["request_id"] == response.headers["x-request-id"]
     assert "GatedEncoder.read" in logged["frames"][-1]
     assert "PLANTED" not in response.text + str(events)
-
-
-async def test_a_bug_in_one_row_of_an_array_is_its_own() -> None:
-    samples = [row("bug", f"{BUGGY} {CONTEXT}"), row("b")]
-
-    results, _ = read_array(await post(*samples, options=EMBEDDING, encoder=GatedEncoder(), format="array"))
-
-    assert [each.get("error", {}).get("status") for each in results] == [500, None]
 
 
 async def test_a_row_that_takes_too_long_falls_to_the_next_tier_alone() -> None:

@@ -38,13 +38,6 @@ def sample(**fields: Any) -> dict[str, Any]:
 # --- request id, headers, log line
 
 
-async def test_a_good_request_is_answered(client: httpx2.AsyncClient) -> None:
-    response = await client.post(URL, json=sample(threshold=0.5, tiers=["lexical"]))
-
-    assert response.status_code == 200
-    assert response.json()["contexts"] == ["Paris is the capital of France."]
-
-
 async def test_the_request_id_of_the_caller_is_kept(client: httpx2.AsyncClient) -> None:
     response = await client.post(URL, json=sample(), headers={"X-Request-ID": "run-7.a_B"})
 
@@ -203,23 +196,11 @@ async def test_only_json_in_utf_8_is_read(client: httpx2.AsyncClient, content_ty
     assert read_problem(response, 415).type == "urn:plumbline:problem:unsupported-body"
 
 
-async def test_a_body_of_no_stated_type_is_not_read(client: httpx2.AsyncClient) -> None:
-    response = await client.post(URL, content=json.dumps(sample()))
-
-    read_problem(response, 415)
-
-
 @pytest.mark.parametrize(
     "content_type", ["application/json", "Application/JSON; charset=UTF-8", "application/vnd.plumbline.v1+json"]
 )
 async def test_the_ways_to_say_json_are_known(client: httpx2.AsyncClient, content_type: str) -> None:
     response = await client.post(URL, content=json.dumps(sample()), headers={"content-type": content_type})
-
-    assert response.status_code == 200
-
-
-async def test_identity_is_no_encoding(client: httpx2.AsyncClient) -> None:
-    response = await client.post(URL, json=sample(), headers={"content-encoding": "identity"})
 
     assert response.status_code == 200
 
@@ -330,23 +311,6 @@ def test_a_body_that_trickles_is_cut_off(port: int) -> None:
 
     assert received.startswith(b"HTTP/1.1 408 ")
     assert b"within 0.2 seconds" in received
-
-
-def test_a_chunked_body_is_cut_off_at_the_limit(port: int) -> None:
-    chunk = b"8000\r\n" + b"a" * 0x8000 + b"\r\n"
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-        connection.sendall(request_head("Transfer-Encoding: chunked") + chunk * 40 + b"0\r\n\r\n")
-
-        received = read_to_end(connection)
-
-    assert received.startswith(b"HTTP/1.1 413 ")
-    assert b"100000 bytes" in received
-
-
-def test_a_client_that_sends_10_mb_can_read_why_they_were_refused(port: int) -> None:
-    response = httpx2.post(f"http://127.0.0.1:{port}{URL}", content=b"a" * 10_000_000, headers=JSON)
-
-    read_problem(response, 413)
 
 
 def test_a_caller_who_leaves_early_is_noted_and_disturbs_nobody(

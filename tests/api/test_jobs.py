@@ -9,7 +9,6 @@ from plumbline.rows.jobs.store import JobStore
 from tests.doubles.memory_store import MemoryStore
 from tests.running.edge_app import read_problem
 from tests.running.job_service import JOBS_URL, jobs_running, judged, read_job, read_rows, submitted, work
-from tests.running.service import plain_settings
 
 ROUTES = [
     ("GET", ""),
@@ -118,35 +117,6 @@ async def test_an_unknown_job_is_a_problem_on_every_route(store: JobStore, metho
         read_problem(response, 404)
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES)
-async def test_a_job_of_another_key_is_unknown_on_every_route(method: str, path: str) -> None:
-    mine, other = "key-of-mine-0000001", "key-of-another-0002"
-    store = MemoryStore()
-    async with jobs_running(store, plain_settings(api_keys=(mine, other))) as client:
-        client.headers["X-API-Key"] = mine
-        job_id = await submitted(client, "a", "b")
-        await work(store)
-        before = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
-
-        refused = await ask(client, method, f"{JOBS_URL}/{job_id}{path}", **{"X-API-Key": other})
-        listed = await client.get(JOBS_URL, headers={"X-API-Key": other})
-        paged = await client.get(f"{JOBS_URL}?before={job_id}", headers={"X-API-Key": other})
-        after = read_job(await client.get(f"{JOBS_URL}/{job_id}"))
-
-    assert read_problem(refused, 404).type == "urn:plumbline:problem:job-unknown"
-    assert listed.json() == {"jobs": [], "next": None}
-    read_problem(paged, 404)
-    assert after == before
-
-
-@pytest.mark.parametrize(("method", "path"), [*ROUTES, ("POST", None), ("GET", None)])
-async def test_without_a_key_nothing_is_served(store: JobStore, method: str, path: str | None) -> None:
-    async with jobs_running(store, plain_settings(api_keys=("key-of-mine-0000001",))) as client:
-        response = await ask(client, method, JOBS_URL if path is None else f"{JOBS_URL}/job_1{path}")
-
-    read_problem(response, 401)
-
-
 # --- pause, resume, cancel, retry, delete
 
 
@@ -236,23 +206,6 @@ async def test_a_store_that_is_not_there_is_a_problem_that_says_to_come_back(met
     assert problem.type == "urn:plumbline:problem:store-unavailable"
     assert int(response.headers["retry-after"]) > 0
     assert "disk" in problem.detail
-
-
-async def test_answers_are_not_kept_by_caches(store: JobStore) -> None:
-    async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, 'a')}"
-        await work(store)
-        answers = [await client.get(each) for each in (path, f"{path}/results")]
-
-    assert [each.headers["cache-control"] for each in answers] == ["no-store"] * 2
-
-
-async def test_the_removed_stream_of_events_is_an_unknown_path(store: JobStore) -> None:
-    async with jobs_running(store) as client:
-        path = f"{JOBS_URL}/{await submitted(client, 'a')}"
-        removed, unknown = [await client.get(f"{path}/{name}") for name in ("events", "nothing")]
-
-    assert read_problem(removed, 404).type == read_problem(unknown, 404).type
 
 
 def _sample(name: str | None = None) -> dict[str, Any]:

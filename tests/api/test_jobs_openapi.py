@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import httpx2
 import pytest
 
 from plumbline.rows.jobs.store import JobStore
@@ -12,16 +11,8 @@ from plumbline.schemas.jobs import JobChoices, JobInfo, JobRequest
 from plumbline.service.api.openapi import JOB_EXAMPLES
 from tests.doubles.memory_store import MemoryStore
 from tests.running.job_service import JOBS_URL, jobs_running, read_job, read_rows, work
-from tests.running.service import plain_settings, running
 
 ONE = f"{JOBS_URL}/{{job_id}}"
-
-
-@pytest.fixture
-async def document() -> dict[str, Any]:
-    async with running(plain_settings()) as client:
-        response: httpx2.Response = await client.get("/openapi.json")
-    return dict(response.json())
 
 
 def model_of(content: dict[str, Any]) -> str:

@@ -179,26 +179,6 @@ async def test_a_file_larger_than_what_is_gathered_arrives_whole() -> None:
     assert store.contents == [content]
 
 
-async def test_a_file_is_read_however_its_pieces_arrive() -> None:
-    store = KeepingStore()
-    boundary = "----a-boundary"
-    body = (
-        f'--{boundary}\r\nContent-Disposition: form-data; name="choices"\r\n\r\n{{"name": "n"}}\r\n'
-        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="r.jsonl"\r\n\r\n'
-    ).encode()
-    body += FILE[1] + f"\r\n--{boundary}--\r\n".encode()
-
-    async def one_by_one() -> AsyncIterator[bytes]:
-        for at in range(len(body)):
-            yield body[at : at + 1]
-
-    headers = {"content-type": f"multipart/form-data; boundary={boundary}"}
-    read_job(await post(store, content=one_by_one(), headers=headers), 202)
-
-    assert store.contents == [FILE[1]]
-    assert store.taken[0][0].name == "n"
-
-
 # --- what is refused
 
 

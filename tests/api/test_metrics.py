@@ -125,15 +125,6 @@ async def test_calls_tokens_and_cost_of_a_judge_go_by_its_name_in_the_settings(j
     assert ("plumbline_judge_unpriced_calls_total", frozenset(model.items())) not in found
 
 
-async def test_a_judge_is_on_the_page_before_its_first_call(judge: ScriptedJudge) -> None:
-    async with judged(judge) as client:
-        calls = await value(
-            client, "plumbline_judge_calls_total", provider="generic", model="judge-1", outcome="answered"
-        )
-
-    assert calls == 0
-
-
 async def test_verdicts_from_the_cache_are_told_from_those_that_cost(judge: ScriptedJudge) -> None:
     judge.reply_with(GOOD)
 
@@ -273,31 +264,22 @@ HOSTILE: dict[str, Mapping[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("request_", HOSTILE.values(), ids=HOSTILE)
-async def test_no_caller_makes_a_series(judge: ScriptedJudge, request_: Mapping[str, Any]) -> None:
-    # the provider too calls its model as it likes
-    judge.reply_with(*(completion(verdicts([claim(CONTEXT, "supported", CONTEXT)]), model=f"m-{n}") for n in range(9)))
+async def test_no_caller_makes_a_series(judge: ScriptedJudge) -> None:
+    # The provider, too, calls its model as it likes.
+    names = (f"m-{n}" for n in range(99))
+    judge.reply_with(*(completion(verdicts([claim(CONTEXT, "supported", CONTEXT)]), model=name) for name in names))
 
     async with judged(judge, cache_ttl_seconds=0) as client:
-        await _send(client, request_, 0)
+        for request in HOSTILE.values():
+            await _send(client, request, 0)
         await scraped(client)
         before = set(await scraped(client))
-        for n in range(1, 6):
-            await _send(client, request_, n)
+        for request in HOSTILE.values():
+            for n in range(1, 4):
+                await _send(client, request, n)
         after = set(await scraped(client))
 
     assert after == before
-
-
-async def test_services_do_not_count_together() -> None:
-    async with running(plain_settings()) as one, running(plain_settings()) as other:
-        await one.post(URL, json=SAMPLE)
-        counted = [
-            await value(each, "plumbline_tier_attempts_total", tier="embedding", outcome="answered")
-            for each in (one, other)
-        ]
-
-    assert counted == [1, 0]
 
 
 async def test_openmetrics_is_written_for_who_asks_for_it() -> None:

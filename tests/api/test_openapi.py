@@ -1,5 +1,6 @@
 """The OpenAPI document: what it promises is what is answered."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -7,25 +8,28 @@ import httpx2
 import pytest
 
 from plumbline.ground.settings import Settings
+from plumbline.main import create_app
 from plumbline.retrieval.combination import NORMS
 from plumbline.retrieval.fusion import METHODS
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.service.api.openapi import EVALUATION_EXAMPLES
+from plumbline.service.api.openapi import BATCH_EXAMPLES, EVALUATION_EXAMPLES
+from plumbline.service.api.responses import JSON, NDJSON
 from plumbline.service.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS
+from tests.doubles.fakes import WordEncoder
+from tests.running.batch_service import BATCH_URL, post, read_array, read_lines
 from tests.running.service import URL, plain_settings, read_result, running
 
-LIMITS = {"max_contexts": 3, "max_context_characters": 40, "max_answer_characters": 30, "max_question_characters": 20}
+LIMITS = {
+    "max_contexts": 3,
+    "max_context_characters": 40,
+    "max_answer_characters": 30,
+    "max_question_characters": 20,
+    "max_batch_samples": 7,
+}
 
 
-async def document_of(settings: Settings) -> dict[str, Any]:
-    async with running(settings) as client:
-        document: dict[str, Any] = (await client.get("/openapi.json")).json()
-    return document
-
-
-@pytest.fixture
-async def document() -> dict[str, Any]:
-    return await document_of(plain_settings())
+def document_of(settings: Settings) -> dict[str, Any]:
+    return create_app(settings, encoder=WordEncoder()).openapi()
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -127,12 +131,12 @@ def test_generators_of_clients_take_the_document(document: dict[str, Any]) -> No
     assert list(batch) == ["application/json", "application/x-ndjson"]
 
 
-async def test_servers_stand_in_the_document_where_the_settings_name_them() -> None:
-    plain = await document_of(plain_settings())
-    named = await document_of(plain_settings(public_url="https://rag.example/plumbline"))
+async def test_the_document_is_served_with_the_servers_that_the_settings_name(document: dict[str, Any]) -> None:
+    async with running(plain_settings(public_url="https://rag.example/plumbline")) as client:
+        named = (await client.get("/openapi.json")).json()
 
-    assert "servers" not in plain
-    assert named["servers"] == [{"url": "https://rag.example/plumbline"}]
+    assert "servers" not in document
+    assert named == {**document, "servers": [{"url": "https://rag.example/plumbline"}]}
 
 
 def test_the_result_is_documented_as_it_is_sent(document: dict[str, Any]) -> None:
@@ -145,8 +149,9 @@ def test_the_result_is_documented_as_it_is_sent(document: dict[str, Any]) -> Non
     assert documented["additionalProperties"] is False
 
 
-async def test_the_limits_of_the_settings_stand_in_the_document() -> None:
-    document = await document_of(plain_settings(**LIMITS))
+def test_the_limits_of_the_settings_stand_in_the_document_and_in_no_other(document: dict[str, Any]) -> None:
+    plain = document["components"]["schemas"]["EvaluationRequest"]["properties"]
+    document = document_of(plain_settings(**LIMITS))
 
     body = document["paths"][URL]["post"]["requestBody"]["content"]["application/json"]["schema"]
     sample, conversation = body["oneOf"]
@@ -160,16 +165,14 @@ async def test_the_limits_of_the_settings_stand_in_the_document() -> None:
     assert fields["reference"]["anyOf"][0]["maxLength"] == 30
     assert fields["question"]["maxLength"] == 20
     assert all(field.get("description") for field in fields.values())
-
-
-async def test_services_with_other_limits_in_one_process_keep_their_own() -> None:
-    small, large = await document_of(plain_settings(**LIMITS)), await document_of(plain_settings())
-
-    limits = [
-        each["components"]["schemas"]["EvaluationRequest"]["properties"]["answer"]["maxLength"]
-        for each in (small, large)
-    ]
-    assert limits == [30, 50_000]
+    assert plain["answer"]["maxLength"] == 50_000
+    schemas = document["components"]["schemas"]
+    batch = schemas["BatchRequest"]["properties"]
+    assert (batch["samples"]["minItems"], batch["samples"]["maxItems"]) == (1, 7)
+    row = schemas["BatchSample"]["properties"]
+    assert (row["contexts"]["maxItems"], row["answer"]["maxLength"]) == (3, 30)
+    assert set(schemas["EvaluationOptions"]["properties"]) == set(fields) - set(row) - {"id"}
+    assert all(each.get("description") for part in (batch, row) for each in part.values())
 
 
 async def test_the_document_offers_every_example(document: dict[str, Any]) -> None:
@@ -235,3 +238,24 @@ def test_what_retrieval_takes_is_documented_as_it_is_checked(document: dict[str,
     form = document["paths"]["/v1/retrieval/evaluations"]["post"]["requestBody"]["content"]["multipart/form-data"]
     assert form["schema"]["properties"]["options"]["$ref"] == "#/components/schemas/FormOptions"
     assert form["schema"]["additionalProperties"] is False
+
+
+def test_both_forms_of_a_batchs_answer_are_documented(document: dict[str, Any]) -> None:
+    answer = document["paths"][BATCH_URL]["post"]["responses"]["200"]["content"]
+    assert set(answer) == {NDJSON, JSON}
+    assert answer[JSON]["schema"] == {"$ref": "#/components/schemas/BatchResults"}
+    lines = answer[NDJSON]["schema"]["contentSchema"]["oneOf"]
+    assert [each.get("$ref", "").rpartition("/")[2] for each in lines] == ["BatchResult", "BatchError", ""]
+    assert lines[2]["properties"]["summary"]["$ref"] == "#/components/schemas/BatchSummary"
+
+
+@pytest.mark.parametrize(("name", "errors"), [("lines", 0), ("array", 0), ("bad row", 1)])
+async def test_every_example_of_a_batch_works_when_posted(name: str, errors: int) -> None:
+    value = json.loads(json.dumps(BATCH_EXAMPLES[name]["value"]))
+
+    response = await post(*value.pop("samples"), **value, encoder=WordEncoder())
+
+    rows, summary = (read_lines if value["format"] == "ndjson" else read_array)(response)
+    assert len(rows) == summary["rows"]
+    assert summary["errors"] == errors
+    assert len(BATCH_EXAMPLES) == 3

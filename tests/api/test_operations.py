@@ -13,7 +13,6 @@ from plumbline.judging.ports.observation import State
 from plumbline.service.access.keys import Scope
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.running.edge_app import read_problem
 from tests.running.keyed_service import made_key
 from tests.running.service import judge_settings, plain_settings, running
 
@@ -116,30 +115,6 @@ async def test_head_is_get_without_a_body(path: str) -> None:
     assert head.status_code == got.status_code == 200
     assert head.content == b""
     assert head.headers["content-length"] == got.headers["content-length"]
-
-
-@pytest.mark.parametrize("path", OPERATIONS)
-async def test_operations_need_no_key(path: str) -> None:
-    async with running(plain_settings(api_keys=(SecretStr("k" * 16),))) as client:
-        response = await client.get(path)
-
-    assert response.status_code == 200
-
-
-@pytest.mark.parametrize("path", OPERATIONS)
-async def test_another_method_is_a_problem_that_names_those_there_are(path: str) -> None:
-    async with running(plain_settings()) as client:
-        response = await client.post(path, json={})
-
-    problem = read_problem(response, 405)
-    assert "GET" in problem.detail
-
-
-async def test_a_path_that_is_not_there_is_a_problem() -> None:
-    async with running(plain_settings()) as client:
-        response = await client.get("/v1/evaluation")
-
-    read_problem(response, 404)
 
 
 async def test_the_documentation_loads_nothing_from_elsewhere() -> None:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import httpx2
 import pytest
 from fastapi import FastAPI, HTTPException
 from fastapi.exceptions import RequestValidationError
@@ -21,7 +20,6 @@ from plumbline.service.api.problems import (
     kind_of,
     printable,
     problem_response,
-    problem_responses,
 )
 from tests.running.edge_app import Sample, client_of, edge_app, read_problem, subclasses
 
@@ -227,39 +225,3 @@ async def test_an_app_without_the_boundary_answers_bugs_with_problems_too() -> N
 
 
 # --- the OpenAPI document
-
-
-@pytest.fixture
-async def document() -> dict[str, Any]:
-    response: httpx2.Response = await client_of(edge_app()).get("/openapi.json")
-    return dict(response.json())
-
-
-def test_the_document_has_problems_where_fastapi_would_put_its_own(document: dict[str, Any]) -> None:
-    responses = document["paths"]["/v1/evaluations"]["post"]["responses"]
-
-    assert set(responses) == {"200", "400", "401", "403", "408", "413", "415", "422", "429", "500", "503"}
-    assert responses["422"]["content"] == {
-        "application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}
-    }
-    assert "HTTPValidationError" not in document["components"]["schemas"]
-
-
-def test_the_document_has_the_schema_of_a_problem(document: dict[str, Any]) -> None:
-    schemas = document["components"]["schemas"]
-
-    assert schemas["Problem"]["properties"]["errors"]["items"] == {"$ref": "#/components/schemas/FieldProblem"}
-    assert schemas["Problem"]["additionalProperties"] is False
-    assert "pointer" in schemas["FieldProblem"]["properties"]
-    assert "$defs" not in schemas["Problem"]
-
-
-def test_a_strict_route_still_documents_its_body(document: dict[str, Any]) -> None:
-    body = document["paths"]["/v1/evaluations"]["post"]["requestBody"]
-
-    assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Sample"}
-    assert "contexts" in document["components"]["schemas"]["Sample"]["properties"]
-
-
-def test_a_route_may_document_other_problems() -> None:
-    assert list(problem_responses(404, 500)) == [404, 500]

@@ -1,13 +1,11 @@
 """The retrieval endpoints: numbers worked by hand, conventions repeated, bad input named by its place."""
 
 import math
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx2
 import pytest
 
-from plumbline.main import create_app
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
     FUSION_EXAMPLES,
@@ -22,10 +20,12 @@ QRELS = {"q1": {"d1": 2, "d2": 1, "d3": 0}, "q2": {"d4": 1}}
 KEYWORD = {"name": "keyword", "results": {"q1": ["d1", "d3", "d2"], "q2": ["d9", "d4"]}}
 
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
 @pytest.fixture
-async def client() -> AsyncIterator[httpx2.AsyncClient]:
-    async with running(plain_settings()) as client:
-        yield client
+def client(shared_client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    return shared_client
 
 
 async def evaluated(client: httpx2.AsyncClient, **fields: Any) -> dict[str, Any]:
@@ -196,24 +196,6 @@ async def test_every_example_works_when_posted(client: httpx2.AsyncClient, name:
     assert response.status_code == 200
 
 
-def test_the_openapi_document_resolves_every_reference() -> None:
-    described = create_app(plain_settings()).openapi()
-
-    references = set(_references(described))
-    schemas = {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
-    assert "#/components/schemas/RetrievalEvaluationRequest" in references
-    assert references <= schemas
-
-
-def _references(value: Any) -> list[str]:
-    if isinstance(value, dict):
-        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
-        return own + [each for inner in value.values() for each in _references(inner)]
-    if isinstance(value, list):
-        return [each for inner in value for each in _references(inner)]
-    return []
-
-
 async def test_runs_are_compared_and_identical_ones_have_p_1(client: httpx2.AsyncClient) -> None:
     twin = {**KEYWORD, "name": "twin"}
 
@@ -295,22 +277,6 @@ async def test_trec_files_are_measured_as_a_form(client: httpx2.AsyncClient) -> 
     assert response.status_code == 200
     (run,) = response.json()["runs"]
     assert (run["name"], run["measures"]["mrr"]["mean"]) == ("bm25.txt", 0.75)
-
-
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({**FILES, "run": ("bm25.txt", b"q1 Q0 d1 1 9.0 t\nq1 Q0 d3 2 high t\n")}, "bm25.txt:2: "),
-        ({"run": FILES["run"]}, "expected one file 'qrels'"),
-        ({"qrels": FILES["qrels"]}, "one or more files 'run'"),
-    ],
-)
-async def test_a_bad_file_of_a_form_is_named_with_its_line(
-    client: httpx2.AsyncClient, files: dict[str, tuple[str, bytes]], said: str
-) -> None:
-    response = await client.post(URL, files=files)
-
-    assert said in read_problem(response, 422).detail
 
 
 async def test_a_form_from_another_origin_is_refused(client: httpx2.AsyncClient) -> None:

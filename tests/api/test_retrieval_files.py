@@ -1,7 +1,6 @@
 """Files over HTTP: TREC's and tables, good ones measured, bad ones refused with file and line."""
 
 import gzip
-from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
@@ -15,10 +14,12 @@ URL = "/v1/retrieval/evaluations"
 Files = list[tuple[str, tuple[str, bytes]]]
 
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
 @pytest.fixture
-async def client() -> AsyncIterator[httpx2.AsyncClient]:
-    async with running(plain_settings()) as client:
-        yield client
+def client(shared_client: httpx2.AsyncClient) -> httpx2.AsyncClient:
+    return shared_client
 
 
 def form(*, qrels: bytes = GOOD_QRELS, run: bytes = GOOD_RUN) -> Files:

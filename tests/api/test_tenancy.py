@@ -15,7 +15,7 @@ from tests.doubles.scripted_replies import completion
 from tests.running.edge_app import client_of, read_problem
 from tests.running.job_service import JOBS_URL, jobs_running, read_job, read_rows, row, submitted, work
 from tests.running.keyed_service import keyed_settings, made_key, with_key
-from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.running.service import URL, claim, judge_settings, running, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 BODIES: dict[str, Any] = {"retry_job": {"select": "failed"}}
@@ -36,8 +36,8 @@ OPERATIONS = {
 OTHER_JOBS = {("get_job_report", "baseline"), ("list_jobs", "before")}
 
 
-def test_every_operation_on_jobs_is_asked_below() -> None:
-    paths = create_app(plain_settings(), encoder=WordEncoder()).openapi()["paths"]
+def test_every_operation_on_jobs_is_asked_below(document: dict[str, Any]) -> None:
+    paths = document["paths"]
     found = [(method.upper(), path, each) for path, item in paths.items() for method, each in item.items()]
 
     on_one = {each["operationId"]: (method, path) for method, path, each in found if "{job_id}" in path}

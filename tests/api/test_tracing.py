@@ -164,15 +164,6 @@ async def test_the_judge_is_handed_the_trace_and_nothing_else_of_the_callers(jud
     assert not {"tracestate", "baggage"} & set(sent)
 
 
-async def test_without_tracing_the_judge_is_handed_nothing(judge: ScriptedJudge) -> None:
-    judge.reply_with(GOOD)
-
-    async with running(judge_settings(judge)) as client:
-        await client.post(URL, json=SAMPLE, headers={"traceparent": TRACEPARENT, "tracestate": "vendor=words"})
-
-    assert not {"traceparent", "tracestate"} & set(judge.requests[0].headers)
-
-
 @pytest.mark.parametrize(
     "traceparent", ["", "words", "00-" + "0" * 32 + "-" + PARENT + "-01", "ff" + TRACEPARENT[2:], "0" * 600]
 )
@@ -227,33 +218,6 @@ async def test_spans_go_where_the_variables_of_opentelemetry_say(
     assert {span.trace_id.hex() for span in collector.spans} == {TRACE}
     assert collector.resources[0]["service.name"] == "plumbline"
     assert CONTEXT.encode() not in b"".join(collector.bodies)
-
-
-async def test_the_service_is_named_and_sampled_as_the_variables_say(
-    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge.reply_with(GOOD)
-    with collecting() as collector:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-        monkeypatch.setenv("OTEL_SERVICE_NAME", "plumbline-eu")
-        monkeypatch.setenv("OTEL_TRACES_SAMPLER", "parentbased_always_off")
-        async with running(judge_settings(judge, tracing="otlp")) as client:
-            await client.get("/healthz")
-            await client.get("/version", headers={"traceparent": TRACEPARENT})
-
-    assert [span.name for span in collector.spans] == ["GET /version"]
-    assert collector.resources[0]["service.name"] == "plumbline-eu"
-
-
-async def test_a_collector_that_is_away_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    with collecting() as collector:
-        url = collector.url
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
-    async with running(plain_settings(tracing="otlp")) as client:
-        response = await client.post(URL, json=SAMPLE)
-
-    assert response.json()["tier"] == "embedding"
 
 
 def test_another_protocol_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 import uvicorn
 
 from plumbline.cli.connections import ConnectionTimeouts, DrainingServer, timeout_protocol
@@ -122,23 +121,6 @@ async def test_a_job_is_watched_read_while_it_runs_paused_and_resumed() -> None:
     assert job["status"] == "completed_with_errors"
 
 
-async def test_a_cancelled_job_stays_cancelled_and_keeps_what_it_has() -> None:
-    encoder = SlowEncoder()
-    async with serving(plain_settings(job_concurrency=1), encoder=encoder) as client:
-        path = await submitted(client, *many_rows_with_a_slow_one(70))
-        await encoder.is_held.wait()
-        early = await rows_when_there(client, path, 1)
-        cancelled = read_job(await client.post(f"{path}/cancel"))
-        encoder.gate.set()
-        job = await ended(client, path)
-        rows = read_rows(await client.get(f"{path}/results"))
-        refused = await client.post(f"{path}/resume")
-
-    assert (cancelled["status"], job["status"]) == ("cancelled", "cancelled")
-    assert rows == early
-    read_problem(refused, 409)
-
-
 async def test_exactly_the_rows_of_an_outage_are_judged_again(judge: ScriptedJudge) -> None:
     good = completion(verdicts([claim("x", "supported", "The Marlow Bridge was opened in 1931.")]))
     judge.reply_with(good)
@@ -187,37 +169,3 @@ async def test_jobs_and_keys_outlive_the_service(tmp_path: Path) -> None:
     assert (again, [each["id"] for each in listed]) == (path, [job["id"]])
     assert [each["custom_id"] for each in rows] == ["a", "b"]
     assert (deleted.status_code, left) == (204, [])
-
-
-async def test_a_cut_upload_leaves_nothing_in_the_folder(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    async with serving(plain_settings(data_dir=data)) as client:
-        _, writer = await asyncio.open_connection("127.0.0.1", client.base_url.port)
-        head = (
-            f"POST {JOBS_URL} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {LINES}\r\nContent-Length: 9000000\r\n\r\n"
-        )
-        writer.write(head.encode() + lines(row("a")) * 50_000)
-        await writer.drain()
-        meanwhile = list((data / "uploads").iterdir())
-        writer.transport.abort()
-        path = await submitted(client, row("b"))
-        await ended(client, path)
-        listed = (await client.get(JOBS_URL)).json()["jobs"]
-
-    assert len(meanwhile) == 1
-    assert len(listed) == 1
-    assert list((data / "uploads").iterdir()) == []
-
-
-@pytest.mark.parametrize("choices", [None, '{"options": {"tiers": ["lexical"]}}'])
-async def test_a_file_is_sent_as_a_form(choices: str | None) -> None:
-    files: dict[str, Any] = {"file": ("rows.csv", b'id,contexts,answer\nq1,"[""It was opened in 1931.""]",In 1931.\n')}
-    async with serving(plain_settings()) as client:
-        sent = await client.post(JOBS_URL, files={**files, **({"choices": (None, choices)} if choices else {})})
-        path = sent.headers["location"]
-        await ended(client, path)
-        (only,) = read_rows(await client.get(f"{path}/results"))
-        table = await client.get(f"{path}/results?format=csv")
-
-    assert (only["custom_id"], only["result"]["tier"]) == ("q1", "lexical" if choices else "embedding")
-    assert table.text.splitlines()[1].startswith("q1,0,judged,")

@@ -57,12 +57,6 @@ async def fences(store: JobStore) -> list[int]:
     return [fence for (fence,) in await asked(store, "SELECT fence FROM chunk ORDER BY job, n")]
 
 
-async def gone(store: JobStore, query: str) -> None:
-    """Waits until the database has no such row."""
-    while await asked(store, query):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
-
-
 async def test_three_workers_have_each_chunk_once(store: JobStore, postgres_stores: PostgresStores) -> None:
     handlers = [Handler() for _ in range(3)]
     async with contextlib.AsyncExitStack() as stack:
@@ -102,64 +96,6 @@ async def test_the_chunk_of_a_worker_that_lives_is_left_to_it(store: JobStore, p
 
     assert await fences(store) == [lease.fence]
     assert (await store.get(TENANT, job.id)).state is JobState.RUNNING
-
-
-async def test_a_paused_job_goes_on_when_resumed(store: JobStore, postgres_stores: PostgresStores) -> None:
-    job = await submitted(store, rows_of(ROWS))
-    handler = Handler()
-    handler.gate.clear()
-    async with working(postgres_stores, handler, concurrency=5):
-        await until(lambda: handler.under_way >= 5)
-        await store.act(TENANT, job.id, "pause")
-        handler.gate.set()
-        await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
-        paused = await store.get(TENANT, job.id)
-        await store.act(TENANT, job.id, "resume")
-        done = await ended(store, job.id)
-
-    assert paused.state == JobState.PAUSED
-    assert paused.counts.done < ROWS
-    assert done.counts.done == ROWS
-    assert sorted(handler.calls) == list(range(ROWS))
-
-
-async def test_a_job_that_is_hindered_pauses_for_all_workers_and_goes_on_when_resumed(
-    store: JobStore, postgres_stores: PostgresStores
-) -> None:
-    job = await submitted(store, rows_of(ROWS))
-    handlers, most = [Handler(), Handler()], 100
-
-    def hindrance(tenant: str) -> str | None:
-        return f"{tenant} has spent enough" if sum(len(each.calls) for each in handlers) >= most else None
-
-    async with contextlib.AsyncExitStack() as stack:
-        for handler in handlers:
-            await stack.enter_async_context(working(postgres_stores, handler, pause_reason=hindrance, concurrency=5))
-        paused = await ended(store, job.id, state="paused")
-        await gone(store, "SELECT 1 FROM chunk WHERE state = 'leased'")
-        settled = await store.get(TENANT, job.id)
-        most = ROWS
-        await store.act(TENANT, job.id, "resume")
-        done = await ended(store, job.id)
-
-    assert paused.problem == f"{TENANT} has spent enough"
-    assert 100 <= settled.counts.done <= 100 + 2 * 5
-    assert (done.state, done.counts.done) == (JobState.COMPLETED, ROWS)
-    assert sorted(row for handler in handlers for row in handler.calls) == list(range(ROWS))
-
-
-async def test_rows_to_be_scored_again_are_found(store: JobStore, postgres_stores: PostgresStores) -> None:
-    job = await submitted(store, rows_of(ROWS, row7="degraded", row301="degraded"))
-    handler = Handler()
-    async with working(postgres_stores, handler):
-        await ended(store, job.id)
-        handler.calls.clear()
-        handler.is_degraded = False
-        await store.retry(TENANT, job.id, "degraded")
-        done = await ended(store, job.id)
-
-    assert sorted(handler.calls) == [7, 301]
-    assert done.counts.degraded == 0
 
 
 async def test_the_same_request_twice_at_once_is_one_job(store: JobStore) -> None:

@@ -202,42 +202,6 @@ async def test_only_the_owner_can_read_the_files(open_store: Open, tmp_path: Pat
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
 
 
-_WRITER = """
-import asyncio, sys
-from pathlib import Path
-from plumbline.models.chat.verdict_store import open_verdict_file
-
-async def main(path, mine):
-    store = open_verdict_file(Path(path), max_bytes=64 * 1024 * 1024, ttl_seconds=1e9)
-    for number in range(200):
-        await store.put(f"{mine}{number}", f"{mine}{number}".encode() * 500)
-    await store.close()
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
-async def test_two_processes_share_one_file(open_store: Open, tmp_path: Path, clock: Clock) -> None:
-    clock.now = 2e9
-    path = tmp_path / "verdicts.db"
-    writers = [
-        await asyncio.create_subprocess_exec(
-            sys.executable, "-c", _WRITER, str(path), mine, cwd=ROOT, stderr=subprocess.PIPE
-        )
-        for mine in "ab"
-    ]
-    complaints = [(await writer.communicate())[1] for writer in writers]
-
-    assert complaints == [b"", b""]
-    store = open_store(path, max_bytes=64 * MEBIBYTE, ttl_seconds=1e9)
-    for name in "ab":
-        for number in range(200):
-            assert await store.get(f"{name}{number}") == f"{name}{number}".encode() * 500
-    with sqlite3.connect(path) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    connection.close()
-
-
 @pytest.mark.parametrize("damage", ["noise", "header", "pages"])
 async def test_a_damaged_file_is_put_aside_and_a_new_one_begun(open_store: Open, tmp_path: Path, damage: str) -> None:
     path = tmp_path / "verdicts.db"
@@ -407,14 +371,6 @@ async def test_a_file_of_0_2_is_begun_anew(open_store: Open, tmp_path: Path) -> 
     await store.put("b", b"new")
 
     assert [await store.get(key) for key in "ab"] == [None, b"new"]
-
-
-async def test_many_that_begin_at_once_make_the_tables_once(open_shared: Open) -> None:
-    stores = [open_shared() for _ in range(5)]
-
-    await asyncio.gather(*(store.put(str(number), b"one") for number, store in enumerate(stores)))
-
-    assert [await stores[0].get(str(number)) for number in range(5)] == [b"one"] * 5
 
 
 async def test_without_the_database_verdicts_are_misses_and_one_line() -> None:

@@ -79,64 +79,55 @@ async def _refuse_other_origins(request: Request) -> None:
         raise BadRequest("requests from a page of another origin are refused")
 
 
-def _new_router() -> APIRouter:
-    return APIRouter(
-        route_class=StrictRoute,
-        responses=PROBLEM_RESPONSES,
-        dependencies=[Depends(_refuse_other_origins)],
-        tags=["jobs"],
+router = APIRouter(
+    route_class=StrictRoute,
+    responses=PROBLEM_RESPONSES,
+    dependencies=[Depends(_refuse_other_origins)],
+    tags=["jobs"],
+)
+
+
+@router.post(
+    "/jobs",
+    operation_id="submit_job",
+    status_code=202,
+    response_model=JobInfo,
+    responses={202: SUBMITTED},
+    openapi_extra=SUBMIT_BODY,
+)
+async def submit_job(
+    request: Request, store: JobStoreDep, tenant: TenantDep, idempotency_key: _IdempotencyKey = None
+) -> Response:
+    """Store rows and score them in the background, each as in a single evaluation.
+
+    Rows come as one JSON body, as lines, or as a file in a form (`jsonl`, `json`, `csv`, `tsv`, `parquet`). They
+    are read after the answer: a row that cannot be read gets an error of its own, a file that cannot be read
+    makes the job `failed`.
+    """
+    uploads: JobUploads = request.app.state.job_uploads
+    try:
+        sent = await uploads.receive(request, store)
+    except RequestValidationError as error:
+        return invalid_response(request.scope, error, JobBody)
+    new = NewJob(
+        tenant=tenant,
+        options=sent.choices.options.model_dump_json().encode(),
+        name=sent.choices.name,
+        max_cost=sent.choices.max_cost,
+        idempotency_key=idempotency_key,
+        fingerprint=sent.fingerprint,
+        versions=request.app.state.job_versions,
     )
-
-
-router = _new_router()
-
-
-def submission_routes(uploads: JobUploads) -> APIRouter:
-    """Return the route that takes new jobs within one service's limits. The edge must not hold its body."""
-    submissions = _new_router()
-
-    @submissions.post(
-        "/jobs",
-        operation_id="submit_job",
-        status_code=202,
-        response_model=JobInfo,
-        responses={202: SUBMITTED},
-        openapi_extra=SUBMIT_BODY,
-    )
-    async def submit_job(
-        request: Request, store: JobStoreDep, tenant: TenantDep, idempotency_key: _IdempotencyKey = None
-    ) -> Response:
-        """Store rows and score them in the background, each as in a single evaluation.
-
-        Rows come as one JSON body, as lines, or as a file in a form (`jsonl`, `json`, `csv`, `tsv`, `parquet`). They
-        are read after the answer: a row that cannot be read gets an error of its own, a file that cannot be read
-        makes the job `failed`.
-        """
-        try:
-            sent = await uploads.receive(request, store)
-        except RequestValidationError as error:
-            return invalid_response(request.scope, error, JobBody)
-        new = NewJob(
-            tenant=tenant,
-            options=sent.choices.options.model_dump_json().encode(),
-            name=sent.choices.name,
-            max_cost=sent.choices.max_cost,
-            idempotency_key=idempotency_key,
-            fingerprint=sent.fingerprint,
-            versions=request.app.state.job_versions,
-        )
-        try:
-            submission = await store.submit(new, sent.upload)
-        except Exception:
-            # not if cancelled: the store may have taken the file
-            await asyncio.to_thread(sent.upload.path.unlink, missing_ok=True)
-            raise
-        headers = {"Location": job_path(submission.job.id)}
-        if not submission.is_new:
-            headers["Idempotency-Replayed"] = "true"
-        return Response(job_info(submission.job).model_dump_json(), 202, headers, JSON)
-
-    return submissions
+    try:
+        submission = await store.submit(new, sent.upload)
+    except Exception:
+        # not if cancelled: the store may have taken the file
+        await asyncio.to_thread(sent.upload.path.unlink, missing_ok=True)
+        raise
+    headers = {"Location": job_path(submission.job.id)}
+    if not submission.is_new:
+        headers["Idempotency-Replayed"] = "true"
+    return Response(job_info(submission.job).model_dump_json(), 202, headers, JSON)
 
 
 async def _get_job(store: JobStore, tenant: str, job_id: str) -> Job:

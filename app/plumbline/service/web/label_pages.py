@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from functools import cache
 from typing import Annotated, Any, Final, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -48,6 +49,7 @@ class _LabelQuery(BaseModel):
 _JobId = Annotated[str, Path()]
 
 
+@cache
 def label_routes() -> APIRouter:
     """Return the routes of the pages of labels; a key sees the labels of its own jobs."""
     router = APIRouter(prefix=LABEL_PATH, include_in_schema=False)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple, get_args
 
@@ -132,6 +133,7 @@ _JobId = Annotated[str, Path()]
 _Row = Annotated[int, Path(ge=0, le=_MAX_ROW)]
 
 
+@cache
 def run_routes() -> APIRouter:
     """Return the routes of the pages of jobs; a key sees its own jobs."""
     router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
