@@ -19,7 +19,8 @@ ROOT = Path(__file__).parents[2]
 MANIFESTS = ROOT / "deploy" / "kubernetes"
 # What it may take to close everything once nothing is under way: a model may just be loading.
 _CLOSING_SECONDS = 15
-_SETTINGS = {variable_name(name) for name in Settings.model_fields}
+# The variable of a vendor is read by its name where the setting is empty.
+_SETTINGS = {*map(variable_name, Settings.model_fields), "DASHSCOPE_API_KEY"}
 _OURS = re.compile(r"\b(?:PLUMBLINE|DASHSCOPE)_[A-Z_]+\b")
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text(encoding="utf-8"))
