@@ -92,7 +92,7 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     if settings.cache_path is not None and settings.cache_path.is_dir():
         raise ConfigurationError(f"PLUMBLINE_CACHE_PATH: {str(settings.cache_path)!r} is a folder; name a file in it")
     if settings.database_url is not None:
-        # late: a second that only users of it pay
+        # late: it takes a second that only its users pay
         from plumbline.ground.store.postgres import connection_string  # noqa: PLC0415
 
         connection_string(settings.database_url.get_secret_value())

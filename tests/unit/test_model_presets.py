@@ -83,7 +83,7 @@ def test_the_prefix_is_read_with_the_text_and_is_no_part_of_it() -> None:
     assert reading.tokens == [[begin, warm, colon, bridge, river, end], [begin, warm, colon, 1, end]]
     # The colon is unknown to this tokenizer, and not the text's fault.
     assert (reading.counts, reading.unknown) == ([2, 1], [0, 1])
-    assert reader.spoken(reading.tokens[0]) == [3, 4]
+    assert reader.wanted_places(reading.tokens[0]) == [3, 4]
 
 
 def test_a_text_is_cut_with_its_prefix() -> None:
@@ -99,7 +99,7 @@ def test_a_text_without_words_keeps_a_token() -> None:
 
     (tokens,) = reader.read([""]).tokens
 
-    assert reader.spoken(tokens)
+    assert reader.wanted_places(tokens)
 
 
 def test_a_tokenizer_that_joins_blanks_to_words_finds_the_end_of_the_prefix() -> None:
@@ -114,7 +114,7 @@ def test_a_tokenizer_that_joins_blanks_to_words_finds_the_end_of_the_prefix() ->
     reading = reader.read(["lamp"])
 
     assert reading.tokens == [[0, 3, 4, 5, 1]]
-    assert reader.spoken(reading.tokens[0]) == [3]
+    assert reader.wanted_places(reading.tokens[0]) == [3]
 
 
 def test_a_hub_that_takes_calls_and_never_answers_is_not_waited_for(

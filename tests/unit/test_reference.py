@@ -115,7 +115,7 @@ def test_a_comparison_lies_between_zero_and_one(
 
 def compared(name: str, answer: str, reference: str | None) -> MetricResult:
     (metric,) = find_metrics([name])
-    return metric.compared(Sample("", ("A context.",), answer, reference))
+    return metric.compare_words(Sample("", ("A context.",), answer, reference))
 
 
 @pytest.mark.parametrize("name", ["bleu", "chrf", "gleu"])

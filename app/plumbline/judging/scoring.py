@@ -219,7 +219,7 @@ def _measure_metrics(
         if metric.score:
             return repeat_score(metric.score)
         if metric.compare:
-            return metric.compared(sample)
+            return metric.compare_words(sample)
         return metric.result(spoken, answers, claims=result.claims, otherwise=otherwise)
 
     return tuple(map(measure, options.metrics))

@@ -9,7 +9,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.judging.text.segmentation import Sentence
 
-# Braces, keys and numbers around each piece.
+# Each piece has braces, keys and a number around it.
 _TOKENS_AROUND: Final = 16
 _MAX_WINDOWS: Final = 64
 

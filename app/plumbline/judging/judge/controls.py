@@ -16,7 +16,7 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.text.words import han_share
 
-# Flag of a judgement whose judge got a control wrong.
+# This flag marks a judgement whose judge got a control wrong.
 FAILED: Final = "control_failed"
 _LENGTHS: Final = range(24, 161)
 _LENGTHS_ZH: Final = range(8, 61)
@@ -34,7 +34,7 @@ _UNCLEAR: Final = re.compile(
     r"|however|if|when|as|who|what|which|how|why)\b|[它他她这那此其该但而且并也又则如若]|\W*\d+[.)、]",
     re.IGNORECASE,
 )
-# Speech, lists and remains of web pages.
+# These mark speech, lists and remains of web pages.
 _SPOKEN: Final = re.compile(r"\b(?:i|me|my|we|us|our|sorry)\b|[我咱您:：\"“”「」…|/!?！？]|\.\.", re.IGNORECASE)
 _STATEMENT_END: Final = re.compile(r"[.。][\"'”’」]?\s*\Z")
 _NUMBER: Final = re.compile(
@@ -68,9 +68,9 @@ def draw_controls(sample: SegmentedSample, window: Window, seed: str) -> tuple[C
     draw = Random(seed)  # noqa: S311 - the seed is a secret or random
     shown = frozenset(piece.number - 1 for piece in window)
     stated = sorted(_statements(sample, shown), key=lambda text: (len(text), text))[:_MOST_TRIED]
-    renumbered = [(text, false) for text in stated if (false := _renumbered(text, sample.source.contexts, draw))]
-    changed = renumbered or [(text, false) for text in stated if (false := _negated(text))]
-    changed = changed or [(text, _dated(text, sample.source.contexts, draw)) for text in stated[:_DRAWN_FROM]]
+    renumbered = [(text, false) for text in stated if (false := _renumber(text, sample.source.contexts, draw))]
+    changed = renumbered or [(text, false) for text in stated if (false := _negate(text))]
+    changed = changed or [(text, _add_date(text, sample.source.contexts, draw)) for text in stated[:_DRAWN_FROM]]
     plain = [text for text in stated if not _UNCLEAR.match(text)]
     found: list[Control] = []
     if changed:
@@ -118,7 +118,7 @@ def _statements(sample: SegmentedSample, shown: frozenset[int]) -> set[str]:
     }
 
 
-def _renumbered(text: str, contexts: Sequence[str], draw: Random) -> str | None:
+def _renumber(text: str, contexts: Sequence[str], draw: Random) -> str | None:
     """Return the sentence with another number, which no context has; None if that could be true as well."""
     numbers = list(_NUMBER.finditer(text))
     if not numbers or _BOUNDED.search(text):
@@ -129,7 +129,7 @@ def _renumbered(text: str, contexts: Sequence[str], draw: Random) -> str | None:
     return None if any(other in each for each in contexts) else f"{text[: found.start()]}{other}{text[found.end() :]}"
 
 
-def _dated(text: str, contexts: Sequence[str], draw: Random) -> str:
+def _add_date(text: str, contexts: Sequence[str], draw: Random) -> str:
     """Return the sentence with a year before it that no context has."""
     *years, year = draw.sample(_EARLY_YEARS, _DRAWN_FROM)
     year = next((each for each in years if not any(str(each) in context for context in contexts)), year)
@@ -139,7 +139,7 @@ def _dated(text: str, contexts: Sequence[str], draw: Random) -> str:
     return " ".join([f"In {year},", first.lower() if first in _ARTICLES else first, *rest])
 
 
-def _negated(text: str) -> str | None:
+def _negate(text: str) -> str | None:
     """Return a plain statement with a negation; None for any other sentence."""
     if _NEGATED.search(text) or "," in text or "，" in text:
         return None

@@ -61,11 +61,11 @@ _AMOUNT: Final = re.compile(
 class Estimator:
     """Estimates in [0, 1] on one sample; None where the texts do not allow one.
 
-    `support`: returns the mean support of a sample's answer by its contexts, as tier lexical gives it.
+    `lexical_support`: returns the mean support of a sample's answer by its contexts, as tier lexical gives it.
     """
 
     case: SegmentedSample
-    support: Callable[[SegmentedSample], float | None]
+    lexical_support: Callable[[SegmentedSample], float | None]
 
     def answer_relevance(self) -> float | None:
         """Return the share of the question's words that the answer has, or a passage with the answer's words.
@@ -96,18 +96,18 @@ class Estimator:
     def context_recall(self) -> float | None:
         """Return the support of the reference by the contexts."""
         source = self.case.source
-        return self._supported(source.reference or "", source.contexts)
+        return self._support_by(source.reference or "", source.contexts)
 
     def correctness(self) -> float | None:
         """Return the harmonic mean of the support of the reference by the answer and of the answer by it."""
         source = self.case.source
-        recall = self._supported(source.reference or "", (source.answer,))
-        precision = self._supported(source.answer, (source.reference or "",))
+        recall = self._support_by(source.reference or "", (source.answer,))
+        precision = self._support_by(source.answer, (source.reference or "",))
         return _harmonic_mean(recall, precision)
 
-    def _supported(self, answer: str, contexts: tuple[str, ...]) -> float | None:
+    def _support_by(self, answer: str, contexts: tuple[str, ...]) -> float | None:
         case = segment(Sample(self.case.source.question, contexts, answer))
-        return self.support(case) if case.needs_judge else None
+        return self.lexical_support(case) if case.needs_judge else None
 
 
 def _type_match(question: str, answer: str) -> float:
@@ -191,7 +191,7 @@ class Metric:
         """Return why it cannot be judged on a sample with these `non_empty_fields`: `no_question`, ...; else None."""
         return next((f"no_{need}" for need in self.needs if need not in spoken), None)
 
-    def compared(self, sample: Sample) -> MetricResult:
+    def compare_words(self, sample: Sample) -> MetricResult:
         """Return the result of `compare` on the answer of a sample, Chinese by character; no judge is asked."""
         reference = sample.reference or ""
         if max(len(sample.answer), len(reference)) > MOST_CHARACTERS:
@@ -239,7 +239,7 @@ def probes_for(metrics: Sequence[Metric], sample: Sample) -> tuple[Probe, ...]:
 
 
 def estimate_metrics(metrics: Iterable[Metric], estimator: Estimator) -> MetricAnswers:
-    """Return the estimates of the metrics that can be told without a judge. Raises TierFailure `timeout`."""
+    """Return the estimates of the metrics that need no judge. Raises TierFailure `timeout`."""
     spoken = non_empty_fields(estimator.case.source)
     able = (metric for metric in metrics if metric.estimate and metric.lacks(spoken) is None)
     estimates = {metric.name: metric.estimate(estimator) for metric in within_deadline(able) if metric.estimate}

@@ -92,7 +92,7 @@ class Probe:
         return "reference" in self.shows
 
     def instructions(self, parts: Mapping[str, str]) -> str:
-        """Return what a judge is told of it, from the parts of a prompt."""
+        """Return its instructions to a judge, from the parts of a prompt."""
         text = parts[self.part or self.name]
         return f"{text.rstrip()}\n  {self.stated}\n" if self.stated else text
 
@@ -262,7 +262,7 @@ def _reference_ids(material: Material) -> tuple[str, ...]:
     return tuple(reference_sentences(material.case.source.reference))
 
 
-def compared_claims(claims: Sequence[Claim]) -> list[Claim]:
+def select_compared_claims(claims: Sequence[Claim]) -> list[Claim]:
     """Return the claims of the answer that are compared with the reference: each once, what is no claim left out."""
     return [claim for claim in mark_duplicates(claims) if claim.is_checkable and not is_duplicate(claim)]
 
@@ -330,13 +330,13 @@ CLAIMS_BY_REFERENCE: Final = Probe(
         "not_mentioned": "no missing unmentioned absent neutral notstated 无 未提到 未提及 没有提到",
     },
     members=_QUOTE,
-    ids=lambda material: tuple(claim.id for claim in compared_claims(material.claims)),
+    ids=lambda material: tuple(claim.id for claim in select_compared_claims(material.claims)),
     shows=("question", "reference", "claims"),
     prove=_prove_by_reference,
     unproven="not_mentioned",
 )
 
-# Of a list that a reply left out.
+# A list that a reply left out is asked for so often.
 _MOST_ASKS: Final = 2
 
 

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.context_windows import Piece, Window
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
-from plumbline.judging.judge.probes import AskedProbes, compared_claims, reference_sentences
+from plumbline.judging.judge.probes import AskedProbes, reference_sentences, select_compared_claims
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.obfuscation import remove_hidden
@@ -279,7 +279,7 @@ class Questions:
                 {"id": each.id, "sentence": number_by_position[each.sentence]}
                 if "answer" in shown and each.text == sentences[each.sentence].text
                 else {"id": each.id, "text": remove_hidden(each.text)}
-                for each in compared_claims(claims)
+                for each in select_compared_claims(claims)
             ],
         }
         prompt = self.prompts.metrics

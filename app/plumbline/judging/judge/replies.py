@@ -87,7 +87,7 @@ class ClaimReply(BaseModel):
     verdict: Annotated[Verdict, BeforeValidator(_verdict)]
 
 
-# Flag of a reply with items that nobody asked about, or that name nothing.
+# This flag marks a reply with items that name nothing, or nothing that was asked about.
 UNKNOWN_IDS: Final = "unknown_ids_dropped"
 _NO_CLAIM: Final = ClaimReply(verdict=Verdict.NOT_A_CLAIM)
 

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 
 import json_repair
 
-# Far above any honest reply to one batch of sentences.
+# No honest reply to one batch of sentences comes near it.
 _MAX_CHARACTERS: Final = 1_000_000
 # Mending takes the square of an item's length: 0.1 s for this, minutes for the longest reply. A batch of sentences has
 # some 16,000 characters; what is not mended is asked again.
@@ -21,7 +21,7 @@ _MAX_DEPTH: Final = 5
 # Possessive, and with an end for a torn escape: nothing in it is read twice.
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{}\[\]]', re.DOTALL)
 _STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
-# An object or a list of objects, not "{braces}" or "[1]" of prose.
+# It matches an object or a list of objects, not "{braces}" or "[1]" of prose.
 _VALUE_START: Final = re.compile(r"""\{(?=\s*["'])|\[(?=\s*\{)""")
 # Under any of them a judge may give its verdict.
 VERDICT_NAMES: Final = ("verdict", "label", "judgement", "judgment", "结论", "判断")
@@ -124,10 +124,10 @@ def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
         text, is_cut = content[start:last_item_end] + "]", True
     with suppress(ValueError, RecursionError):
         return _DECODER.decode(text), is_cut, False
-    return _mended(text) or None, is_cut, True
+    return _mend(text) or None, is_cut, True
 
 
-def _mended(text: str) -> list[object]:
+def _mend(text: str) -> list[object]:
     items: list[object] = []
     left = _MAX_MENDED_CHARACTERS
     for item in _item_texts(text):

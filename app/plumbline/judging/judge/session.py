@@ -176,7 +176,7 @@ class JudgeSession:
 
         def read(reply: ChatReply, numbering: Numbering) -> Reading[int]:
             reading = read_sentences(reply.content, wanted, numbering, is_truncated=reply.is_truncated)
-            # Some lists have no ids of their own: those beside sentences of another numbering are not ours either.
+            # Some lists have no ids: with sentences of another numbering they are not ours either.
             if reading.claims or UNKNOWN_IDS not in reading.flags:
                 self._progress.read(reply, numbering, probes, (), is_alone=False)
             return reading

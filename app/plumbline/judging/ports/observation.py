@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Final, Literal
 
 ANSWERED: Final = "answered"
-# It ended by an exception: a bug of ours, or a cancellation, as by a deadline or a caller who left.
+# It ended by an exception: a bug of ours, or a cancellation by a deadline or a caller who left.
 INTERRUPTED: Final = "interrupted"
 # As OpenTelemetry names what a model is asked for.
 Operation = Literal["chat", "embeddings"]

@@ -21,7 +21,7 @@ from plumbline.judging.tiers.tier import JudgeOptions, TierName
 WHOLE_ANSWER = "whole_answer"
 # A probability that is rounded to 0 or 1 has a logit all the same.
 _LEAST = 1e-6
-# Words without support that a reason names.
+# A reason names so many words without support.
 _MAX_FAULTS = 5
 _SUPPORTED_FROM = 0.5
 
@@ -87,7 +87,7 @@ class DetectorTier:
         for number, position in enumerate(sample.checkable):
             whole = reading.findings[0 if is_whole else number]
             by_position[position] = _part(sample, position, whole) if self._detector.marks_words else whole
-        found = {position: _joined(words[position], each, sample) for position, each in by_position.items()}
+        found = {position: _join(words[position], each, sample) for position, each in by_position.items()}
         return found, reading.cut
 
 
@@ -120,7 +120,7 @@ def find_faults(words: Sequence[tuple[int, int, float]]) -> list[tuple[int, int]
     return runs
 
 
-def _joined(words: Finding, found: DetectorFinding, sample: SegmentedSample) -> Finding:
+def _join(words: Finding, found: DetectorFinding, sample: SegmentedSample) -> Finding:
     share = min(1.0 - _LEAST, max(_LEAST, found.support))
     text = sample.source.answer
     marked = tuple(f"“{text[start:end]}” ({start}-{end})" for start, end in find_faults(found.words)[:_MAX_FAULTS])

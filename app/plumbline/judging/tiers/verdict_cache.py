@@ -140,7 +140,7 @@ class CachedTier:
             self._observer.on_cache_lookup("bypass")
             judgement = await self._inner.judge(sample, options, seconds=seconds)
             self._spawn(self._keep(key, judgement))
-            return _accounted(judgement, "bypass")
+            return _with_cache_outcome(judgement, "bypass")
         # The bound on cost is part of the place: who may spend more must not get what a tighter bound has left undone.
         place = (key, options.ledger.max_cost)
         while True:
@@ -149,7 +149,7 @@ class CachedTier:
             if flight is None:
                 # A task of its own, so that cancelling one waiter does not cancel the others.
                 flight = _Flight(self._spawn(self._fly(key, sample, options, until)), until)
-                flight.task.add_done_callback(partial(self._landed, place, flight))
+                flight.task.add_done_callback(partial(self._on_landing, place, flight))
                 self._flights[place] = flight
             try:
                 judgement, was_kept = await self._land(place, flight, until)
@@ -162,7 +162,7 @@ class CachedTier:
             else:
                 outcome: Literal["hit", "miss"] = "miss" if is_leader and not was_kept else "hit"
                 self._observer.on_cache_lookup(outcome)
-                return _accounted(judgement, outcome)
+                return _with_cache_outcome(judgement, outcome)
 
     def readiness(self) -> Readiness:
         """Return that of the inner tier: a broken store only makes verdicts more expensive."""
@@ -188,7 +188,7 @@ class CachedTier:
             return kept, True
         return await judge_within(self._inner, sample, options, until - time.monotonic()), False
 
-    def _landed(self, place: _Place, flight: _Flight, task: asyncio.Task[tuple[Judgement, bool]]) -> None:
+    def _on_landing(self, place: _Place, flight: _Flight, task: asyncio.Task[tuple[Judgement, bool]]) -> None:
         # `exception()` is read also without a waiter: asyncio would log an unread one.
         if task.cancelled() or task.exception() is not None or task.result()[1]:
             self._clear(place, flight)
@@ -249,7 +249,7 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
     return digest.hexdigest()
 
 
-def _accounted(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) -> Judgement:
+def _with_cache_outcome(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) -> Judgement:
     account = replace(judgement.account, cache=cache)
     if cache == "hit":
         account = replace(account, calls=0, prompt_tokens=None, completion_tokens=None)

@@ -26,7 +26,7 @@ MAX_REPLY_BYTES: Final = 8_388_608
 _TIMEOUT: Final = httpx2.Timeout(None, connect=10.0)
 # The only header that a caller may add: the context of a trace.
 _TRACE_HEADER: Final = "traceparent"
-# Words of SOCKS proxies and httpcore2 about credentials.
+# SOCKS proxies and httpcore2 use these words about credentials.
 _DENIALS: Final = ("407", "username", "authentication", "acceptable")
 
 

@@ -10,7 +10,7 @@ import httpx2
 
 from plumbline.ground.errors import BatchApiError
 from plumbline.models.chat.api_client import ApiClient
-from plumbline.models.chat.call_failures import shown, status_failure
+from plumbline.models.chat.call_failures import showable_word, status_failure
 from plumbline.models.chat.endpoints import Endpoint
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class BatchApi:
         )
 
     def _word(self, error: Any) -> str:
-        word = shown(error.code, self._endpoint) or "error"
+        word = showable_word(error.code, self._endpoint) or "error"
         return f"{word} in line {error.line}" if isinstance(error.line, int) else word
 
     @contextmanager

@@ -111,7 +111,7 @@ def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoin
     except (ValueError, RecursionError):
         loaded = None
     text = json.dumps(_own_words(loaded)) if loaded is not None else body.decode("utf-8", errors="replace")
-    return _classified(status, _code_of(loaded), text[:_COMPLAINT_CHARACTERS], headers, endpoint)
+    return _classify(status, _code_of(loaded), text[:_COMPLAINT_CHARACTERS], headers, endpoint)
 
 
 def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
@@ -123,10 +123,10 @@ def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
         if _is_filter(code, text.lower()):
             return CallFailure(FailureReason.CONTENT_FILTERED, CodedText("call_filtered"))
         return CallFailure(FailureReason.INVALID_REPLY, CodedText("error_under_200"))
-    return _classified(status, code, text, {}, endpoint)
+    return _classify(status, code, text, {}, endpoint)
 
 
-def shown(word: object, endpoint: Endpoint) -> str | None:
+def showable_word(word: object, endpoint: Endpoint) -> str | None:
     """Return a provider's word if callers may see it (short, plain, without our key), else None."""
     if not isinstance(word, str) or not _SAFE_WORD.fullmatch(word) or any(each in word for each in endpoint.secrets):
         return None
@@ -153,10 +153,8 @@ def _seconds_until(date: str) -> float:
         return 0.0
 
 
-def _classified(
-    status: int, code: str | None, text: str, headers: Mapping[str, str], endpoint: Endpoint
-) -> CallFailure:
-    word, complaint = shown(code, endpoint), text.lower()
+def _classify(status: int, code: str | None, text: str, headers: Mapping[str, str], endpoint: Endpoint) -> CallFailure:
+    word, complaint = showable_word(code, endpoint), text.lower()
     detail = f"HTTP {status}" + (f" ({word})" if word and word != str(status) else "")
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return CallFailure(

@@ -33,7 +33,7 @@ class AdaptiveLimit:
 
     def __init__(self, cap: int) -> None:
         self._cap = cap
-        # Bound on concurrent calls now, between 1 and the cap.
+        # It bounds concurrent calls now, between 1 and the cap.
         self.limit = cap
         self._free = asyncio.Semaphore(cap)
         # Permits that exist, free or in use; those above the limit are withdrawn as they are released.

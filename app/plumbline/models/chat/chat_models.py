@@ -63,7 +63,7 @@ class FailoverChatModel:
 
     @property
     def context_tokens(self) -> int:
-        """Context window of the preferred endpoint; a smaller one is skipped for requests that are too long for it."""
+        """Return the window of the preferred endpoint; a smaller one is skipped for requests too long for it."""
         return self._endpoints[0].context_tokens
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:

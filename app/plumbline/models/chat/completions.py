@@ -13,7 +13,7 @@ from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, V
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest
-from plumbline.models.chat.call_failures import CallFailure, contains_any, embedded_failure, shown
+from plumbline.models.chat.call_failures import CallFailure, contains_any, embedded_failure, showable_word
 from plumbline.models.chat.endpoints import Endpoint, Provider, Structure, TokenLimit
 
 _STRUCTURE_WORDS = ("response_format", "json_schema", "json_object", "json mode", "json_mode", "structured output")
@@ -281,7 +281,7 @@ class Completion(BaseModel):
                 FailureReason.EMPTY_REPLY,
                 CodedText("reply_cut_empty") if self.is_truncated else CodedText("reply_empty"),
             )
-        return ChatReply(content, shown(self.model, endpoint) or endpoint.model, self.is_truncated)
+        return ChatReply(content, showable_word(self.model, endpoint) or endpoint.model, self.is_truncated)
 
 
 def read_completion(body: bytes) -> Completion:

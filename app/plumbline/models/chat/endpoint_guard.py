@@ -51,7 +51,7 @@ class Breaker:
 
     @property
     def seconds_left(self) -> float:
-        """Seconds until a probe may be made; 0 if one may, or if the breaker is closed."""
+        """Return the seconds until a probe may be made; 0 if one may, or if the breaker is closed."""
         return max(0.0, self._open_until - self.clock()) if self._open_seconds > 0 else 0.0
 
     def admit(self) -> Permit | None:
@@ -91,7 +91,7 @@ _LONGEST_PAUSE_SECONDS = 300.0
 # A deadline that left less than this says nothing of the endpoint: a hurried caller must not shut it for others.
 _FAIR_SECONDS = 1.0
 _CLOCK_SLACK_SECONDS = 0.02
-# Evidence of a failure about the model at its address, and about the configuration; None without any.
+# What a failure says of the model at its address and of the configuration: they work or not; None: nothing.
 _OUTCOMES: Mapping[Blame, tuple[bool | None, bool | None]] = {
     Blame.KEPT_CONNECTION: (None, None),
     Blame.TRANSPORT: (False, None),
@@ -152,7 +152,7 @@ class EndpointGuard:
 
     @property
     def pause_seconds(self) -> float:
-        """Remaining seconds of the pause that the provider asked for."""
+        """Return the remaining seconds of the pause that the provider asked for."""
         return max(0.0, self._paused_until - time.monotonic())
 
     @contextmanager

@@ -102,19 +102,19 @@ class Endpoint:
 
     @property
     def place(self) -> str:
-        """Provider, model and host in one line, without the key."""
+        """Return provider, model and host in one line, without the key."""
         return f"{self.provider.name}: {self.model} at {self.host}"
 
     @property
     def variant(self) -> str:
-        """A digest of the extra fields of its requests, which change its answers; empty without any."""
+        """Return a digest of the extra fields of its requests, which change its answers; empty without any."""
         if not self.extra_body:
             return ""
         return hashlib.sha256(json.dumps(self.extra_body, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The key and the values of the extra headers."""
+        """Return the key and the values of the extra headers."""
         return (*((self.api_key,) if self.api_key != NO_KEY else ()), *(value for _, value in self.extra_headers))
 
 
@@ -126,11 +126,11 @@ def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
     """
     judges: dict[str, tuple[Endpoint, ...]] = {}
     first = resolve_endpoint(settings)
-    fallbacks = _listed(settings.llm_fallbacks, "PLUMBLINE_LLM_FALLBACKS", settings)
+    fallbacks = _resolve_list(settings.llm_fallbacks, "PLUMBLINE_LLM_FALLBACKS", settings)
     if first is not None or fallbacks:
         judges[DEFAULT_JUDGE] = ((first,) if first else ()) + fallbacks
     for name, entries in (settings.llm_judges or {}).items():
-        judges[name] = _listed(entries, f"PLUMBLINE_LLM_JUDGES: {name}", settings)
+        judges[name] = _resolve_list(entries, f"PLUMBLINE_LLM_JUDGES: {name}", settings)
     return judges
 
 
@@ -156,7 +156,7 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
     return _resolve(entry, settings, "PLUMBLINE_LLM_BASE_URL", "PLUMBLINE_LLM_MODEL", "PLUMBLINE_LLM_API_KEY")
 
 
-def _listed(entries: tuple[LlmEndpoint, ...], variable: str, settings: Settings) -> tuple[Endpoint, ...]:
+def _resolve_list(entries: tuple[LlmEndpoint, ...], variable: str, settings: Settings) -> tuple[Endpoint, ...]:
     return tuple(
         _resolve(entry, settings, *(f"{variable}: {i}.{name}" for name in ("base_url", "model", "api_key")))
         for i, entry in enumerate(entries)

@@ -55,7 +55,7 @@ class BoundedClient(httpx2.AsyncClient):
         Raises:
             ReplyTooLarge: the reply is over the bound.
         """
-        # Without the redirects, cookies and authentication of httpx2, at half the time.
+        # This leaves out the redirects, cookies and authentication of httpx2, and takes half the time.
         response = await self._connections.handle_async_request(request)
         response.request = request
         if stream and response.is_success:

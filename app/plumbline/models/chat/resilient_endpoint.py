@@ -199,13 +199,13 @@ class ResilientEndpoint:
                     self._learnt.accept(form, sent, refused=refused)
                     return reply
 
-        return await self._retried(attempt, seconds)
+        return await self._retry(attempt, seconds)
 
     async def ask(self, request: ApiRequest[T], *, seconds: float, ledger: Ledger) -> T:
         """Return what is in the reply to one request, as `complete` does."""
-        return await self._retried(lambda until: self._call(request, until, ledger), seconds)
+        return await self._retry(lambda until: self._call(request, until, ledger), seconds)
 
-    async def _retried(self, attempt: Callable[[float], Awaitable[T]], seconds: float) -> T:
+    async def _retry(self, attempt: Callable[[float], Awaitable[T]], seconds: float) -> T:
         until, made = time.monotonic() + seconds, 0
         try:
             async with asyncio.timeout(seconds) as scope:

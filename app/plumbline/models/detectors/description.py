@@ -183,7 +183,7 @@ class Labels(BaseModel):
 
 
 def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels:
-    """Return the labels as numbers, by the names of the model's configuration; what is not told is never guessed.
+    """Return the labels as numbers, by the names of the model's configuration; nothing is guessed.
 
     Raises:
         ConfigurationError: no label tells support, or a label of the description is not the model's.

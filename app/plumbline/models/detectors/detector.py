@@ -99,7 +99,7 @@ class LocalDetector:
         if not self.marks_words:
             read = [_support(part[:1], labels, self._description) for part in parts]
             support = max(float(each[0][0]) for each in read)
-            # Denied by one part, unless another supports it more.
+            # One part denies the claim, unless another supports it more.
             denied = max(float(each[1][0]) for each in read)
             return DetectorFinding(support, is_denied=denied > max(_DENIED_FROM, support))
         # Each word is as well supported as by the part that supports it most.

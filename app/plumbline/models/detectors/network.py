@@ -24,13 +24,13 @@ _LONGER = 8
 _Run = Callable[[Mapping[str, NDArray[np.int64]]], NDArray[np.float32]]
 
 
-def broken(description: Description, why: str) -> NotLoaded:
+def detector_failure(description: Description, why: str) -> NotLoaded:
     """Build the failure of a detector that cannot be loaded."""
     return NotLoaded(f"detector {description.name!r} cannot be loaded ({why})", _ADVICE)
 
 
 def _unreadable(description: Description, error: Exception) -> NotLoaded:
-    return broken(description, f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
+    return detector_failure(description, f"{type(error).__name__}: {str(error).splitlines()[0][:200]}")
 
 
 class DetectorNetwork:
@@ -47,11 +47,11 @@ class DetectorNetwork:
             files = find_model(description.model)
             base = files if description.base is None else _base_of(files, description)
         except NotLoaded as failure:
-            raise broken(description, failure.seen) from failure
+            raise detector_failure(description, failure.seen) from failure
         try:
             import transformers  # noqa: PLC0415 - seconds of import, paid on first use
         except ImportError as error:
-            raise broken(description, f"transformers cannot be imported: {error}") from error
+            raise detector_failure(description, f"transformers cannot be imported: {error}") from error
         transformers.utils.logging.disable_progress_bar()
         self._description = description
         try:
@@ -61,7 +61,7 @@ class DetectorNetwork:
             raise _unreadable(description, error) from error
         tokens = getattr(tokenizer, "backend_tokenizer", None)
         if tokens is None:
-            raise broken(description, "its tokenizer has no fast form")
+            raise detector_failure(description, "its tokenizer has no fast form")
         definition: str = json.dumps(json.loads(tokens.to_str()), ensure_ascii=False)
         self.reader = PairReader(load_tokenizer(definition), description, specials=tokenizer.all_special_tokens)
         self.labels: Labels = resolve_labels(description, dict(config.id2label))
@@ -139,7 +139,7 @@ class DetectorNetwork:
             is_text = inputs["attention_mask"] > 0
             expected, found = expected[is_text], found[is_text]
         if not np.abs(found - expected).max() <= MOST_DRIFT:
-            raise broken(self._description, "OpenVINO gives other numbers than PyTorch")
+            raise detector_failure(self._description, "OpenVINO gives other numbers than PyTorch")
         return graph
 
     def _sample(self, times: int) -> PackedBatch:
@@ -199,5 +199,5 @@ def _load(description: Description, files: ModelFiles, config: Any) -> Any:
         raise _unreadable(description, error) from error
     if missing := set(loading["missing_keys"]) | {each[0] for each in loading.get("mismatched_keys", ())}:
         listed = ", ".join(sorted(missing)[:3])
-        raise broken(description, f"its weights lack {len(missing)} of the network's, {listed} among them")
+        raise detector_failure(description, f"its weights lack {len(missing)} of the network's, {listed} among them")
     return network.eval()

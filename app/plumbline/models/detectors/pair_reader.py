@@ -9,12 +9,12 @@ from plumbline.judging.ports.exchange import Passage
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description
 
-# As `estimate_tokens`; special tokens around a pair.
+# The same as `estimate_tokens` counts.
 _ESTIMATED = re.compile(r"[\x00-\x7f]{1,3}|[^\x00-\x7f]")
 _SPECIAL_TOKENS = 3
 # Two texts joined may have a token more than apart, at each seam.
 _SEAM_TOKENS = 4
-# Of what the model reads: a claim has no more, so that its premise has room.
+# A claim has no more of what the model reads, so that its premise has room.
 _CLAIM_SHARE = 0.5
 
 
@@ -101,7 +101,7 @@ class PairReader:
         counts = [len(each) for each in tokens]
         return TokenizedTexts(tokens, counts, [0] * len(tokens), [False] * len(tokens))
 
-    def spoken(self, tokens: Sequence[int]) -> list[int]:
+    def wanted_places(self, tokens: Sequence[int]) -> list[int]:
         """Return the places whose numbers are kept: all, or the first alone."""
         return list(range(len(tokens))) if self._description.head == "tokens" else [0]
 

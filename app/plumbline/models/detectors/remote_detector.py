@@ -103,7 +103,7 @@ class RemoteDetector:
         await self._endpoint.close()
 
     async def warm_up(self, *, seconds: float = 30.0) -> None:
-        """Ask the probe; a failure is told by `readiness` and the next request."""
+        """Ask the probe; `readiness` and the next request show a failure."""
         try:
             await self._prove(time.monotonic() + seconds)
         except TierFailure as failure:

@@ -22,9 +22,9 @@ from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoi
 from plumbline.models.embeddings.embedding_service import EmbeddingService, parse_embeddings
 from plumbline.models.encoder.packing import CACHE_BYTES, HalfVectors, build_vector_cache, make_key
 
-# Names of fields and brackets around the texts.
+# The texts have names of fields and brackets around them.
 _FRAME_TOKENS: Final = 16
-# For the vectors of one batch, retries included.
+# It bounds the wait for one batch, retries included.
 _TIMEOUT_SECONDS: Final = 10.0
 
 
@@ -158,7 +158,7 @@ class RemoteEncoder:
                 is_first = False
             found |= await self._fetch(new, until, ledger)
             for key, future in joined.items():
-                # Another caller's, and not cancelled with this one.
+                # It is another caller's, and not cancelled with this one.
                 await asyncio.wait([future])
                 if (shared := future.result()) is not None:
                     found[key] = shared

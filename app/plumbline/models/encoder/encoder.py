@@ -34,7 +34,7 @@ from plumbline.models.encoder.fair_queue import (
     single_threaded_algebra,
     start_workers,
 )
-from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, model_name, not_loaded
+from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, load_failure, model_name
 from plumbline.models.encoder.packing import (
     CACHE_BYTES,
     HalfVectors,
@@ -93,7 +93,7 @@ def choose_runtime(backend: Backend, on_openvino: Callable[[], T], on_torch: Cal
     has_openvino = find_spec("openvino") is not None
     if backend == "openvino":
         if not has_openvino:
-            raise not_loaded(where, "openvino is not installed; install plumbline-rag[openvino]")
+            raise load_failure(where, "openvino is not installed; install plumbline-rag[openvino]")
         return on_openvino()
     if backend == "auto" and has_openvino and not has_nvidia_driver():
         try:
@@ -224,16 +224,16 @@ class SharedEncoder:
         """End the threads after their current work; queued work is dropped, and a model under way is not waited for."""
         self._is_closed = True
         with contextlib.suppress(InvalidStateError):
-            self._loading.set_exception(_closed())
+            self._loading.set_exception(_closed_failure())
         self._reading.shutdown(wait=True, cancel_futures=True)
         if self._queue is not None:
-            self._give_up(self._queue.close(), _closed())
+            self._give_up(self._queue.close(), _closed_failure())
         for worker in self._workers:
             worker.join()
 
     def _read(self, texts: Sequence[str], scope: str, until: float) -> TokenizedTexts:
         if time.monotonic() >= until:
-            raise _too_late()
+            raise _late_failure()
         return self._ready_model().reader.read(texts, scope)
 
     def _ready_model(self) -> TokenModel:
@@ -242,7 +242,7 @@ class SharedEncoder:
             raise self._failure
         if self._model is None:
             if self._is_closed:
-                raise _closed()
+                raise _closed_failure()
             self._state = State.LOADING
             try:
                 # OpenVINO computes in threads of its own: they begin where the model is made.
@@ -270,7 +270,7 @@ class SharedEncoder:
             if wanted:
                 await waiting.wait(until - time.monotonic())
         except TimeoutError:
-            raise _too_late() from None
+            raise _late_failure() from None
         finally:
             self._leave(wanted.values(), waiting)
         return [known[key] if key in known else _vectors_of(wanted[key]) for key in keys]
@@ -281,10 +281,10 @@ class SharedEncoder:
         """Return the texts to wait for, new ones queued, and the cached vectors."""
         queue = self._queue
         if queue is None:
-            raise _too_late()
+            raise _late_failure()
         with self._lock:
             if self._is_closed:
-                raise _closed()
+                raise _closed_failure()
             known = {key: found for key in tokens_by_key if (found := self._cache.get(key)) is not None}
             joined = {key: self._in_flight[key] for key in tokens_by_key if key in self._in_flight}
             new = {
@@ -368,20 +368,20 @@ def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]
     vectors = model.forward(pack_batch([text.tokens for text in texts], places))
     found = []
     for text, place in zip(texts, places, strict=True):
-        spoken = model.reader.spoken(text.tokens)
+        spoken = model.reader.wanted_places(text.tokens)
         found.append(vectors[place.row, [place.start + at for at in spoken]].astype(np.float16))
     return found
 
 
 def _vectors_of(text: Text) -> HalfVectors:
     if text.vectors is None:
-        raise _too_late()
+        raise _late_failure()
     return text.vectors
 
 
-def _closed() -> TierFailure:
+def _closed_failure() -> TierFailure:
     return TierFailure(FailureReason.TIMEOUT, CodedText("encoder_closed"))
 
 
-def _too_late() -> TierFailure:
+def _late_failure() -> TierFailure:
     return TierFailure(FailureReason.TIMEOUT, CodedText("encoding_timed_out"))

@@ -137,7 +137,7 @@ class FairQueue:
         return heads + sorted(shortest[:_CANDIDATES], key=lambda text: -len(text.tokens))
 
 
-# Of the newest batch in the average.
+# The newest batch has this weight in the average.
 _WEIGHT = 0.1
 # The first batches prepare what later ones find ready: they say nothing of those.
 _FIRST = 8
@@ -175,7 +175,7 @@ _NICENESS = 10
 def start_workers(count: int, work: Callable[[], None]) -> list[threading.Thread]:
     """Start `count` threads that each run `work` until it returns."""
     workers = [
-        threading.Thread(target=in_background, args=(work,), name=f"encoder-{number}", daemon=True)
+        threading.Thread(target=run_in_background, args=(work,), name=f"encoder-{number}", daemon=True)
         for number in range(count)
     ]
     for worker in workers:
@@ -183,7 +183,7 @@ def start_workers(count: int, work: Callable[[], None]) -> list[threading.Thread
     return workers
 
 
-def in_background(work: Callable[[], None]) -> None:
+def run_in_background(work: Callable[[], None]) -> None:
     """Run `work` at low priority; for a dedicated thread, as there is no way back on Linux."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
@@ -206,7 +206,7 @@ def make_in_background(make: Callable[[], T], made: "Future[T]") -> None:
             except BaseException as error:  # raised again in the caller
                 made.set_exception(error)
 
-    threading.Thread(target=in_background, args=(work,), name=LOADER, daemon=True).start()
+    threading.Thread(target=run_in_background, args=(work,), name=LOADER, daemon=True).start()
 
 
 def single_threaded_algebra() -> None:

@@ -71,10 +71,10 @@ def find_model(requested: str | None) -> ModelFiles:
     Raises TierFailure `not_installed`.
     """
     if requested is None:
-        return _bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
+        return _find_bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
     folder = Path(requested)
     if not folder.is_dir() and is_path(requested):
-        raise not_loaded(requested, "there is no such folder")
+        raise load_failure(requested, "there is no such folder")
     found = _at(folder if folder.is_dir() else _from_hub(requested), requested)
     return replace(found, prefix=find_preset(requested).prefix)
 
@@ -95,7 +95,7 @@ def require_kind(files: ModelFiles, kind: ModelKind) -> None:
     """
     described = _json(files, "config_sentence_transformers.json")
     if (found := described.get("model_type", "SentenceTransformer")) != kind:
-        raise not_loaded(files.folder, f"it is a {found}, and no {kind}")
+        raise load_failure(files.folder, f"it is a {found}, and no {kind}")
 
 
 class NotLoaded(TierFailure):
@@ -106,7 +106,7 @@ class NotLoaded(TierFailure):
         self.seen = seen
 
 
-def not_loaded(where: object, error: Exception | str) -> NotLoaded:
+def load_failure(where: object, error: Exception | str) -> NotLoaded:
     """Build the failure of a model that is missing or cannot be loaded, with advice."""
     why = error if isinstance(error, str) else type(error).__name__
     advice = CodedText("set_embedding_model")
@@ -121,7 +121,7 @@ def _at(folder: Path, name: str) -> ModelFiles:
     # A weight file of ours (an export) is no safetensors file.
     weights = sorted(folder.rglob("*.safetensors"))
     if not weights or (not (folder / "config.json").is_file() and not (folder / "modules.json").is_file()):
-        raise not_loaded(name, "no configuration with *.safetensors weights in it")
+        raise load_failure(name, "no configuration with *.safetensors weights in it")
     return ModelFiles(folder, _digest(weights))
 
 
@@ -135,13 +135,13 @@ def _json(files: ModelFiles, name: str) -> dict[str, Any]:
     try:
         found: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
     except (OSError, ValueError, TypeError) as error:
-        raise not_loaded(path, error) from error
+        raise load_failure(path, error) from error
     return found
 
 
 def _from_hub(name: str) -> Path:
     try:
-        # Seconds of import; a process with a model of its own never pays.
+        # The import takes seconds, which a process with a model of its own never pays.
         from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415
         from huggingface_hub.errors import (  # type: ignore[attr-defined]  # noqa: PLC0415
             HfHubHTTPError,
@@ -150,7 +150,7 @@ def _from_hub(name: str) -> Path:
             LocalEntryNotFoundError,
         )
     except ImportError as error:
-        raise not_loaded(name, error) from error
+        raise load_failure(name, error) from error
     is_silent = False
     try:
         # What fetches would wait for the hub's first answer without end.
@@ -162,10 +162,10 @@ def _from_hub(name: str) -> Path:
     try:
         return Path(snapshot_download(name, allow_patterns=list(_HUB_FILES), local_files_only=is_silent))
     except (OSError, ValueError, HfHubHTTPError, HFValidationError, LocalEntryNotFoundError) as error:
-        raise not_loaded(name, error) from error
+        raise load_failure(name, error) from error
 
 
-def _bundled() -> ModelFiles | None:
+def _find_bundled() -> ModelFiles | None:
     """Return the bundled model's folder if it is installed; raise TierFailure unless its weights are the official."""
     spec = find_spec(_BUNDLE)
     if spec is None or not spec.submodule_search_locations:

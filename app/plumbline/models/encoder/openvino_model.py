@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import sha256_of
-from plumbline.models.encoder.model_files import ModelFiles, export_folders, keep_export, not_loaded
+from plumbline.models.encoder.model_files import ModelFiles, export_folders, keep_export, load_failure
 from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, RowSlot, pack_batch
 from plumbline.models.encoder.text_reader import TextReader
 
@@ -116,7 +116,7 @@ def _convert(files: ModelFiles) -> "tuple[Model, dict[str, Any]]":
 
     loaded = TorchModel(files, "fp32")
     if loaded.position_offset is None:
-        raise not_loaded(files.folder, "its texts must not share a row, so OpenVINO does not run it")
+        raise load_failure(files.folder, "its texts must not share a row, so OpenVINO does not run it")
     reader = loaded.reader
     return _graph_of(loaded), {
         "definition": reader.definition,

@@ -155,7 +155,7 @@ class Reader(Protocol):
 
     def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts: ...
 
-    def spoken(self, tokens: Sequence[int]) -> list[int]:
+    def wanted_places(self, tokens: Sequence[int]) -> list[int]:
         """Return the places of the tokens whose vectors are wanted."""
         ...
 

@@ -83,7 +83,7 @@ class TextReader:
         encoding, end = self._whole.encode(f"{self._prefix}a"), len(self._prefix.rstrip())
         return sum(0 < stop <= end for _, stop in encoding.offsets)
 
-    def spoken(self, tokens: Sequence[int]) -> list[int]:
+    def wanted_places(self, tokens: Sequence[int]) -> list[int]:
         """Return the places of the text's own tokens, neither special nor of the prefix; all, if there are none."""
         own = [place for place, token in enumerate(tokens) if token not in self.special][self._prefix_tokens :]
         return own or list(range(len(tokens)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.models.encoder.model_files import ModelFiles, ModelKind, not_loaded
+from plumbline.models.encoder.model_files import ModelFiles, ModelKind, load_failure
 from plumbline.models.encoder.packing import PROBE, PackedBatch, Precision, is_same_side_by_side
 from plumbline.models.encoder.text_reader import TextReader
 
@@ -93,14 +93,14 @@ def load_sentence_transformer(files: ModelFiles, kind: ModelKind = "SentenceTran
         import sentence_transformers  # noqa: PLC0415
         from transformers.utils import logging as transformers_logging  # noqa: PLC0415
     except ImportError as error:
-        raise not_loaded(files.folder, f"sentence-transformers cannot be imported: {error}") from error
+        raise load_failure(files.folder, f"sentence-transformers cannot be imported: {error}") from error
     transformers_logging.disable_progress_bar()
     weights = {"use_safetensors": True}
     try:
         build = getattr(sentence_transformers, kind)
         loaded: SentenceTransformer = build(str(files.folder), trust_remote_code=False, model_kwargs=weights).eval()
     except (OSError, ValueError, RuntimeError, KeyError) as error:
-        raise not_loaded(files.folder, error) from error
+        raise load_failure(files.folder, error) from error
     return loaded
 
 
@@ -119,7 +119,7 @@ def _reader_of(loaded: "SentenceTransformer", files: ModelFiles) -> TextReader:
     tokenizer = loaded.tokenizer
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
-        raise not_loaded(files.folder, "its tokenizer has no fast form")
+        raise load_failure(files.folder, "its tokenizer has no fast form")
     definition: str = json.dumps(json.loads(backend.to_str()), ensure_ascii=False)
     unknown = tokenizer.unk_token_id
     special = frozenset(tokenizer.all_special_ids) - {unknown}

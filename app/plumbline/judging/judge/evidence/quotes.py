@@ -51,7 +51,7 @@ def fold(view: View) -> View:
     Decomposed character by character, so that composed and decomposed letters meet and each keeps its offset. Linear.
     """
     if view.text.isascii():
-        # As below, letter by letter, in a tenth of the time.
+        # It does what follows letter by letter, in a tenth of the time.
         return _without_repeated_blanks(view.text.translate(_ASCII_FOLDED), view.origin)
     pieces = list(map(_fold_one, view.text))
     text = "".join(pieces)
@@ -217,7 +217,7 @@ def _han(text: str) -> int:
 # Of 100: a quote with a slip of the pen is still that quote (DESIGN 4.1). Below this length one letter is too much.
 _FUZZY_SCORE = 90.0
 _FUZZY_MIN_CHARACTERS = 16
-# Words as anchors of the alignment: Latin and numbers whole, Han in pairs.
+# Words anchor the alignment: Latin and numbers whole, Han in pairs.
 _ANCHOR = re.compile(r"[\u3400-\u9fff](?=([\u3400-\u9fff]))|[^\W_\u3400-\u9fff]{2,40}")
 # Bounds on the work for one quote, so that hostile text cannot make it quadratic.
 _MAX_ANCHORS = 48
@@ -261,8 +261,8 @@ class Aligner:
                 region = self._text[first:]
             alignment = partial_ratio_alignment(quote, region, score_cutoff=_FUZZY_SCORE)
             if alignment:
-                start = self._widened(first + alignment.dest_start, -1)
-                found.append(Aligned(start, self._widened(first + alignment.dest_end, 1), alignment.score))
+                start = self._widen(first + alignment.dest_start, -1)
+                found.append(Aligned(start, self._widen(first + alignment.dest_end, 1), alignment.score))
         return sorted(found, key=lambda each: (-each.score, each.start))
 
     @cached_property
@@ -291,7 +291,7 @@ class Aligner:
         best = sorted(strength, key=lambda bin_: (-strength[bin_], bin_))[:_MAX_REGIONS]
         return [max(0, bin_ * slack) for bin_ in best]
 
-    def _widened(self, place: int, step: int) -> int:
+    def _widen(self, place: int, step: int) -> int:
         """Return the edge of the word that the place is inside of, before it or (`step` 1) after it."""
         text = self._text
         for _ in range(_LONGEST_WORD):

@@ -40,7 +40,7 @@ class SearchableContext:
         yield from self._whole(_occurrences(quote.text, self.text), len(quote.text), None)
 
     def find_folded(self, quote: Quote) -> Iterator[_Place]:
-        """Yield where it stands after folding, and then without markup on either side."""
+        """Yield matches after folding, and then without markup on either side."""
         for form in quote.folded:
             yield from self._whole(_occurrences(form, self._folded.text), len(form), self._folded)
         if self._stripped is self._folded and quote.bare == quote.folded:
@@ -64,7 +64,7 @@ class SearchableContext:
                 yield from self._whole(iter((start,)), end - start, view)
 
     def find_nearly(self, quote: Quote) -> Iterator[_Place]:
-        """Yield where it stands but for typos, with its numbers, negations and turning words in place."""
+        """Yield fuzzy matches that keep every number, negation and reversing word."""
         wanted = quote.bare[-1]
         if len(wanted) > _MAX_FUZZY_CHARACTERS:
             return

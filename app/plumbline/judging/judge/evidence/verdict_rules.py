@@ -100,7 +100,7 @@ def name_doubts(claims: Iterable[Claim]) -> dict[str, str]:
 def with_shown_calculation(claim: Claim) -> Claim:
     """Return a claim of a second look as supported if its reason shows where the doubted number comes from.
 
-    Every quote was found, the judge calls the claim derived, and the reason has each number that the quotes lack beside
+    Every quote was found, the judge calls the claim derived, and the reason has each number that the quotes lack, and
     one that they have: "100 feet x 0.3048 = 30 m". The flag stays.
     """
     if not {NUMBER, DERIVED} <= set(claim.flags) or f"{_JUDGE_SAID}{Verdict.SUPPORTED}" not in claim.flags:
