@@ -72,11 +72,13 @@ _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`|<!--.*?-->", re.MULTILINE | re.DOTAL
 _AS_WRITTEN = {"decisions", "reference/http.md", "reference/cli.md", "reference/python.md"}
 
 
-@pytest.mark.parametrize(
-    "page",
-    [page for page in sorted(DOCS.rglob("*.md")) if not _AS_WRITTEN & {page.parent.name, str(page.relative_to(DOCS))}],
-    ids=lambda page: page.relative_to(DOCS).as_posix(),
-)
+_PROSE = [
+    *(page for page in sorted(DOCS.rglob("*.md")) if not _AS_WRITTEN & {page.parent.name, str(page.relative_to(DOCS))}),
+    *(page for folder in (ROOT, ROOT / ".github") for page in sorted(folder.glob("*.md")) if page.stem != "CHANGELOG"),
+]
+
+
+@pytest.mark.parametrize("page", _PROSE, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_a_page_uses_the_words_of_the_field(page: Path) -> None:
     prose = _CODE.sub("", page.read_text(encoding="utf-8"))
 
