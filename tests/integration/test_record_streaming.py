@@ -57,7 +57,7 @@ def test_many_rows_pass_through_a_few_megabytes(tmp_path: Path, name: str, count
     tracemalloc.stop()
 
     assert read == count
-    # The table of ids takes 2 MiB (131,072 slots grow to 262,144), a block of the file 256 KiB
+    # The set of ids takes two megabytes, a block of the file 256 KiB
     assert peak < 6 * 1024 * 1024
 
 

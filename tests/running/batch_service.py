@@ -10,8 +10,8 @@ import httpx2
 from fastapi import FastAPI
 from starlette.types import Message
 
+from plumbline.ground.phrases import load_data
 from plumbline.judging.ports.token_vectors import TokenizedTexts
-from plumbline.judging.tiers.embedding import _UNRELATED_ENGLISH
 from plumbline.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary
 from plumbline.service.api.responses import JSON, NDJSON
 from tests.doubles.fakes import WordEncoder
@@ -42,7 +42,7 @@ class GatedEncoder(WordEncoder):
         self.in_flight = self.most = self.begun = self.cancelled = 0
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
-        if tuple(texts) == _UNRELATED_ENGLISH:
+        if list(texts) == load_data("judging/tiers/unrelated_sentences")["en"]:
             # No sample: an uncalibrated model is asked once for the range of its cosines
             return await super().read(texts, seconds=seconds)
         self.begun += 1

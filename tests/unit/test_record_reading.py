@@ -139,7 +139,7 @@ def test_the_second_row_of_an_id_is_reported(tmp_path: Path) -> None:
 
 
 def test_ids_beyond_the_room_for_them_are_let_through() -> None:
-    seen = SeenIds(max_slots=1024)
+    seen = SeenIds(most=768)
 
     assert not any(seen.add(str(number)) for number in range(2_000))
     assert seen.add("0")

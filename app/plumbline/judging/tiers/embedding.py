@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.models import SentenceEncoder
 from plumbline.judging.ports.observation import Readiness, State
@@ -37,27 +38,7 @@ MAX_UNKNOWN_SHARE = 0.15
 # Windows whose vectors are in memory together, 12 MB of them.
 _WINDOWS_AT_ONCE = 256
 
-# Each on a subject of its own.
-_UNRELATED_ENGLISH = (
-    "The ferry leaves the harbour every morning at six.",
-    "Her grandmother taught mathematics in a small village school.",
-    "The new law lowers the tax on electric bicycles.",
-    "Bread dough has to rest for an hour before it is baked.",
-    "Astronomers found a planet that circles two stars.",
-    "Our team lost the final by a single goal.",
-    "The medicine should not be taken together with alcohol.",
-    "A glacier has covered this valley for thousands of years.",
-)
-_UNRELATED_CHINESE = (
-    "渡轮每天早上六点离开港口。",
-    "她的外婆在一所乡村小学教数学。",
-    "新的法律降低了电动自行车的税。",
-    "面团在烘烤之前要醒一个小时。",
-    "天文学家发现了一颗围绕两颗恒星运行的行星。",
-    "我们队在决赛中以一球之差落败。",
-    "这种药不能和酒一起服用。",
-    "几千年来，冰川一直覆盖着这个山谷。",
-)
+_UNRELATED: Final[Mapping[str, Sequence[str]]] = load_data("judging/tiers/unrelated_sentences")
 
 
 class EmbeddingTier:
@@ -167,7 +148,7 @@ class EmbeddingTier:
     async def _find_baseline(self, options: JudgeOptions, until: float, *, is_chinese: bool) -> float:
         """Return the mean alignment of sentences with others on other subjects; the model is asked once."""
         if is_chinese not in self._baselines:
-            texts = _UNRELATED_CHINESE if is_chinese else _UNRELATED_ENGLISH
+            texts = _UNRELATED["zh" if is_chinese else "en"]
             reading = await self._encoder.read(texts, seconds=until - time.monotonic())
             vectors = await self._encode(reading, replace(options, tenant=""), until)
             baseline = measure_unrelated(vectors)

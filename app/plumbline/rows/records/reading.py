@@ -1,10 +1,8 @@
 """Records from a data file of any size: one row at a time, bad rows reported."""
 
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -176,47 +174,25 @@ def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
     raise InvalidInput(f"holds no good row among its first {_ROWS_LOOKED_AT}{first}")
 
 
-_FIRST_SLOTS: Final = 1 << 10
-# 128 MiB: 12.5 million ids
-_MAX_SLOTS: Final = 1 << 24
-_HASH_BYTES: Final = 8
+# Their hashes take 128 MiB.
+_MOST_IDS: Final = 2_000_000
 
 
 class SeenIds:
-    """A set of ids, stored as 64-bit hashes with open addressing: at most 21 bytes per id, 128 MiB in all.
+    """A set of ids by their 64-bit hashes: the first two million of a file, to bound memory.
 
-    Among 10^7 ids the chance that any two share a hash is 3 in a million (n^2 / 2^65). Past 12.5 million ids the first
-    12.5 million stay known and no others are added.
+    Among them the chance that any two share a hash is one in ten million (n^2 / 2^65).
     """
 
-    def __init__(self, *, max_slots: int = _MAX_SLOTS) -> None:
-        self._max_slots = max_slots
-        self._count = 0
-        self._table = array("Q", [0]) * min(_FIRST_SLOTS, max_slots)
+    def __init__(self, *, most: int = _MOST_IDS) -> None:
+        self._most = most
+        self._hashes: set[int] = set()
 
     def add(self, text: str) -> bool:
         """Add an id while there is room; return True if it was present."""
-        # 0 marks a free slot
-        key = int.from_bytes(blake2b(text.encode("utf-8"), digest_size=_HASH_BYTES).digest(), "little") or 1
-        slot = _slot_of(key, self._table)
-        if self._table[slot]:
+        key = hash(text)
+        if key in self._hashes:
             return True
-        if 4 * (self._count + 1) <= 3 * len(self._table):
-            self._table[slot] = key
-            self._count += 1
-        elif len(self._table) < self._max_slots:
-            smaller, self._table = self._table, array("Q", [0]) * (2 * len(self._table))
-            for each in filter(None, smaller):
-                self._table[_slot_of(each, self._table)] = each
-            self._table[_slot_of(key, self._table)] = key
-            self._count += 1
+        if len(self._hashes) < self._most:
+            self._hashes.add(key)
         return False
-
-
-def _slot_of(key: int, table: "array[int]") -> int:
-    """Return the slot of a key, or the free slot for it."""
-    mask = len(table) - 1
-    slot = key & mask
-    while table[slot] and table[slot] != key:
-        slot = (slot + 1) & mask
-    return slot
