@@ -22,11 +22,11 @@ from plumbline.judging.tiers.tier import TierName
 _SUPPORTED_FROM = 0.5
 # A passage with so much less support than another one is not the one that was meant.
 _CLEARLY_LESS = 0.25
-# A passage that adds so much to the support by the others is needed beside them.
+# A passage that adds so much to the support by the others is needed in addition to them.
 _CLEARLY_MORE = 0.1
 # Passages that are tried in place of a cited one, those with most of the words first.
 _MOST_OTHERS = 8
-# Of texts compared for one answer, about a second of work.
+# Characters compared for one answer, about a second of work.
 _MOST_CHARACTERS = 1_000_000
 
 
@@ -34,7 +34,7 @@ class CitationVerdict(StrEnum):
     """Verdict on one passage that a mark names."""
 
     SUPPORTED = "supported"
-    # Of the statement a part, or the whole together with other passages cited there.
+    # It supports a part of the statement, or the whole together with other passages cited there.
     PARTIAL = "partial"
     # Another context supports it.
     WRONG_PASSAGE = "wrong_passage"
@@ -57,7 +57,7 @@ class Citations:
     """The citations of an answer that has any.
 
     `recall` = sentences fully supported by the passages that they cite / sentences that assert; `precision` = citations
-    that are sufficient, or needed beside others / citations. Both in [0, 1]; None for none of them. `uncited`:
+    that are sufficient, or needed with others / citations. Both in [0, 1]; None for none of them. `uncited`:
     positions of the sentences that assert and cite nothing. Lists of sources are in no count.
     """
 
@@ -102,7 +102,7 @@ def judge_citations(
     for position, marks in sorted(marks_by_sentence.items()):
         spoken = claims_by_sentence.get(position)
         if spoken is None:
-            # A remark needs no source; that there is none is told all the same.
+            # A remark needs no source; a mark without a passage is reported all the same.
             missing = (mark for mark in marks if mark.context is None)
             citations += [Citation(mark, position, CitationVerdict.NO_SUCH_PASSAGE) for mark in missing]
             continue

@@ -18,7 +18,7 @@ from plumbline.retrieval.run import FloatArray, Qrels, Run, document_place
 
 # The depth of `judged_share` when no measure has a cutoff: the customary page of results.
 _JUDGED_DEPTH = 10
-# Of the queries that were retrieved for: no retriever's scores all rise by chance.
+# Share of the queries with results: no retriever's scores all rise by chance.
 _RISING_SHARE = 0.5
 
 

@@ -22,7 +22,7 @@ MARK: Final = re.compile(MARKS)
 _UNSPACED: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\uff00-\uffef"
 _WORD: Final = rf"(?:[^\W{_UNSPACED}]|-)"
 _ATOM: Final = re.compile(rf"{_WORD}++|\S")
-# What makes the text after or before a match part of the same id.
+# Text after or before a match that belongs to the same id.
 _GLUED_AFTER: Final = re.compile(rf"{_WORD}|[.#/@]{_WORD}|::")
 _GLUED_BEFORE: Final = re.compile(rf"{_WORD}[.#/@]\Z|::\Z|(?:^|.){_WORD}\Z", re.DOTALL)
 _DIGITS: Final = re.compile("[0-9]+")

@@ -54,7 +54,7 @@ def label_before(text: str, start: int, end: int) -> str:
 
 
 def stands_alone(text: str, start: int, end: int) -> bool:
-    """Return True if a line holds nothing but a heading beside this part, as a list does and a citation does not."""
+    """Return True if a line holds nothing but a heading and this part, as a list does and a citation does not."""
     before = text[max(0, start - _MAX_LABEL) : start].rpartition("\n")[2]
     after = text[end : end + _MAX_LABEL].partition("\n")[0]
     return _ALONE_BEFORE.search(before) is not None and _ALONE_AFTER.match(after) is not None

@@ -59,7 +59,7 @@ def read_brackets(text: str) -> Iterator[Reading]:
         last = group.end()
 
 
-# With room or a bracket on both sides: `<urn:uuid:…>` ends in a sign that chains nothing.
+# A link has room or a bracket on both sides: `<urn:uuid:…>` ends in a sign that chains nothing.
 _LINK: Final = re.compile(rf"(?<=[\s\]】］]|{MARKS})(>=|=>|->|>>|[>＞≻≥→⇒]|<=|[<＜≺≤]|[=＝~≈])(?=[\s\[【［]|{MARKS})")
 _TIGHT_LINK: Final = re.compile(rf"(?<=[\w\])）】］]|{MARKS})([>＞≻→＝=])(?=[\w\[(（【［]|{MARKS})")
 _SIGN: Final = re.compile("[>＞≻≥→⇒<＜≺≤]")

@@ -18,7 +18,7 @@ MAX_GRADE: Final = 2**31 - 1
 # query_id -> doc_id -> relevance: an integer grade; 0 and below is not relevant.
 Qrels = Mapping[str, Mapping[str, int]]
 
-# What was retrieved for one query: scores by doc_id (finite), or doc_ids best first.
+# Results of one query: scores by doc_id (finite), or doc_ids best first.
 Results = Mapping[str, float] | Sequence[str]
 
 

@@ -146,7 +146,7 @@ def as_text(table: Table, *, digits: int = 4) -> str:
     )
 
 
-# By the name under which a caller asks for the format.
+# Writers by the name of their format.
 TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
     {"text": as_text, "markdown": as_markdown, "csv": as_csv, "latex": as_latex}
 )
@@ -210,7 +210,7 @@ def _csv_text(text: str) -> str:
     return f"'{text}" if text and is_formula and not is_number else text
 
 
-# With the full-width forms, which Excel reads alike.
+# Excel reads the full-width forms alike.
 _FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _CONTROL_STARTS = ("\t", "\r", "\n")
 

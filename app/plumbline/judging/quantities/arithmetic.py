@@ -95,7 +95,7 @@ class Facts:
         known = tuple(part is not None for part in parts)
         if known not in self._dates_by_known:
             self._dates_by_known[known] = {tuple(compress(other, known)) for other in self._dates}
-        # Of its known parts, each that the other knows too is the same, and there is one.
+        # They agree where every part known to both is the same, and there is one.
         alike = product(*((part, None) for part in compress(parts, known)))
         return any(other in self._dates_by_known[known] for other in alike if any(part is not None for part in other))
 
@@ -129,7 +129,7 @@ _RELATIVE = 1e-9
 # What the wording allows: "about 40,000" for 36,500 to 44,000, "over 40,000" for up to a quarter more.
 _HEDGED_TOLERANCE = 0.1
 _OPEN_ENDED = 1.25
-# Feet told in metres are rounded.
+# Feet converted to metres are rounded.
 _CONVERTED = 0.025
 # frozenset: testing a float against a range is linear.
 _YEARS = frozenset(range(1_000, 2_100))

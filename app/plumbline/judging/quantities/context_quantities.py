@@ -38,7 +38,7 @@ _AROUND_AMOUNT = " \n.,;:!?*_`\"'。，；：！？“”"
 _LONGEST_AMOUNT = 40
 # Parts of what stands for an amount: its value and its unit.
 _AMOUNT = 2
-# Beyond it, in a sample made to be slow, all is read instead.
+# A sample made to be slow has more: all of it is read instead.
 _MAX_SEARCHED_CHARACTERS = 20_000_000
 _HAN_NUMERALS = frozenset("〇零一二两兩三四五六七八九十百千万萬亿億")
 
@@ -103,8 +103,8 @@ class ContextQuantities:
     @cached_property
     def _facts(self) -> Facts:
         spoken = (sentence.text for sentences in self._sentences for sentence in sentences)
-        told = (text for text in spoken if any(map(_states_fact, within_deadline(pieces(text, _HINT_CHARACTERS)))))
-        return facts_in("\n".join(told))
+        stated = (text for text in spoken if any(map(_states_fact, within_deadline(pieces(text, _HINT_CHARACTERS)))))
+        return facts_in("\n".join(stated))
 
 
 def _names_amount(text: str) -> bool:

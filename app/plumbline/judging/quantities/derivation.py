@@ -29,7 +29,7 @@ _AGED = re.compile(
     rf"(?:享年|终年|年仅|卒年|\baged|\bat the age of|\bat age) ?(?P<age>\d{{1,3}}|{HAN_NUMERAL.pattern})"
     r"|(?P<age2>\d{1,3})(?: years? old|岁)"
 )
-# Where a text has none of them, no pattern is tried.
+# No pattern is tried on a text with none of them.
 _AGE_WORDS = ("aged", "at age", "at the age", "享年", "终年", "年仅", "卒年", " old", "岁")
 _MULTIPLYING = ("doubl", "twice", "twofold", "tripl", "threefold", "halv", "half", "番", "倍", "半")
 MULTIPLIED = (

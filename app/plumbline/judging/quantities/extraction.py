@@ -143,7 +143,7 @@ def facts_in(text: str) -> Facts:
         amounts += [(2000.0 + int(year), None) for year in (_FISCAL_YEAR.findall(folded) if "fy" in folded else ())]
         read.append((folded, quantities, dates))
     found = [date for _, _, dates in read for date in dates]
-    # Of a table of more numbers anything follows.
+    # Anything follows from a table of more numbers.
     if sum(len(quantities) for _, quantities, _ in read) <= MAX_QUANTITIES:
         for folded, quantities, dates in read:
             derived, later = derive(folded, quantities, dates)

@@ -78,7 +78,7 @@ def split_blocks(text: str) -> Iterator[TextBlock]:
       where a new line is a new paragraph.
     """
     lines = list(_lines(text))
-    # Of each line: the length of the longest one between the blank ones around it.
+    # Width of each line: the length of the longest one between the blank ones around it.
     width_by_line: list[int] = []
     for first, after in pairwise([*(at for at, line in enumerate(lines) if line.is_after_blank), len(lines)]):
         width_by_line += [max(map(len, lines[first:after]))] * (after - first)

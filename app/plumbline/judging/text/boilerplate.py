@@ -104,7 +104,7 @@ def _is_of_the_source(folded: str, stems: Container[str]) -> bool:
 
 
 def _is_talk(folded: str) -> bool:
-    """Return True if it is of the speakers or what follows, and of no thing: "I dug into this for you"."""
+    """Return True if it speaks of the speakers or of what follows alone: "I dug into this for you"."""
     if not _is_filler(folded, (), words=_ABSTRACT):
         return False
     return folded.rstrip(" ")[-1:] in (":", "：") or any(
@@ -133,7 +133,7 @@ def introduces(text: str, stems: Container[str], known: Container[str]) -> bool:
 def asks(text: str, stems: Container[str], known: Container[str]) -> bool:
     """Return True if a sentence is a question that asserts nothing: of the user's wishes, or of what is known anyway.
 
-    No question in form only ("Did you know that ...?"), and none with numbers. One that speaks of the user or the
+    A question in form only ("Did you know that ...?") and one with numbers do not count. One about the user or the
     assistant may have a few words of its own: "Want me to draft the email?".
     """
     if "?" not in text and "？" not in text:

@@ -23,7 +23,7 @@ MAY_MARK = re.compile(
     rf"|(?<={_LAST}[0-9０-９])(?:(?<=[{_HAN_ENDS}].)|(?<={_ENDS}.))"
     rf"|(?<={_LAST} [0-9０-９])(?:(?<=[{_HAN_ENDS}]..)|(?<={_ENDS}..)))"
 )
-# From where such a number is the mark's; it ends where the number begins.
+# A mark with such a number begins here; this part ends where the number begins.
 _WORDS_BEFORE = re.compile(
     rf"\ue200?(?:file)?cite\ue202?turn\Z|(?:{_FORMS.pattern('parts.according_to')})?(?i:{SOURCE_WORDS}) ?\Z"
 )
@@ -58,7 +58,7 @@ _SHAPE = re.compile(r"(\d+)|([^\W\d_]+)")
 _TRACKING = re.compile(r"[?&]utm_\w{1,20}=[\w.-]{1,60}|#:~:text=.*")
 _ROUND = re.compile(rf"[(（]({_NUMBERS.pattern})[)）](?=\s{{0,3}}([.。;；!?！？]|\Z|\n)?)", re.IGNORECASE)
 _SQUARE = re.compile(r"[\[【［〔]\^?\d")
-# Behind these a number in round brackets is theirs, or says theirs once more.
+# A number in round brackets behind one of these belongs to it, or repeats its own.
 _NUMBERED = re.compile(
     r"(?:[a-zA-Z0-9_]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eq(?:uation)?s?\.?|fig(?:ure)?s?\.?|tables?"
     r"|steps?|sections?|articles?|items?|cases?|parts?|types?|class|phase|group)\s|[式图表步条款项第])\Z",

@@ -29,7 +29,7 @@ _SOURCE_LINE = re.compile(
 _ENTRY = re.compile(r"\s*(?:[-*•]\s{1,3})?(?:[\[【]\^?\d{1,3}\^?[\]】]|\d{1,2}[.)、])")
 # Fewer content words are no statement ("According to [2], ...").
 _STATEMENT_WORDS, _STATEMENT_HAN = 2, 3
-# Of the text before a mark, which tells that one in a context is the same.
+# Characters before a mark that show that one in a context is the same.
 _COPIED_REACH = 12
 
 

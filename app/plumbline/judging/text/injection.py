@@ -31,7 +31,7 @@ class Combination:
 _WORDS: Final = Phrases("judging/text/judge_instructions")
 # A sentence without one of these holds no combination; looked for as plain text, which is fast.
 _ANCHORS = tuple(_WORDS.read("anchors").split())
-# To ask whether something is true is not to say that it is.
+# A question whether something is true does not say that it is.
 _QUESTION = re.compile(r"(?:是否|能否|whether\b)[^，。,.]{0,16}")
 _WORD = re.compile(r"[a-z0-9][a-z0-9./%'’-]*")
 # The look behind lets a run be tried once: from each of its marks it would take the square of its length.

@@ -12,7 +12,7 @@ from plumbline.judging.text.words import detect_language, has_content, split_wor
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
 _CAPITALISED = re.compile(rf"{_CAPITAL}(?<![^\W_]{_CAPITAL})\w*(?:['’][A-Za-z]+)?")
-# In German, where every noun has a capital, two side by side.
+# German writes every noun with a capital: a name is two of them side by side.
 _NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) ({_CAPITAL}\w{{1,40}})")
 # Identifiers of programs are names, wherever they stand: load_table, --prune, maxWorkers.
 _IDENTIFIER = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{1,60}|[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,20}[A-Z]\w{1,60})")
@@ -134,7 +134,7 @@ def _without_accents(word: str) -> str:
 _NAME_WORD = r"[A-ZÀ-ÖØ-ÞА-ЯЁ][\w-]*(?:['’][A-Z]\w*)?"
 _NAME = re.compile(rf"{_NAME_WORD}(?: (?:(?:of|de|van|von|the) )?{_NAME_WORD}){{0,6}}")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-# Between two names it makes no actor of the first: both act, the relation has no direction, or a clause ends.
+# One of these between two names makes no actor of the first: both act, the relation has no direction, or a clause ends.
 _NO_ACT = re.compile(
     r"\b(?:of|and|or|with|between|than|as|like|for|from|who|which|that|whose|is|are|both|vs|versus|not|met|meets|married"
     r"|marries|to)\b|['’]s\b|n['’]t\b|[^\w\s'’.-]",
@@ -147,13 +147,13 @@ _MAX_BETWEEN, _REACH, _REACH_OF_BY, _LONGEST = 4, 5, 3, 300
 
 _CLAUSE_END = re.compile("[，。；：！？,;!?]")
 _LIGHT_ZH = re.compile(r"[了着过的\s]")
-# Where one side alone has such a word, the order of the names says nothing.
+# The order of names says nothing where one side alone has such a word.
 _VOICE_ZH = "被由给把对向与和及跟同为是让叫"
 _CLAUSE_ZH = range(6, 121)
 _NO_NAME_ZH = re.compile(r"[\d不没未无]")
 _SHORTEST_RUN, _SHORTEST_NAME_ZH, _LONGEST_RUN, _RUNS = 2, 3, 12, 3
 _MAX_CLAUSES = 24
-# Of the claim's clause, in runs that the passage's has: above one half.
+# Least share of the claim's clause in runs that the passage's has: above one half.
 _MIN_SHARED = 0.55
 
 

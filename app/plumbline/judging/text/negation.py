@@ -27,7 +27,7 @@ _NEGATIVE_ZH = re.compile(_PHRASES.pattern("zh.negative"))
 # Said of what was done, and left out of what was not.
 _ASPECT_ZH = re.compile("[了着过]")
 _MIN_COVERAGE = 0.8
-# Of the evidence's words: with more that the claim lacks, those may be what the negation is about.
+# Least share of the evidence's words that the claim has: the negation may be about the others.
 _MIN_REPEATED = 0.8
 # Content words, and Han characters, that may stand between the subject and what is denied of it, the first included.
 _GAP_WORDS = 2
@@ -186,7 +186,7 @@ def _differs_en(claim: str, evidence: str) -> bool:
         )
     if _NEGATIVE_EN.search(claim):
         return False
-    # What is negated must be what the claim asserts, of the same subject.
+    # The claim must assert what is negated, of the same subject.
     words = {_stem(word) for word in content_words(claim)}
     for place in islice(_NO_EN.finditer(given), _MAX_PLACES):
         before, after = _around(given, place)

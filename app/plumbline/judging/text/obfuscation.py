@@ -71,7 +71,7 @@ def _hides_text(text: str) -> bool:
         character, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
         if character in _DIRECTIONAL or _FIRST_TAG <= ord(character) <= _LAST_TAG:
             return True
-        # Between two letters, or between two others of its kind.
+        # It stands between two letters, or between two others of its kind.
         if character != _SOFT_HYPHEN and all(each.isalpha() or is_hidden(each) for each in (before, after)):
             inside += 1
         if inside >= _MIN_ZERO_WIDTH:

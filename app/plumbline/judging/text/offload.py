@@ -14,7 +14,7 @@ T = TypeVar("T")
 # A step over this many characters takes 1 to 3 ms of prose, English or Chinese, and 5 ms of the worst that we could
 # write; the loop, which answers /healthz, is not held longer.
 SMALL_CHARACTERS: Final = 2_000
-# Beyond it a thread works for a tenth of a second and more.
+# Longer samples keep a thread busy for a tenth of a second and more.
 LONG_CHARACTERS: Final = 20_000
 
 

@@ -43,7 +43,7 @@ def _squad_tokens(text: str) -> list[str]:
 # chrF of two such texts takes half a second and 60 MB, of a megabyte each ten seconds. No answer is as long.
 MOST_CHARACTERS: Final = 50_000
 _LONGEST_GRAM: Final = 6
-# As sacreBLEU and WMT have it; Popović 2015 found 3 as good.
+# sacreBLEU and WMT use it; Popović 2015 found 3 as good.
 _RECALL_WEIGHT: Final = 2.0
 
 

@@ -82,7 +82,7 @@ Passage = tuple[str, ContextLabels]
 TURN_CONTEXTS: Final[tuple[TurnContexts, ...]] = get_args(TurnContexts)
 EVIDENCE_ROLES: Final = ("user", "system")
 _BETWEEN_ANSWERS = "\n\n"
-# Of what was said before an answer: enough for its pronouns, and little beside the contexts.
+# History kept for an answer: enough for its pronouns, and little next to the contexts.
 _MOST_HISTORY = 8
 _MOST_OF_MESSAGE = 1_000
 

@@ -13,7 +13,7 @@ from plumbline.judging.text.sentence_ends import STRONG_TERMINATORS, Stop, ends_
 # Beyond this distance a bracket or quote is taken for a forgotten one.
 _BRACKET_REACH_CHARS = 300
 _QUOTE_REACH_CHARS = 60
-# Of the next word; longer than any that is looked for.
+# Excerpt of the next word; longer than any that is looked for.
 _EXCERPT_CHARS = 24
 _TOKENISED_QUOTE_REACH_CHARS = 500
 

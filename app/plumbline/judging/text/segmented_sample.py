@@ -65,7 +65,7 @@ class ContextIndex:
         words_by_text: dict[str, Words] | None = None,
     ) -> None:
         self.readings = dict(enumerate(readings))
-        # Of each text that was split for this sample.
+        # Words of each text that was split for this sample.
         self.words_by_text: dict[str, Words] = {} if words_by_text is None else words_by_text
         self.texts: list[str] = []
         self.places: list[tuple[int, Sentence]] = []

@@ -110,7 +110,7 @@ def _period_ends(stop: Stop) -> bool:
         is_initial = _SPACED_INITIAL.search(stop.text, max(0, stop.start - 3), stop.start)
         return is_initial is None or starts_sentence(stop.following, is_cased=stop.is_cased)
     reach = max(0, stop.start - _WORD_REACH_CHARS)
-    # From where the word can begin on: a search from further in front tries every character.
+    # The word begins here at the earliest: a search from further in front tries every character.
     begin = reach + len(stop.text[reach : stop.start].rstrip(_OF_WORDS))
     word = _LAST_WORD.search(stop.text, begin, stop.start)
     if word is None or (stop.is_cited and not following.islower()):

@@ -49,14 +49,14 @@ class ContextText:
 
 
 def split_context(text: str, *, lead: int = 0) -> ContextText:
-    """Return the sentences of a context: one for each value where it is structured, as of an answer elsewhere.
+    """Return the sentences of a context: one for each value where it is structured, those of prose elsewhere.
 
     A value is read with the names that lead to it, words of an identifier apart, and with what names the objects around
     it: of `{"shop": "York", "count": 0}` the 0 reads "shop York count 0". The sentences lie in the text as it is; a
     title of `lead` characters, a fence, and what is said before and after JSON stay apart. Linear in its length.
     """
     if len(text.splitlines()) == 1 and "{" not in text and "[" not in text:
-        # Most contexts: of the forms JSON alone may stand in one line.
+        # Most contexts are prose: JSON alone may stand in one line.
         return ContextText(split_sentences(text), {})
     for start, end in _likely_places(text, lead):
         inside = text[start:end]

@@ -185,7 +185,7 @@ def whole_sentence_claim(
 
 DUPLICATE = "duplicate"
 DISAGREEING = "duplicates_disagree"
-# Of two verdicts without support the accusation weighs more.
+# The accusation outweighs another verdict without support.
 _SUPPORT_RANK = {Verdict.CONTRADICTED: 0, Verdict.NOT_MENTIONED: 1, Verdict.PARTIAL: 2, Verdict.SUPPORTED: 3}
 
 

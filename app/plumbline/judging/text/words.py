@@ -1,6 +1,6 @@
 """Words of a text for comparison: normalised, in Chinese as character bigrams.
 
-Nothing is downloaded: stop words and traditional characters are data beside this file. The tokenizer is a pattern run
+Nothing is downloaded: stop words and traditional characters are data of the package. The tokenizer is a pattern run
 by `re`; the same one in NLTK's tokenizer takes ten times as long (docs/decisions/0004). No stemming: it lowered
 agreement with people.
 """
@@ -124,7 +124,7 @@ def split_words(text: str) -> Words:
         return Words(every, content, any(part.has_content for part in parts))
     folded = _fold(_with_words_apart(text))
     if folded.isascii():
-        # As `_all_words`, in half the time: most text is in ASCII.
+        # The same as `_all_words` in half the time: most text is ASCII.
         words = _ASCII_TOKEN.findall(folded)
         if "'" in folded:
             words = [word.removesuffix("'s") for word in words]
@@ -233,7 +233,7 @@ class Passage:
             return False
         if next(self._starts(f" {inner} "), None) is not None:
             return True
-        # Where the neighbours are no blanks, as in Chinese.
+        # Chinese has no blanks next to a copy.
         return any(
             _is_between_words(self._text[start - 1], inner[0])
             and _is_between_words(inner[-1], self._text[start + len(inner)])
@@ -314,7 +314,7 @@ def _han_bigrams(run: str) -> list[tuple[str, bool]]:
 
 # Unicode's Stream-Safe Text Format (UAX #15, section 13) allows so many marks in a row; no language needs more.
 _MAX_MARKS = 30
-# Where marks are in the basic plane, except among Han, Hangul and private use.
+# Blocks of the basic plane that have marks: all but Han, Hangul and private use.
 _BLOCKS_WITH_MARKS = ((0x0300, 0x3400), (0xA66F, 0xAC00), (0xFB1E, 0x10000))
 # All scripts beyond it that have marks: `re` is slow with many stretches there, and a cut between letters does no harm.
 _BEYOND = "\U000101fd-\U0001e94a"

@@ -25,22 +25,22 @@ from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
 # labelled answers made of copies people took 89 % for faithful; the others miss the question, or sentences around the
 # copy that change it. `confidence` says that, the score says that every word has its source.
 VERBATIM_SUPPORT = 0.97
-# Of a detector's probability: the sigmoid of its logit is that probability again.
+# The sigmoid of the logit of a detector's probability is that probability again.
 DETECTOR_MEASURES = ("logit",)
-# Where nothing was fitted: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
+# Default without a fit: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
 # A convention, not a measurement; results made with it carry the flag `uncalibrated`.
 _DEFAULT_SLOPE = 8.0
-# Of alignment in units of a model's own range, beside the fitted wording: docs/decisions/0009. The gate opens half-way.
+# Alignment counts in units of a model's own range, with the fitted wording (docs/decisions/0009).
 _ALIGNMENT_SLOPE, _ALIGNMENT_MIDDLE, _ALIGNMENT_OPEN = 2.0, 0.7, 0.5
 FILE_VERSION = 2
-# Of support, for the verdict of a sentence: calibration puts its decision boundary here.
+# Support from which a sentence is supported: calibration puts its decision boundary here.
 _SUPPORTED_FROM = 0.5
-# What makes a sentence not supported, however much of its wording the contexts have: its support is below one half.
+# Measures that forbid `supported`, however much of the wording the contexts have: support is then below one half.
 # On dev 90 % of the answers with a missing quantity and 82 % of those with a missing name are unfaithful, and .2 % of
 # the faithful ones have a negation.
 DOUBTS = ("unknown_names", "unknown_numbers", "negation", "roles")
 DOUBTED = 0.49
-# Of faithful answers around a score, for the answer to pass.
+# Share of faithful answers around a score from which an answer passes.
 _EVEN_SHARE = 0.5
 # Boundaries are printed with four decimals.
 _BOUNDARY_STEPS = 10_000
@@ -117,7 +117,7 @@ class CalibrationGate(BaseModel):
 
 
 class CalibrationAggregation(BaseModel):
-    """From supports to the score of the answer: factors, none by default.
+    """Factors between the supports and the score of the answer, none by default.
 
     `doubted`, of the score: where a sentence cannot be supported (`DOUBTS`), since one made-up number makes an answer
     unfaithful however long it is. `length`, off the score for each natural logarithm of the number of sentences that
@@ -266,7 +266,7 @@ def build_judgement(
 
 
 def _verdict(finding: Finding, support: float) -> Verdict:
-    """Return the verdict. A denial cannot be told from an omission by likeness: some detectors can."""
+    """Return the verdict. Likeness does not distinguish a denial from an omission; some detectors do."""
     if support >= _SUPPORTED_FROM:
         return Verdict.SUPPORTED
     return Verdict.CONTRADICTED if finding.is_denied else Verdict.NOT_MENTIONED

@@ -34,7 +34,7 @@ from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation", "roles")
 CHARACTER_MEASURES = ("characters", "character_pairs", "unknown_names", "unknown_numbers", "negation", "roles")
-# Weighed by calibrations of before; beside `characters` as it is now, pairs lower the agreement on data left out.
+# Older calibrations weigh them; with `characters` as it is now, pairs lower the agreement on data left out.
 NO_LONGER_FITTED = frozenset({"character_pairs"})
 # The more of them, the less support.
 COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation", "roles"})
@@ -42,7 +42,7 @@ COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation", "ro
 # Beyond these counts one more says nothing new.
 _MAX_NAMES = 3
 _MAX_NUMBERS = 2
-# Of the sentences that hold most of one, those compared with it for a negation.
+# Sentences with most of an answer's words that are compared with it for a negation.
 _MAX_COMPARED = 3
 # A longer one is no sentence, and would be gone over for each sentence of the answer.
 _LONGEST_COMPARED = 2_000

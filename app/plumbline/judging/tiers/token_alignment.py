@@ -23,7 +23,7 @@ from plumbline.judging.text.words import content_words, split_compounds
 ALIGNMENT_MEASURES = ("alignment",)
 # Tokens of sentences compared between two looks at the clock, and at a time in memory.
 _BLOCK = 2_048
-# Of unrelated texts; a model above it, or one whose vectors are all alike, tells nothing apart.
+# Highest alignment of unrelated texts: a model above it, or one whose vectors are all alike, separates nothing.
 _HIGHEST_BASELINE = 0.99
 
 

@@ -133,7 +133,7 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
     elif kind in _DOCUMENTS:
         passages += _document(part, name)
     elif kind in _TEXTS and part.get("thought") is not True:
-        # Of what Anthropic's web search found only these words are told.
+        # Anthropic's web search returns only these words in the clear.
         cited = part.get("citations")
         for each in cited if isinstance(cited, list) else ():
             if isinstance(each, Mapping) and each.get("type") == "web_search_result_location":

@@ -41,7 +41,7 @@ class RowSource(Protocol):
         """Close the file."""
 
 
-# In place of the file's format, where a preset of traces is named
+# Stands for the file's format where a preset of traces is named
 _TRACES: Final = "traces"
 _SOURCES: Final[Mapping[str, Callable[[Path], RowSource]]] = {
     "jsonl": JsonLineRows,

@@ -244,7 +244,7 @@ def _extra(fields: Mapping[str, object], columns: ColumnMap) -> Mapping[str, obj
     """Return the unused fields, and the rest of objects that fields were read from."""
     used = {columns.answer, columns.question, columns.custom_id}
     used.update(columns.columns_of("contexts"))
-    # Of several right answers the others are kept as an extra
+    # The other ones of several right answers are kept as an extra
     if not isinstance(_found(fields, columns.reference or ""), list):
         used.add(columns.reference)
     extra = {name: value for name, value in fields.items() if name not in used}

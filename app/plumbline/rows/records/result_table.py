@@ -15,7 +15,7 @@ from plumbline.rows.records.data_file import parse_row_format
 
 ColumnType = Literal["text", "number", "whole", "truth", "texts"]
 
-# In this order; scores as the wire names them, `null` where a number is not known.
+# Columns in their order; scores are named as on the wire, `null` where a number is not known.
 RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "custom_id": "text",
     "row": "whole",
@@ -45,7 +45,7 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "bleu": "number",
     "chrf": "number",
     "gleu": "number",
-    # As JSON the metrics that have no column of their own: criteria, and those with a depth
+    # JSON of the metrics that have no column of their own: criteria, and those with a depth
     "metrics": "text",
     "threshold": "number",
     "confidence": "number",

@@ -56,7 +56,7 @@ class TableRows:
         line = self._lines.next_line()
         if line is None or line.data is None or not line.data.strip():
             raise InvalidInput("the first line should be a header; it is empty", place=f"{self._name}:1")
-        # Where the comma is for decimals, spreadsheets write semicolons into a .csv; some programs write tabs
+        # Spreadsheets write semicolons where the comma is for decimals; some programs write tabs
         if self._delimiter == "," and b"," not in line.data:
             self._delimiter = next((each for each in ";\t" if each.encode() in line.data), ",")
         try:

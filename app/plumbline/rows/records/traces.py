@@ -21,7 +21,7 @@ from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_
 
 _BLOCK_BYTES: Final = 1 << 20
 _DEEPEST: Final = 4
-# Between the indented objects that the console exporter of Python writes one behind the other.
+# Python's console exporter writes indented objects one behind the other.
 _NEXT_VALUE: Final = re.compile(rb"(?<=^\})\r?\n(?=\{)", re.MULTILINE)
 # The event of today's convention that has a call's messages as attributes.
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
@@ -177,7 +177,7 @@ def _span(value: Mapping[str, object]) -> _Span | None:
         return None
     attributes = given.get("attributes")
     attributes = _nest(_otlp(attributes)) if isinstance(attributes, list) else attributes
-    # Langfuse has input and output beside its type, in spans among its own attributes, as OpenLLMetry has
+    # Langfuse and OpenLLMetry have input and output next to the type, or among their own attributes
     found = dict(attributes) if isinstance(attributes, Mapping) else given
     entity = {name: _json(str(text)) for name, text in _mapping(_at(found, "traceloop", "entity")).items()}
     found = {**_mapping(_at(found, "langfuse", "observation")), **entity, **found}
