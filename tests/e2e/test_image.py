@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.reading.dockerfile import read_stages, sent
+from tests.reading.dockerfile import read_stages, select_sent
 
 ROOT = Path(__file__).parents[2]
 KEY = "a-key-for-the-image"
@@ -109,7 +109,7 @@ def context(tmp_path: Path) -> Path:
         pytest.skip("not a checkout")
     found = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
     folder = tmp_path / "context"
-    for name in sent(found, (ROOT / ".dockerignore").read_text(encoding="utf-8")):
+    for name in select_sent(found, (ROOT / ".dockerignore").read_text(encoding="utf-8")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name)
     return folder

@@ -43,21 +43,21 @@ class Stage:
     instructions: list[Instruction] = field(default_factory=list)
 
     def all(self, keyword: str) -> list[Instruction]:
-        """The instructions of this kind, in order."""
+        """Return the instructions of this kind, in order."""
         return [each for each in self.instructions if each.keyword == keyword]
 
     def last(self, keyword: str) -> Instruction:
-        """The one that holds."""
+        """Return the one that holds."""
         return self.all(keyword)[-1]
 
 
 def read_stages(text: str) -> list[Stage]:
-    """The stages, with the defaults of the arguments above the first put into their bases."""
+    """Return the stages, with the defaults of the arguments above the first put into their bases."""
     stages: list[Stage] = []
     defaults: dict[str, str] = {}
     for each in _instructions(text):
         if each.keyword == "FROM":
-            base, *alias = substituted(each.value, defaults).split()
+            base, *alias = substitute(each.value, defaults).split()
             stages.append(Stage(base, alias[1] if alias else str(len(stages))))
         elif stages:
             stages[-1].instructions.append(each)
@@ -66,13 +66,13 @@ def read_stages(text: str) -> list[Stage]:
     return stages
 
 
-def substituted(text: str, variables: Mapping[str, str]) -> str:
-    """The text with `$NAME` and `${NAME}` replaced; what is not known is empty, as Docker has it."""
+def substitute(text: str, variables: Mapping[str, str]) -> str:
+    """Return the text with `$NAME` and `${NAME}` replaced; what is not known is empty, as Docker has it."""
     return _VARIABLE.sub(lambda found: variables.get(found[1] or found[2], ""), text)
 
 
-def sent(paths: Sequence[str], ignore: str) -> list[str]:
-    """Those of the paths that a .dockerignore lets into the build; the last line that names one decides."""
+def select_sent(paths: Sequence[str], ignore: str) -> list[str]:
+    """Return those of the paths that a .dockerignore lets into the build; the last line that names one decides."""
     rules = [line.strip() for line in ignore.splitlines() if line.strip() and not line.startswith("#")]
     return [path for path in paths if not _is_ignored(path, rules)]
 

@@ -115,7 +115,7 @@ def _default(value: object) -> str:
     return f" (`{value:g}`)" if isinstance(value, float) else f" (`{value}`)"
 
 
-async def _answered(text: str, client: Any, *, whole: bool) -> str:
+async def _update_answers(text: str, client: Any, *, whole: bool) -> str:
     for sent, printed in EXAMPLE.findall(text):
         result = (await client.post("/v1/evaluations", json=json.loads(sent))).json()
         if whole:
@@ -135,7 +135,7 @@ async def _write_answers() -> None:
         async with running(plain_settings(deadline_seconds=60), encoder=encoder) as client:
             for path in (RESULTS, *READMES):
                 text = path.read_text(encoding="utf-8")
-                path.write_text(await _answered(text, client, whole=path == RESULTS), encoding="utf-8")
+                path.write_text(await _update_answers(text, client, whole=path == RESULTS), encoding="utf-8")
     finally:
         await encoder.aclose()
 

@@ -31,32 +31,32 @@ of those that are accepted. The weights of all-MiniLM-L6-v2 are Apache-2.0; the 
 """
 
 
-def locked() -> dict[str, str]:
-    """Version by package of the image."""
+def locked_versions() -> dict[str, str]:
+    """Return the version of each package of the image."""
     locks = [ROOT / "deploy" / "requirements-image.lock", ROOT / "deploy" / "requirements-torch.lock"]
     return {name: version for lock in locks for name, version in _PINNED.findall(lock.read_text(encoding="utf-8"))}
 
 
 def licence_of(package: str) -> str:
-    """Its licence as an SPDX expression; empty when it declares none that is known."""
-    told = metadata(package)
-    if "License-Expression" in told:
-        return str(told["License-Expression"])
+    """Return its licence as an SPDX expression; empty when it declares none that is known."""
+    fields = metadata(package)
+    if "License-Expression" in fields:
+        return str(fields["License-Expression"])
     declared = [
-        *(each for each in told.get_all("License") or [] if each != "UNKNOWN"),
-        *_classified(told.get_all("Classifier") or []),
+        *(each for each in fields.get_all("License") or [] if each != "UNKNOWN"),
+        *_classifier_licences(fields.get_all("Classifier") or []),
     ]
     named = [_SPDX.get(each, each) for each in declared if each in _SPDX or re.fullmatch(r"[\w.+() -]{3,40}", each)]
     return named[0] if named else ""
 
 
 def table() -> str:
-    """The page."""
-    rows = [f"- {name} {version}: {licence_of(name)}" for name, version in sorted(locked().items())]
+    """Build the page."""
+    rows = [f"- {name} {version}: {licence_of(name)}" for name, version in sorted(locked_versions().items())]
     return _HEAD + "\n".join(rows) + "\n"
 
 
-def _classified(classifiers: list[str]) -> Iterator[str]:
+def _classifier_licences(classifiers: list[str]) -> Iterator[str]:
     for each in classifiers:
         if each.startswith("License :: "):
             yield each.rpartition(" :: ")[2]

@@ -17,7 +17,7 @@ import sys
 from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
-from tests.reading.dockerfile import Instruction, Stage, read_stages, substituted
+from tests.reading.dockerfile import Instruction, Stage, read_stages, substitute
 
 _HIDDEN = ("tmp", "work", "opt", "root", "home", "mnt", "media", "srv", "data", "src", "wheel", "var/tmp")
 _SITE = "/site-of-tests"
@@ -49,7 +49,7 @@ class Root:
         """Its instructions in order."""
         for each in stage.instructions:
             if each.keyword == "ENV":
-                values = {key: substituted(value, self.environment) for key, value in each.pairs.items()}
+                values = {key: substitute(value, self.environment) for key, value in each.pairs.items()}
                 self.environment |= values
             elif each.keyword == "WORKDIR":
                 self._folder = each.value

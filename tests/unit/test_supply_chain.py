@@ -11,7 +11,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.reading.dockerfile import read_stages
-from tests.reading.licences import licence_of, locked, table
+from tests.reading.licences import licence_of, locked_versions, table
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -63,14 +63,14 @@ def test_the_image_has_all_that_is_needed_and_nothing_else() -> None:
     while left:
         for requirement in left.pop():
             name = canonicalize_name(requirement.name)
-            version = locked().get(name)
+            version = locked_versions().get(name)
             assert version is not None, f"{name} is needed and not locked: make lock-image"
             assert requirement.specifier.contains(version, prereleases=True), f"{requirement}, locked {version}"
             if name not in needed or requirement.extras:
                 needed.add(name)
                 left.append(list(required(name, requirement.extras)))
 
-    assert {canonicalize_name(name) for name in locked()} == needed
+    assert {canonicalize_name(name) for name in locked_versions()} == needed
 
 
 def own_requirements() -> list[Requirement]:
@@ -108,13 +108,15 @@ def test_the_extras_are_those_of_the_makefile_and_all_is_installed_by_hash() -> 
 
 
 def test_no_package_runs_code_at_every_start_of_python() -> None:
-    found = {file.name for name in locked() for file in distribution(name).files or () if file.suffix == ".pth"}
+    found = {
+        file.name for name in locked_versions() for file in distribution(name).files or () if file.suffix == ".pth"
+    }
 
     assert found <= {"distutils-precedence.pth"}, "a .pth file is read, and may be run, whenever Python starts"
 
 
 def test_every_licence_is_accepted() -> None:
-    parts = {name: re.split(r" (?:AND|OR) ", licence_of(name).strip("()")) for name in locked()}
+    parts = {name: re.split(r" (?:AND|OR) ", licence_of(name).strip("()")) for name in locked_versions()}
 
     assert {name: found for name, found in parts.items() if not set(found) <= ACCEPTED} == {}
 
