@@ -1,7 +1,6 @@
 """The scripted judge follows its script, tells what it saw and leaves nothing behind."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from typing import Any
@@ -80,12 +79,9 @@ async def test_a_hang_ends_when_the_judge_goes_away() -> None:
             await stack.enter_async_context(client)
             waiting = asyncio.create_task(ask(client))
             await judge.wait_until(lambda: judge.calls == 1)
-            leaving_seconds = time.monotonic()
 
         with pytest.raises(httpx2.TransportError):
             await waiting
-
-    assert time.monotonic() - leaving_seconds < 10
 
 
 async def test_nothing_is_left_behind() -> None:

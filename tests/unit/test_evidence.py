@@ -35,10 +35,6 @@ def test_an_exact_quote_is_found_at_its_offsets() -> None:
     assert evidence == Evidence(0, "closed to cars", 19, 33, verified=True)
 
 
-def test_white_space_around_a_quote_does_not_matter() -> None:
-    assert _locate(" closed to cars\n", BRIDGE).start == 19
-
-
 @pytest.mark.parametrize(
     ("quote", "context", "found"),
     [
@@ -98,10 +94,6 @@ def test_a_quote_with_an_ellipsis_is_found_when_its_parts_stand_in_order(gap: st
     evidence = _locate(f"The old bridge was closed{gap}40,000 people a day", BRIDGE)
 
     assert evidence.quote == BRIDGE[:-1]
-
-
-def test_a_chinese_quote_with_an_ellipsis_is_found() -> None:
-    assert _locate("大坝于1932年……高达120米", DAM).quote == DAM[:-1]
 
 
 @pytest.mark.parametrize(
@@ -217,10 +209,6 @@ def test_a_quote_from_another_context_than_the_cited_one_is_found_there() -> Non
 def test_a_citation_out_of_range_is_passed_over(cited: tuple[int, ...]) -> None:
     assert _locate("closed to cars", DAM, BRIDGE, cited=cited).context == 1
     assert _locate("a quite different sentence", DAM, cited=cited).context is None
-
-
-def test_without_contexts_nothing_is_found() -> None:
-    assert not _locate("closed to cars").verified
 
 
 CONTEXT = "quote of a context"
@@ -470,13 +458,6 @@ def test_an_accusation_of_what_the_context_says_is_doubtful(verdict: Verdict, te
 )
 def test_an_accusation_of_anything_else_is_not(text: str) -> None:
     assert _settled(text, Verdict.CONTRADICTED, ("closed to cars",), BRIDGE).flags == ()
-
-
-def test_settling_twice_adds_no_flag_twice() -> None:
-    search = EvidenceSearch([ACME])
-    once = _settled("Acme sold 25 boats in 2019.", Verdict.SUPPORTED, ("sold 20 boats in 2019",), ACME)
-
-    assert apply_evidence(once, search, is_derived=False).flags == once.flags
 
 
 @pytest.mark.parametrize(

@@ -143,18 +143,6 @@ def test_an_endpoint_shows_neither_its_key_nor_a_password_in_its_address() -> No
     assert endpoint.host == "proxy.example:8443"
 
 
-def test_thinking_is_switched_off_where_it_is_known_how() -> None:
-    assert {name: dict(provider.thinking_off) for name, provider in PROVIDERS.items() if provider.thinking_off} == {
-        "dashscope": {"enable_thinking": False},
-        "dashscope-intl": {"enable_thinking": False},
-        "gemini": {"reasoning_effort": "none"},
-        "zhipu": {"thinking": {"type": "disabled"}},
-        "vllm": {"chat_template_kwargs": {"enable_thinking": False}},
-        "llamacpp": {"chat_template_kwargs": {"enable_thinking": False}},
-        "ollama": {"reasoning_effort": "none"},
-    }
-
-
 @pytest.mark.parametrize(("own", "tokens"), [({}, 131_072), ({"llm_context_tokens": 9_000}, 9_000)])
 def test_the_length_that_a_model_reads_is_its_provider_s_usual_one_or_ours(own: dict[str, Any], tokens: int) -> None:
     endpoint = _resolve(llm_api_key=SecretStr(OWN), **own)

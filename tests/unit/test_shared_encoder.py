@@ -112,16 +112,6 @@ async def test_a_text_is_encoded_once_and_kept(encoder: SharedEncoder, model: To
     assert counts.cache_bytes > 0
 
 
-async def test_nothing_is_kept_without_room_for_it(model: ToldModel) -> None:
-    encoder = SharedEncoder(threads=1, cache_bytes=0)
-    await encode(encoder, "river")
-    await encode(encoder, "river")
-    encoder.close()
-
-    assert len(model.texts) == 2
-    assert encoder.counts().cache_bytes == 0
-
-
 async def test_who_asks_for_a_text_under_way_waits_for_it(encoder: SharedEncoder, model: ToldModel) -> None:
     blocker = await blocked_by(encoder, model, "warm in")
     calls = [asyncio.create_task(encode(encoder, "the bridge", name)) for name in ("river", "people", "tracks")]
