@@ -15,7 +15,7 @@ from benchmarks.agreement_baselines import (
     seed_word_overlap,
     shortness,
 )
-from plumbline.assembly import Service, encoder_of
+from plumbline.assembly import Service, build_encoder
 from plumbline.extras.calibration.figures import Figure, Scale, build_figure, mean_over_datasets
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.extras.calibration.resampling import DatasetRows, DrawPlan, ScoredRows, by_dataset
@@ -57,7 +57,7 @@ async def score_rows(
     rows: Sequence[LabelledRow], tier: TierName, settings: Settings, *, concurrency: int, deadline_seconds: float
 ) -> list[Outcome]:
     """An outcome for each row, in order, from the service as it is served, asked for this tier alone."""
-    encoder = encoder_of(settings)
+    encoder = build_encoder(settings)
     app = create_app(settings, encoder=encoder)
     options = JudgeOptions(tiers=(tier,), threshold=settings.threshold, deadline_seconds=deadline_seconds)
     outcomes: list[Outcome] = []

@@ -140,12 +140,14 @@ def build(
     if executor is None:
         executor = Threads(max_workers=_share_of(_CPU_THREADS, plan.settings), thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
-    encoder = plan.encoder or _encoder(plan.settings, stack, observer)
+    encoder = plan.encoder or _build_encoder(plan.settings, stack, observer)
     embedding = EmbeddingTier(encoder, plan.calibrations, executor, max_windows=_MAX_WINDOWS)
     llm: Tier = (
-        _llm_tier(plan, executor, stack, observer) if chats is None else _plain_llm_tier(plan, chats, executor, mark)
+        _build_llm_tier(plan, executor, stack, observer)
+        if chats is None
+        else _build_plain_llm_tier(plan, chats, executor, mark)
     )
-    detector = _detector_tier(plan, executor, stack, observer)
+    detector = _build_detector_tier(plan, executor, stack, observer)
     is_set = not isinstance(detector, AbsentTier)
     is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
     samples = _CONCURRENT_ENCODER_SAMPLES if is_local else _share_of(MAX_MODEL_CALLS, plan.settings)
@@ -163,7 +165,7 @@ def build(
     return Service(cascade, scorer, slots, encoder, retrieval)
 
 
-def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
+def _build_llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
     if not plan.judge_names:
         return AbsentTier(
             TierName.LLM,
@@ -176,8 +178,8 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: O
     chats = build_chat_models(plan.settings, observer=observer)
     for chat in chats.values():
         stack.push_async_callback(chat.close)
-    tier = _plain_llm_tier(plan, chats, executor, random_mark)
-    store = _verdict_store(plan.settings)
+    tier = _build_plain_llm_tier(plan, chats, executor, random_mark)
+    store = _build_verdict_store(plan.settings)
     if store is None:
         return tier
     stack.push_async_callback(store.close)
@@ -188,7 +190,7 @@ def _llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: O
     return cached
 
 
-def _verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdictStore | None":
+def _build_verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdictStore | None":
     """Build the store of the settings, opened at first use; None if they turn the cache off."""
     if not settings.cache_ttl_seconds:
         return None
@@ -204,7 +206,7 @@ def _verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdictStore 
     return open_shared_verdicts(url, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
 
 
-def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
+def _build_detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
     settings = plan.settings
     if plan.detector is None:
         return AbsentTier(
@@ -212,7 +214,7 @@ def _detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observ
             reason=FailureReason.NOT_CONFIGURED,
             detail=CodedText("no_detector_configured"),
         )
-    detector = detector_of(plan.detector, settings, observer=observer)
+    detector = build_detector(plan.detector, settings, observer=observer)
     stack.push_async_callback(detector.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(detector.warm_up())).cancel)
@@ -233,7 +235,7 @@ async def _load_for_good(loading: Awaitable[None]) -> None:
     gc.freeze()
 
 
-def detector_of(
+def build_detector(
     description: Description, settings: Settings, *, observer: Observer = NULL_OBSERVER
 ) -> "LocalDetector | RemoteDetector":
     """Build a detector; it loads its model, and answers its probe, on first use.
@@ -254,7 +256,7 @@ def detector_of(
     )
 
 
-def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:
+def _build_plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:
     return LlmTier(
         chats,
         plan.prompts,
@@ -265,7 +267,7 @@ def _plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Execut
     )
 
 
-def encoder_of(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> "SharedEncoder | RemoteEncoder":
+def build_encoder(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> "SharedEncoder | RemoteEncoder":
     """Build the encoder of the settings; it loads its model on first use.
 
     Args:
@@ -289,8 +291,8 @@ def encoder_of(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> "Sh
     )
 
 
-def _encoder(settings: Settings, stack: AsyncExitStack, observer: Observer) -> "SharedEncoder | RemoteEncoder":
-    encoder = encoder_of(settings, observer=observer)
+def _build_encoder(settings: Settings, stack: AsyncExitStack, observer: Observer) -> "SharedEncoder | RemoteEncoder":
+    encoder = build_encoder(settings, observer=observer)
     stack.push_async_callback(encoder.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(encoder.warm_up())).cancel)

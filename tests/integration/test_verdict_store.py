@@ -226,22 +226,6 @@ async def test_a_damaged_file_is_put_aside_and_a_new_one_begun(open_store: Open,
     assert store.readiness().state is State.READY
 
 
-async def test_a_damaged_file_that_another_process_has_replaced_stays(open_store: Open, tmp_path: Path) -> None:
-    path = tmp_path / "verdicts.db"
-    path.write_bytes(b"\xa5" * 8192)
-    late = open_store(path)
-    # As it stands when `late` has opened the damaged file and the other has put it aside since.
-    late._database.backend._inode = path.stat().st_ino  # type: ignore[attr-defined]
-    other = open_store(path)
-    await other.get("a")
-    await other.put("a", b"one")
-
-    late._database.backend._put_aside()  # type: ignore[attr-defined]
-
-    assert await other.get("a") == b"one"
-    assert await late.get("a") == b"one"
-
-
 async def test_a_database_of_somebody_else_is_left_alone(open_store: Open, tmp_path: Path) -> None:
     path = tmp_path / "theirs.db"
     with sqlite3.connect(path) as connection:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline.assembly import encoder_of
+from plumbline.assembly import build_encoder
 from plumbline.ground.settings import Settings, load_settings, variable_name
 from plumbline.judging.tiers.calibration import highest_score
 from plumbline.judging.tiers.tier import TierName
@@ -130,7 +130,7 @@ async def _write_answers() -> None:
     from tests.running.service import plain_settings, running
 
     # The same on every processor.
-    encoder = encoder_of(load_settings().model_copy(update={"embedding_precision": "fp32"}))
+    encoder = build_encoder(load_settings().model_copy(update={"embedding_precision": "fp32"}))
     try:
         async with running(plain_settings(deadline_seconds=60), encoder=encoder) as client:
             for path in (RESULTS, *READMES):

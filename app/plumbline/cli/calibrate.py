@@ -114,7 +114,7 @@ def read_labelled(options: argparse.Namespace) -> list["LabelledRow"]:
 def _reports(
     rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
-    from plumbline.assembly import detector_of, encoder_of, make_plan  # noqa: PLC0415
+    from plumbline.assembly import build_detector, build_encoder, make_plan  # noqa: PLC0415
     from plumbline.extras.calibration.calibrating import calibrate_tiers  # noqa: PLC0415
     from plumbline.judging.ports.observation import State  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
@@ -135,10 +135,10 @@ def _reports(
 
     async def calibrate() -> tuple[list["CalibrationReport"], list[str]]:
         async with AsyncExitStack() as stack:
-            encoder = await stack.enter_async_context(aclosing(encoder_of(settings)))
+            encoder = await stack.enter_async_context(aclosing(build_encoder(settings)))
             detector = None
             if described is not None:
-                detector = await stack.enter_async_context(aclosing(detector_of(described, settings)))
+                detector = await stack.enter_async_context(aclosing(build_detector(described, settings)))
             if detector is not None and TierName.DETECTOR in tiers:
                 await detector.warm_up()
                 if (readiness := detector.readiness()).state is not State.READY:

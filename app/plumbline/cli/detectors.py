@@ -129,14 +129,14 @@ def _compare(options: argparse.Namespace) -> int:
 async def _compare_tiers(
     rows: list["LabelledRow"], names: list[str], settings: Settings, *, draws: int
 ) -> list["TierComparison"]:
-    from plumbline.assembly import encoder_of  # noqa: PLC0415
+    from plumbline.assembly import build_encoder  # noqa: PLC0415
     from plumbline.extras.calibration.calibrating import compare_tier, measuring_tier  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import load_calibrations  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
 
     table = load_calibrations(settings.calibration)
     found: list[TierComparison] = []
-    async with aclosing(encoder_of(settings)) as encoder:
+    async with aclosing(build_encoder(settings)) as encoder:
         for usual in (TierName.LEXICAL, TierName.EMBEDDING):
             found += await compare_tier(rows, measuring_tier(usual, encoder), table, draws=draws)
         for name in names:
@@ -163,10 +163,10 @@ async def _load_detector(
     Raises:
         ConfigurationError: it cannot be loaded, or answers its probe otherwise than described.
     """
-    from plumbline.assembly import detector_of  # noqa: PLC0415
+    from plumbline.assembly import build_detector  # noqa: PLC0415
     from plumbline.judging.ports.observation import State  # noqa: PLC0415
 
-    async with aclosing(detector_of(description, settings)) as detector:
+    async with aclosing(build_detector(description, settings)) as detector:
         before = _resident_mebibytes()
         await detector.warm_up()
         after = _resident_mebibytes()

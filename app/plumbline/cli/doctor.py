@@ -112,13 +112,13 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
 
 
 def _detector(settings: Settings) -> Finding:
-    from plumbline.assembly import detector_of, make_plan  # noqa: PLC0415
+    from plumbline.assembly import build_detector, make_plan  # noqa: PLC0415
 
     async def warm_up() -> Readiness:
         description = make_plan(settings).detector
         if description is None:
             return Readiness(State.UNAVAILABLE, "no detector is configured")
-        async with aclosing(detector_of(description, settings)) as detector:
+        async with aclosing(build_detector(description, settings)) as detector:
             await detector.warm_up()
             return detector.readiness()
 
@@ -160,10 +160,10 @@ def warm_encoder(settings: Settings) -> Readiness:
         ConfigurationError: what an embeddings API needs is missing or wrong.
     """
     # Seconds of import that the other commands do not pay.
-    from plumbline.assembly import encoder_of  # noqa: PLC0415
+    from plumbline.assembly import build_encoder  # noqa: PLC0415
 
     async def warm_up() -> Readiness:
-        async with aclosing(encoder_of(settings)) as encoder:
+        async with aclosing(build_encoder(settings)) as encoder:
             await encoder.warm_up()
             return encoder.readiness()
 

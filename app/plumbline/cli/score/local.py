@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import Final
 
-from plumbline.assembly import build, encoder_of, make_plan
+from plumbline.assembly import build, build_encoder, make_plan
 from plumbline.cli.score.run import Budget, StopSignal
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.errors import ConfigurationError
@@ -140,7 +140,7 @@ class LocalEngine:
     ) -> AsyncGenerator[ScoredRow, None]:
         """Yield the scored rows; a model that they will need is loaded before the first is taken."""
         async with AsyncExitStack() as stack:
-            encoder = encoder_of(self.settings)
+            encoder = build_encoder(self.settings)
             stack.push_async_callback(encoder.aclose)
             if TierName.EMBEDDING in self.tiers and not self.judges:
                 await encoder.warm_up()

@@ -54,20 +54,14 @@ SHARE_OF_FIRST: Final = 0.6
 _ESTIMATE: Final = keyed_mark(b"estimate")
 
 
-def fit_windows(
-    sample: SegmentedSample,
-    prompts: JudgePrompts,
-    *,
-    context_tokens: int,
-    max_output_tokens: int,
-    metrics: Sequence[Metric] = (),
-) -> tuple[Window, ...]:
+def fit_windows(questions: Questions, *, context_tokens: int, metrics: Sequence[Metric] = ()) -> tuple[Window, ...]:
     """Split the contexts for a model that reads so many tokens; raise TierFailure `too_long` where none fit."""
+    sample, prompts = questions.sample, questions.prompts
     instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
     for probe in probes_for(metrics, sample.source):
         instructions += estimate_tokens(probe.instructions(prompts.metrics.parts))
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-    room = context_tokens - instructions - max_output_tokens - estimate_tokens(sample.source.asked)
+    room = context_tokens - instructions - questions.max_output_tokens - estimate_tokens(sample.source.asked)
     tokens = room - min(estimate_tokens(sample.source.answer) * 2, room // 2)
     if tokens <= 0:
         raise TierFailure(FailureReason.TOO_LONG, CodedText("no_room_for_contexts", tokens=context_tokens))
@@ -92,10 +86,8 @@ def expected_requests(
     Raises:
         TierFailure: `too_long`: nothing would be asked.
     """
-    windows = fit_windows(
-        sample, prompts, context_tokens=context_tokens, max_output_tokens=max_output_tokens, metrics=metrics
-    )
     questions = Questions(sample, prompts, max_output_tokens, _ESTIMATE)
+    windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
     controls = numbered_controls(sample, windows[0], _ESTIMATE) if has_controls else {}
     material = Material(sample, EvidenceSearch(()))
     probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
@@ -238,14 +230,8 @@ class LlmTier:
         self, sample: SegmentedSample, context_tokens: int, metrics: Sequence[Metric]
     ) -> tuple[Inspection, PreparedSample]:
         inspection = inspect(sample.source)
-        prompts = self._prompts.for_case(sample)
-        windows = fit_windows(
-            sample,
-            prompts,
-            context_tokens=context_tokens,
-            max_output_tokens=self._max_output_tokens,
-            metrics=metrics,
-        )
+        questions = Questions(sample, self._prompts.for_case(sample), self._max_output_tokens, self._mark)
+        windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
         search = EvidenceSearch(
             sample.source.contexts,
             suspects=inspection.suspects,
@@ -255,7 +241,6 @@ class LlmTier:
             without_marks=sample.without_marks,
         )
         controls = numbered_controls(sample, windows[0], self._mark) if self._has_controls else {}
-        questions = Questions(sample, prompts, self._max_output_tokens, self._mark)
         probes = probes_for(metrics, sample.source)
         return inspection, PreparedSample(questions, windows, search, offload.is_small(sample.source), controls, probes)
 

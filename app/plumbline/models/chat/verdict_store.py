@@ -1,5 +1,6 @@
 """Store of verdicts beyond the process: in a file of bounded size, or in the store's PostgreSQL."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -151,7 +152,6 @@ class _CacheFile(SqliteFile):
             busy_seconds=_BUSY_SECONDS,
             clock=clock,
         )
-        self._inode: int | None = None
 
     def tables(self, connection: Connection) -> set[str]:
         return super().tables(connection) - {"verdicts"}
@@ -160,23 +160,14 @@ class _CacheFile(SqliteFile):
         connection.exec_driver_sql("DROP TABLE IF EXISTS verdicts")
         super().create(connection)
 
-    def connect(self) -> Any:
-        connection = super().connect()
-        self._inode = self.path.stat().st_ino
-        return connection
-
     def unavailable(self, error: Exception) -> StoreUnavailable:
         cause = getattr(error, "orig", error)
         if is_damage(cause):
-            self._put_aside()
-        return StoreUnavailable(getattr(cause, "sqlite_errorname", None) or type(cause).__name__)
-
-    def _put_aside(self) -> None:
-        # Another process may have done it before: its new file stays.
-        if self.path.exists() and self._inode in (None, self.path.stat().st_ino):
-            self.path.replace(f"{self.path}.corrupt")
+            with contextlib.suppress(FileNotFoundError):
+                self.path.replace(f"{self.path}.corrupt")
             for journal in ("-wal", "-shm"):
                 Path(f"{self.path}{journal}").unlink(missing_ok=True)
+        return StoreUnavailable(getattr(cause, "sqlite_errorname", None) or type(cause).__name__)
 
 
 def open_verdict_file(
