@@ -25,12 +25,11 @@ from plumbline.service.access.access import build_access
 from plumbline.service.access.keys import Scope
 from plumbline.service.api import jobs, operations, rates, retrieval
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
-from plumbline.service.api.body_stream import BodyLimit
+from plumbline.service.api.body_stream import BodyLimit, BodyLimits
 from plumbline.service.api.compat import compat_keys, compat_routes, tool_document_routes
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
 from plumbline.service.api.job_answers import JobReports
-from plumbline.service.api.job_documents import job_schemas
 from plumbline.service.api.job_upload import JobUploads
 from plumbline.service.api.language import InCallersLanguage, document_language
 from plumbline.service.api.openapi import add_schemas, message_schemas
@@ -144,18 +143,21 @@ def create_app(
         app.include_router(routes, dependencies=[may_use_jobs])
     app.include_router(key_routes(settings, access))
     app.include_router(playground_routes(settings, judge_names=plan.judge_names), dependencies=[may_evaluate])
-    add_schemas(app, lambda: {**message_schemas(retrieval.MESSAGES), **batch_schemas(settings), **job_schemas()})
+    add_schemas(app, lambda: {**message_schemas(retrieval.MESSAGES), **batch_schemas(settings), **jobs.job_schemas()})
     install_problem_handlers(app)
     install_edge(
         app,
-        max_body_bytes=settings.max_body_bytes,
-        body_timeout_seconds=settings.body_timeout_seconds,
-        body_limit_by_path={
-            JOBS_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
-            "/v1/retrieval/": BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
-            "/v1/rates": BodyLimit(settings.max_batch_body_bytes),
-            f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
-        },
+        body_limits=partial(
+            BodyLimits,
+            max_bytes=settings.max_body_bytes,
+            timeout_seconds=settings.body_timeout_seconds,
+            limit_by_path={
+                JOBS_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
+                "/v1/retrieval/": BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
+                "/v1/rates": BodyLimit(settings.max_batch_body_bytes),
+                f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
+            },
+        ),
         admission=partial(Admission, authenticator=authenticator, is_page=needs_caller, is_about_jobs=is_about_jobs),
         cors_origins=settings.cors_origins,
         observer=listeners.observer,

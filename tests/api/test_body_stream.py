@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import httpx2
@@ -9,7 +10,7 @@ import pytest
 from fastapi import FastAPI, Request
 
 from plumbline.ground.errors import BodyTooLarge, BodyTooSlow
-from plumbline.service.api.body_stream import PROGRESS_BYTES, BodyLimit, RequestBody
+from plumbline.service.api.body_stream import PROGRESS_BYTES, BodyLimit, BodyLimits, RequestBody
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.problems import install_problem_handlers
 from tests.running.edge_app import read_problem, serve
@@ -175,9 +176,12 @@ def counting_app() -> FastAPI:
     install_problem_handlers(app)
     install_edge(
         app,
-        max_body_bytes=1_000,
-        body_timeout_seconds=0.2,
-        body_limit_by_path=dict.fromkeys((URL, "/v1/refused"), BodyLimit(MAX_BYTES, is_streamed=True)),
+        body_limits=partial(
+            BodyLimits,
+            max_bytes=1_000,
+            timeout_seconds=0.2,
+            limit_by_path=dict.fromkeys((URL, "/v1/refused"), BodyLimit(MAX_BYTES, is_streamed=True)),
+        ),
     )
     return app
 

@@ -5,7 +5,7 @@ import json
 import random
 import zlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import httpx2
@@ -14,7 +14,7 @@ from fastapi import FastAPI, Request
 from starlette.types import Message, Receive
 
 from plumbline.ground.errors import BodyTooLarge
-from plumbline.service.api.body_stream import BodyLimit, RequestBody
+from plumbline.service.api.body_stream import BodyLimit, BodyLimits, RequestBody
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.problems import install_problem_handlers
 from tests.running.edge_app import MAX_BODY_BYTES, SOON_SECONDS, client_of, edge_app, read_problem, serve
@@ -212,7 +212,7 @@ def counting_app() -> FastAPI:
 
     install_problem_handlers(app)
     paths = dict.fromkeys(["/v1/lines", "/v1/refused"], BodyLimit(STREAM_BYTES, is_streamed=True))
-    install_edge(app, max_body_bytes=1_000, body_timeout_seconds=0.3, body_limit_by_path=paths)
+    install_edge(app, body_limits=partial(BodyLimits, max_bytes=1_000, timeout_seconds=0.3, limit_by_path=paths))
     return app
 
 

@@ -1,5 +1,6 @@
 """Problems: one shape for every failure, which names the field and the limit and repeats nothing."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.errors import AccessDenied, BadRequest, PlumblineError
 from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem
+from plumbline.service.api.body_stream import BodyLimits
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.problems import (
     KIND_BY_ERROR,
@@ -196,7 +198,7 @@ async def test_an_error_of_ours_that_is_no_fault_of_the_caller_keeps_its_message
 async def test_an_http_exception_is_a_problem_with_its_headers() -> None:
     app = FastAPI()
     install_problem_handlers(app)
-    install_edge(app, max_body_bytes=1024, body_timeout_seconds=1)
+    install_edge(app, body_limits=partial(BodyLimits, max_bytes=1024, timeout_seconds=1))
 
     @app.get("/busy")
     async def busy() -> None:

@@ -22,6 +22,7 @@ from plumbline.schemas.problem import Problem
 from plumbline.service.access.access import Access, Keyring, RequestGate
 from plumbline.service.access.keys import Scope
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
+from plumbline.service.api.body_stream import BodyLimits
 from plumbline.service.api.edge import install_edge
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.problems import (
@@ -83,8 +84,7 @@ def edge_app(
     install_problem_handlers(app)
     install_edge(
         app,
-        max_body_bytes=max_body_bytes,
-        body_timeout_seconds=body_timeout_seconds,
+        body_limits=partial(BodyLimits, max_bytes=max_body_bytes, timeout_seconds=body_timeout_seconds),
         admission=partial(Admission, authenticator=authenticator),
     )
     return app

@@ -53,7 +53,7 @@ def bootstrap_interval(
     Raises:
         InvalidInput: a value is not finite, or an argument is out of its range.
     """
-    sample = _checked(values)
+    sample = _read_values(values)
     _check_draws(resamples, seed)
     if not 0.0 < level < 1.0:
         raise InvalidInput(f"confidence level must lie between 0 and 1, found {level!r}")
@@ -74,7 +74,7 @@ def paired_differences(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArra
 
     Two systems with the same ranking then tie, in whatever order their values were summed.
     """
-    a, b = _checked(first), _checked(second)
+    a, b = _read_values(first), _read_values(second)
     if a.shape != b.shape:
         raise InvalidInput(f"paired values must have one length, found {len(a)} and {len(b)}")
     scale = np.maximum(1.0, np.maximum(np.abs(a), np.abs(b)))
@@ -87,7 +87,7 @@ def paired_t_test(differences: npt.ArrayLike) -> PairedT:
     At the edges, never NaN: all differences 0, or fewer than two of them: t None, p 1. All equal and not 0: t is
     infinite, so t None and p 0, its limit; the sign-flip test gives 2 ** (1 - n) there.
     """
-    sample = _checked(differences)
+    sample = _read_values(differences)
     if len(sample) < _FEWEST or not sample.any():
         return PairedT(None, 1.0)
     if _is_constant(sample):
@@ -117,7 +117,7 @@ def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed:
 
     Recommended for retrieval by Smucker, Allan & Carterette, CIKM 2007.
     """
-    sample = _checked(differences)
+    sample = _read_values(differences)
     _check_draws(resamples, seed)
     moved = sample[sample != 0.0]
     if not len(moved):
@@ -144,7 +144,7 @@ def effect_size_dz(differences: npt.ArrayLike) -> float | None:
 
     None below two differences, or if all are equal and not 0 (it is infinite). Lakens, Frontiers 2013, eq. 6.
     """
-    sample = _checked(differences)
+    sample = _read_values(differences)
     if len(sample) < _FEWEST:
         return None
     if not sample.any():
@@ -154,7 +154,7 @@ def effect_size_dz(differences: npt.ArrayLike) -> float | None:
 
 def win_tie_loss(differences: npt.ArrayLike) -> WinTieLoss:
     """Count differences above, at and below 0; `paired_differences` defines 0."""
-    sample = _checked(differences)
+    sample = _read_values(differences)
     win, loss = int(np.count_nonzero(sample > 0.0)), int(np.count_nonzero(sample < 0.0))
     return WinTieLoss(win, len(sample) - win - loss, loss)
 
@@ -194,7 +194,7 @@ def _is_constant(sample: FloatArray) -> bool:
     return bool(np.ptp(sample / np.abs(sample).max()) <= _TIE_NOISE)
 
 
-def _checked(values: npt.ArrayLike) -> FloatArray:
+def _read_values(values: npt.ArrayLike) -> FloatArray:
     sample = np.asarray(values, dtype=np.float64)
     if sample.ndim != 1:
         raise InvalidInput(f"expected a flat list of numbers, found shape {sample.shape}")

@@ -124,7 +124,9 @@ class Database:
         call = _Abortable(self.backend)
         try:
             async with asyncio.timeout(self._seconds):
-                answer = await asyncio.get_running_loop().run_in_executor(threads, self._retried, call, work, begin)
+                answer = await asyncio.get_running_loop().run_in_executor(
+                    threads, self._run_with_retries, call, work, begin
+                )
         except TimeoutError:
             call.abort()
             self._rest.fail()
@@ -138,13 +140,13 @@ class Database:
 
     # --- everything below runs in a thread
 
-    def _retried(self, call: "_Abortable", work: Callable[[Transaction], T], begin: Begin) -> T:
+    def _run_with_retries(self, call: "_Abortable", work: Callable[[Transaction], T], begin: Begin) -> T:
         self._own.call = call
         for is_last in (*[False] * (_TRIES - 1), True):
             try:
                 if not self._is_checked:
                     self._check_tables(call)
-                return self._tried(call, work, begin)
+                return self._run_once(call, work, begin)
             except (SQLAlchemyError, OSError) as error:
                 is_conflict = isinstance(error, DBAPIError) and self.backend.is_conflict(error)
                 if is_last or call.is_aborted or not is_conflict:
@@ -156,7 +158,7 @@ class Database:
         raise AssertionError
 
     def _check_tables(self, call: "_Abortable") -> None:
-        with self._begun(call, self.backend.begin_read) as (connection, _):
+        with self._transaction(call, self.backend.begin_read) as (connection, _):
             is_current = check_version(self.backend, connection)
         if not is_current:
             # A migration may take longer than any call.
@@ -165,14 +167,14 @@ class Database:
                 make_tables(self.backend, self._engine)
         self._is_checked = True
 
-    def _tried(self, call: "_Abortable", work: Callable[[Transaction], T], begin: Begin) -> T:
-        with self._begun(call, begin) as (connection, now):
+    def _run_once(self, call: "_Abortable", work: Callable[[Transaction], T], begin: Begin) -> T:
+        with self._transaction(call, begin) as (connection, now):
             answer = work(Transaction(connection, now, is_server=self.backend.is_server))
             connection.commit()
             return answer
 
     @contextmanager
-    def _begun(self, call: "_Abortable", begin: Begin) -> Iterator[tuple[Connection, float]]:
+    def _transaction(self, call: "_Abortable", begin: Begin) -> Iterator[tuple[Connection, float]]:
         """Begin a transaction, on a new connection if the kept one is from before a restart of the server."""
         connection = self._engine.connect()
         try:

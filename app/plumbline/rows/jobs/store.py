@@ -327,7 +327,7 @@ class JobStore:
         try:
             if self._database.backend.exists:
                 await asyncio.to_thread(self._owners.hold, is_checked=True)
-                dead = await self._database.write(self._rescued)
+                dead = await self._database.write(self._take_back)
                 for owner in dead:
                     await asyncio.to_thread(self._owners.forget, owner)
             # Behind the database, whose migration reads the uploads and files of rows of 0.2.
@@ -359,7 +359,7 @@ class JobStore:
         for owners in {self._owners, self._local}:
             await asyncio.to_thread(owners.close)
 
-    def _rescued(self, sql: Transaction) -> set[str]:
+    def _take_back(self, sql: Transaction) -> set[str]:
         if not self._owners.may_rescue(sql):
             return set()
         dead = self._owners.dead(sql, chunk_table.chunk_owners(sql))

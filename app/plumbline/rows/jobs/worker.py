@@ -71,7 +71,7 @@ class Worker:
             while not self._is_stopping:
                 self._woken.clear()
                 try:
-                    is_busy = await self._begin_one() or await self._tidied()
+                    is_busy = await self._begin_one() or await self._tidy()
                 except Exception as error:
                     log_failure(error, "worker_failed")
                     is_busy = False
@@ -108,7 +108,7 @@ class Worker:
         self._observer.chunk_started()
         task = asyncio.create_task(self._work(run))
         self._runs[task] = run
-        task.add_done_callback(self._ended)
+        task.add_done_callback(self._forget_run)
         return True
 
     async def _work(self, run: ChunkRun) -> None:
@@ -134,12 +134,12 @@ class Worker:
             return
         await run.work(handler)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
+    def _forget_run(self, task: "asyncio.Task[None]") -> None:
         del self._runs[task]
         self._observer.chunk_ended()
         self._woken.set()
 
-    async def _tidied(self) -> bool:
+    async def _tidy(self) -> bool:
         """Return True if something was cleaned up; only while no chunk is in flight."""
         if self._runs:
             return False

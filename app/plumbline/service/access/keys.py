@@ -205,7 +205,7 @@ def create_key(
         name=name,
         # Random, not derived from the secret: nothing that opens is in a job, log or cache.
         tenant=f"tenant-{secrets.token_hex(16)}",
-        secrets=(_stored(secret),),
+        secrets=(_digest_secret(secret),),
         scopes=frozenset(scopes),
         limits=StoredLimits(concurrency=concurrency),
         created=now,
@@ -229,23 +229,23 @@ def rotate_key(path: Path, name: str, *, keep_old_hours: float = 0.0, now: datet
     """Replace the secret of a key and return the new one; old ones stay valid for the hours given. Un-revokes a key."""
     now = now or datetime.now(UTC)
     secret, until = _new_secret(), now + timedelta(hours=keep_old_hours)
-    with _locked(path):
+    with _lock_file(path):
         keys = read_keys(path)
-        key = _found(keys, name)
+        key = _find_key(keys, name)
         if key.expires is not None and key.expires <= now:
             raise InvalidInput(f"the key {name!r} has expired; create another")
         valid = [each for each in key.secrets if keep_old_hours and (each.until is None or each.until > now)]
         old = (each.model_copy(update={"until": min(each.until or until, until)}) for each in valid)
-        rotated = key.model_copy(update={"secrets": (_stored(secret), *old), "revoked": None})
+        rotated = key.model_copy(update={"secrets": (_digest_secret(secret), *old), "revoked": None})
         write_keys(path, keys.with_key(rotated))
     return secret
 
 
 def revoke_key(path: Path, name: str, *, now: datetime | None = None) -> None:
     """Revoke a key; a running service sees it within two seconds."""
-    with _locked(path):
+    with _lock_file(path):
         keys = read_keys(path)
-        key = _found(keys, name)
+        key = _find_key(keys, name)
         revoked = key.revoked or now or datetime.now(UTC)
         write_keys(path, keys.with_key(key.model_copy(update={"secrets": (), "revoked": revoked})))
 
@@ -260,7 +260,7 @@ def _add(path: Path, key: StoredKey) -> None:
         ) from None
     if key.name.startswith(CONFIGURED_PREFIX):
         raise InvalidInput(f"names that begin with {CONFIGURED_PREFIX!r} are those of PLUMBLINE_API_KEYS")
-    with _locked(path):
+    with _lock_file(path):
         keys = read_keys(path)
         taken = keys.named(key.name)
         if taken is not None:
@@ -274,7 +274,7 @@ def _add(path: Path, key: StoredKey) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock_file(path: Path) -> Iterator[None]:
     """Keep other writers out; make the folder, mode 0700, if it is missing."""
     lock = path.with_name(f".{path.name}.lock")
     try:
@@ -291,11 +291,11 @@ def _new_secret() -> str:
     return SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
-def _stored(secret: str) -> StoredSecret:
+def _digest_secret(secret: str) -> StoredSecret:
     return StoredSecret(digest=digest_of(secret.encode()).hex())
 
 
-def _found(keys: KeyFile, name: str) -> StoredKey:
+def _find_key(keys: KeyFile, name: str) -> StoredKey:
     key = keys.named(name)
     if key is None:
         raise InvalidInput(f"there is no key {name[:64]!r}; 'plumbline keys list' shows them")

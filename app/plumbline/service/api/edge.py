@@ -3,7 +3,7 @@
 import re
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import structlog
 from fastapi import FastAPI
@@ -12,7 +12,6 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, RequestRecord
-from plumbline.service.api.body_stream import BodyLimit, BodyLimits
 from plumbline.service.api.problems import ErrorBoundary
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -25,9 +24,7 @@ _LOG = structlog.get_logger()
 def install_edge(
     app: FastAPI,
     *,
-    max_body_bytes: int,
-    body_timeout_seconds: float,
-    body_limit_by_path: Mapping[str, BodyLimit] | None = None,
+    body_limits: Callable[[ASGIApp], ASGIApp],
     admission: Callable[[ASGIApp], ASGIApp] | None = None,
     cors_origins: Sequence[str] = (),
     observer: Observer = NULL_OBSERVER,
@@ -39,15 +36,10 @@ def install_edge(
     `BodyLimits`.
 
     Args:
-        max_body_bytes, body_timeout_seconds, body_limit_by_path: as of `BodyLimits`.
+        body_limits, admission: make these middlewares.
         cors_origins: origins whose pages browsers let read the responses; `*` for all.
     """
-    app.add_middleware(
-        BodyLimits,
-        max_bytes=max_body_bytes,
-        timeout_seconds=body_timeout_seconds,
-        limit_by_path=body_limit_by_path or {},
-    )
+    app.add_middleware(body_limits)
     if admission is not None:
         app.add_middleware(admission)
     app.add_middleware(ErrorBoundary)

@@ -41,14 +41,14 @@ from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantD
 from plumbline.service.api.json_body import (
     MAX_VALUES,
     StrictRoute,
+    build_model,
     check_media_type,
     check_values,
     invalid_at,
     is_text,
     read_envelope,
-    validated,
 )
-from plumbline.service.api.openapi import BATCH_EXAMPLES, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, lines_of, reference
+from plumbline.service.api.openapi import BATCH_EXAMPLES, DOCUMENTS, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, reference
 from plumbline.service.api.problems import (
     PROBLEM_RESPONSES,
     field_problems,
@@ -142,7 +142,7 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
         BATCH_PATH,
         operation_id="evaluate_batch",
         response_class=Response,
-        responses={200: _DOCUMENTED_ANSWER},
+        responses={200: {"model": BatchResults, **DOCUMENTS["batch_answer"]}},
         openapi_extra={"requestBody": {"required": True, "content": {JSON: body}}},
     )
     async def evaluate_batch(request: Request, scorer: ScorerDep, slots: BatchSlotsDep, tenant: TenantDep) -> Response:
@@ -181,28 +181,6 @@ def batch_schemas(settings: Settings) -> dict[str, Any]:
     """Return the schemas of the body, for the OpenAPI document."""
     schema = _BatchReader(settings).whole.model_json_schema(ref_template=SCHEMA_REFERENCE)
     return {**schema.pop("$defs"), "BatchRequest": schema}
-
-
-_DOCUMENTED_ANSWER: dict[str, Any] = {
-    "model": BatchResults,
-    "description": "One object with the results in the order of the samples, or one line for each sample in order of "
-    "completion and the summary as last line. If the summary is missing at the end, the response was truncated.",
-    # JSON first, which FastAPI fills in: clients by generators ask for the first one.
-    "content": {
-        JSON: {},
-        NDJSON: lines_of(
-            reference("BatchResult"),
-            reference("BatchError"),
-            {
-                "type": "object",
-                "title": "the last line",
-                "properties": {"summary": reference("BatchSummary")},
-                "required": ["summary"],
-                "additionalProperties": False,
-            },
-        ),
-    },
-}
 
 
 _BATCH_LINES = RowLines(
@@ -259,7 +237,7 @@ class _BatchReader:
         at = ("body", "samples", row.index)
         check_values(row.value, at=at)
         model: type[BatchConversation | BatchSample] = BatchConversation if is_conversation(row.value) else self._sample
-        sample = validated(model, row.value, at=at)
+        sample = build_model(model, row.value, at=at)
         if row.duplicate_of is not None:
             taken = f"is that of sample {row.duplicate_of} too, counted from 0; each may be used once"
             raise invalid_at(at, row.value, [{"type": "custom_id_repeated", "loc": ("custom_id",), "msg": taken}])

@@ -21,13 +21,13 @@ from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices, JobRequest
 from plumbline.service.api.form_body import FORM, read_form
 from plumbline.service.api.json_body import (
+    build_model,
     check_charset,
     check_media_type,
     check_values,
     invalid_at,
     read_envelope,
     read_json,
-    validated,
 )
 from plumbline.service.api.problems import printable
 
@@ -169,7 +169,7 @@ class JobUploads:
             check_values(value, at=_LOCATION[place])
         except MalformedBody as error:
             raise InvalidInput(str(error).replace("the body", "the text", 1), place="choices") from None
-        choices = validated(JobChoices, value, at=_LOCATION[place])
+        choices = build_model(JobChoices, value, at=_LOCATION[place])
         self._check_names(choices, place)
         return choices
 

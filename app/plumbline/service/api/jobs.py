@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -12,7 +12,18 @@ from pydantic.json_schema import SkipJsonSchema
 from plumbline.ground.errors import BadRequest, JobUnknown
 from plumbline.rows.jobs.job import Action, Job, NewJob
 from plumbline.rows.jobs.store import JobStore
-from plumbline.schemas.jobs import JOBS_PATH, JobInfo, JobList, ResultsFormat, RetryRequest, job_path
+from plumbline.rows.records.columns import PRESETS
+from plumbline.schemas.batch import RowError, RowResult
+from plumbline.schemas.jobs import (
+    JOBS_PATH,
+    JobChoices,
+    JobInfo,
+    JobList,
+    JobRequest,
+    ResultsFormat,
+    RetryRequest,
+    job_path,
+)
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
@@ -25,16 +36,32 @@ from plumbline.service.api.job_answers import (
     answer_results,
     job_info,
 )
-from plumbline.service.api.job_documents import RESULTS, SUBMIT_BODY, SUBMITTED
 from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.language import LANGUAGE, choose_language
+from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE, header
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
 from plumbline.service.api.responses import JSON, choose_format
 
 _MAX_LISTED: Final = 100
 _MAX_ROW: Final = 2**53
 _JOB_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+
+_OPERATIONS_ON_A_JOB: Final = (
+    "get_job", "get_job_results", "get_job_report", "pause_job", "resume_job", "cancel_job", "retry_job",
+    "delete_job",
+)  # fmt: skip
+_SUBMITTED: Final[dict[str, Any]] = {
+    "description": "The job is stored and will be scored, even if this process ends.",
+    "links": {
+        name: {"operationId": name, "parameters": {"job_id": "$response.body#/id"}} for name in _OPERATIONS_ON_A_JOB
+    },
+    "headers": {
+        "Location": header("Path of the job."),
+        "Idempotency-Replayed": header("`true` if the key already named this job: nothing was started."),
+    },
+}
 
 
 class _Parameters(BaseModel):
@@ -92,8 +119,8 @@ router = APIRouter(
     operation_id="submit_job",
     status_code=202,
     response_model=JobInfo,
-    responses={202: SUBMITTED},
-    openapi_extra=SUBMIT_BODY,
+    responses={202: _SUBMITTED},
+    openapi_extra=DOCUMENTS["submit_job"],
 )
 async def submit_job(
     request: Request, store: JobStoreDep, tenant: TenantDep, idempotency_key: _IdempotencyKey = None
@@ -155,7 +182,7 @@ async def get_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId, _: Anno
     "/jobs/{job_id}/results",
     operation_id="get_job_results",
     response_class=Response,
-    responses={**problem_responses(404, 406), 200: RESULTS},
+    responses={**problem_responses(404, 406), 200: DOCUMENTS["results"]},
 )
 async def get_job_results(
     request: Request,
@@ -237,3 +264,16 @@ def checked_id(job_id: str) -> str:
     if not _JOB_ID.fullmatch(job_id):
         raise JobUnknown("there is no such job")
     return job_id
+
+
+def job_schemas() -> dict[str, Any]:
+    """Return the schemas that the routes' types do not bring into the OpenAPI document."""
+    schemas: dict[str, Any] = {}
+    for model in (JobRequest, JobChoices, JobInfo, RowResult, RowError):
+        schema = model.model_json_schema(
+            ref_template=SCHEMA_REFERENCE, mode="validation" if issubclass(model, JobChoices) else "serialization"
+        )
+        schemas |= {**schema.pop("$defs", {}), model.__name__: schema}
+        if "columns" in schema["properties"]:
+            schema["properties"]["columns"]["anyOf"][0]["enum"] = list(PRESETS)
+    return schemas

@@ -126,7 +126,7 @@ def read_envelope(body: bytes, model: type[M], rows: str, *, max_containers: int
     value = read_json(body, max_containers=max_containers)
     has_rows = type(value) is dict and isinstance(value.get(rows), list)
     check_values({**value, rows: None} if has_rows else value)
-    return validated(model, value)
+    return build_model(model, value)
 
 
 def check_values(value: object, *, at: Sequence[str | int] = ("body",)) -> None:
@@ -141,7 +141,7 @@ def check_values(value: object, *, at: Sequence[str | int] = ("body",)) -> None:
         raise invalid_at(at, value, [{"type": "strict_json", "loc": path, "msg": flaw} for path, flaw in flaws])
 
 
-def validated(model: type[M], value: object, *, at: Sequence[str | int] = ("body",)) -> M:
+def build_model(model: type[M], value: object, *, at: Sequence[str | int] = ("body",)) -> M:
     """Build a model from a value of `read_json`; RequestValidationError names its fields at this place."""
     try:
         return model.model_validate(value)

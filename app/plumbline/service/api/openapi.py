@@ -8,6 +8,10 @@ from typing import Any, Final
 import msgspec
 from fastapi import FastAPI
 
+from plumbline.rows.records.columns import PRESETS
+from plumbline.rows.records.data_file import FORMS
+from plumbline.service.api.retrieval_limits import MAX_RUNS
+
 # As pydantic fills it in.
 SCHEMA_REFERENCE: Final = "#/components/schemas/{model}"
 
@@ -21,15 +25,6 @@ def header(description: str, example: str | None = None) -> dict[str, Any]:
     """Return the description of a response header that holds a string."""
     shown = {} if example is None else {"example": example}
     return {"description": description, "schema": {"type": "string"}, **shown}
-
-
-def lines_of(*schemas: dict[str, Any]) -> dict[str, Any]:
-    """Return the description of a text of which each line is JSON of one of the schemas.
-
-    The text is a string: clients by generators would read it whole as one of them.
-    """
-    shown = "Each line is one of these, as JSON."
-    return {"schema": {"type": "string", "description": shown, "contentSchema": {"oneOf": list(schemas)}}}
 
 
 def add_schemas(app: FastAPI, make_schemas: Callable[[], Mapping[str, Any]]) -> None:
@@ -62,28 +57,40 @@ def json_content(message: type[Any], examples: dict[str, Any] | None = None) -> 
     return {"application/json": {"schema": reference(message.__name__), **shown}}
 
 
-def _filled(value: Any, shared: Mapping[str, Any]) -> Any:
+def _fill(value: Any, shared: Mapping[str, Any]) -> Any:
     """Return a value with the shared ones in place of their names: `"$name"`, or the member `"$"` of an object."""
     if isinstance(value, str):
-        return _filled(shared[value[1:]], shared) if value.startswith("$") else value
+        return _fill(shared[value[1:]], shared) if value.startswith("$") else value
     if isinstance(value, list):
-        return [_filled(each, shared) for each in value]
+        return [_fill(each, shared) for each in value]
     if not isinstance(value, dict):
         return value
     made: dict[str, Any] = {}
     for name, each in value.items():
-        made |= _filled(shared[each], shared) if name == "$" else {name: _filled(each, shared)}
+        made |= _fill(shared[each], shared) if name == "$" else {name: _fill(each, shared)}
     return made
 
 
 _GIVEN: Final = json.loads(files("plumbline.service.api").joinpath("examples.json").read_text(encoding="utf-8"))
-_EXAMPLES: Final = _filled(_GIVEN, _GIVEN["shared"])
+JOB_EXAMPLES: Final[dict[str, Any]] = _fill(_GIVEN["job"], _GIVEN["shared"])
+_ROWS: Final[list[Any]] = JOB_EXAMPLES["rows"]["value"]["rows"]
+_LINES: Final = {
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "description": "One row as JSON per line; the options are in the query.",
+    },
+    "example": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS),
+}
+_NAMES: Final = {"forms": list(FORMS), "presets": list(PRESETS), "max_runs": MAX_RUNS, "lines": _LINES}
+_EXAMPLES: Final = _fill(_GIVEN, {**_GIVEN["shared"], **_NAMES, "job": JOB_EXAMPLES})
 EVALUATION_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["evaluation"]
 BATCH_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["batch"]
-JOB_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["job"]
 RETRIEVAL_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["retrieval"]
 COMPARISON_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["comparison"]
 FUSION_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["fusion"]
 RANKING_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["ranking"]
+# Descriptions of bodies that no type of a route brings along.
+DOCUMENTS: Final[dict[str, Any]] = _EXAMPLES["documents"]
 # OpenAPI 3.0 for platforms that import tools: they take no references, no unions and no nested answers.
 TOOL_DOCUMENT: Final[dict[str, Any]] = _EXAMPLES["tool_document"]

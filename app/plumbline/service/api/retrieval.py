@@ -20,6 +20,7 @@ from plumbline.service.api.form_body import FORM, read_form
 from plumbline.service.api.json_body import check_media_type
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
+    DOCUMENTS,
     FUSION_EXAMPLES,
     RANKING_EXAMPLES,
     RETRIEVAL_EXAMPLES,
@@ -43,31 +44,9 @@ MESSAGES = (
 )
 LARGE_BODY_ADVICE = "`plumbline retrieval` reads files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
-_OPTIONS = (
-    "JSON; format: `trec` (default), or `tables`, tab-separated with a header, judgments in the columns qid and "
-    "document_ids, runs in qid and doc_ids."
-)
-_FORM_CONTENT: dict[str, Any] = {
-    "schema": {
-        "type": "object",
-        "required": ["qrels", "run"],
-        "properties": {
-            "qrels": {"type": "string", "format": "binary", "description": "Judgments, in the format of the options."},
-            "run": {
-                "type": "array",
-                "items": {"type": "string", "format": "binary"},
-                "minItems": 1,
-                "maxItems": MAX_RUNS,
-                "description": "Runs, in the format of the options.",
-            },
-            "options": {**reference("FormOptions"), "description": _OPTIONS},
-        },
-        "additionalProperties": False,
-    }
-}
 
 
-def _described(message: type[Any], result: type[Any] | dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
+def _describe(message: type[Any], result: type[Any] | dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
     content = {JSON: {"schema": result}} if isinstance(result, dict) else json_content(result)
     return {
         "openapi_extra": {"requestBody": {"required": True, "content": json_content(message, examples)}},
@@ -76,8 +55,8 @@ def _described(message: type[Any], result: type[Any] | dict[str, Any], examples:
     }
 
 
-_EVALUATIONS = _described(wire.RetrievalEvaluationRequest, wire.RetrievalEvaluationResult, RETRIEVAL_EXAMPLES)
-_EVALUATIONS["openapi_extra"]["requestBody"]["content"] |= {FORM: _FORM_CONTENT}
+_EVALUATIONS = _describe(wire.RetrievalEvaluationRequest, wire.RetrievalEvaluationResult, RETRIEVAL_EXAMPLES)
+_EVALUATIONS["openapi_extra"]["requestBody"]["content"] |= {FORM: DOCUMENTS["retrieval_files"]}
 # Every operation reads it. openapi-python-client 0.29 writes a module that cannot be imported for an operation with two
 # kinds of bodies and no optional parameter.
 _EVALUATIONS["openapi_extra"]["parameters"] = [
@@ -110,7 +89,7 @@ async def evaluate_retrieval(request: Request, scorer: ScorerDep, threads: Retri
 @router.post(
     "/comparisons",
     operation_id="compare_retrieval",
-    **_described(wire.ComparisonRequest, wire.ComparisonResult, COMPARISON_EXAMPLES),
+    **_describe(wire.ComparisonRequest, wire.ComparisonResult, COMPARISON_EXAMPLES),
 )
 async def compare_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Compare runs with each other or with a baseline: paired tests over queries, corrected for multiple testing."""
@@ -118,7 +97,7 @@ async def compare_retrieval(request: Request, scorer: ScorerDep, threads: Retrie
 
 
 @router.post(
-    "/fusions", operation_id="fuse_retrieval", **_described(wire.FusionRequest, wire.FusionResult, FUSION_EXAMPLES)
+    "/fusions", operation_id="fuse_retrieval", **_describe(wire.FusionRequest, wire.FusionResult, FUSION_EXAMPLES)
 )
 async def fuse_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Fuse several runs into one; with judgments also its measures."""
@@ -126,7 +105,7 @@ async def fuse_retrieval(request: Request, scorer: ScorerDep, threads: Retrieval
 
 
 @router.post(
-    "/rankings", operation_id="parse_rankings", **_described(wire.RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
+    "/rankings", operation_id="parse_rankings", **_describe(wire.RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
 )
 async def parse_rankings(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Parse the ids that LLM outputs rank, by query. An output without a ranking is marked and is no score."""

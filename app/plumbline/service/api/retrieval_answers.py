@@ -1,9 +1,7 @@
 """Answers of the retrieval routes: from bytes to bytes, in a worker thread."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -13,7 +11,7 @@ from plumbline.retrieval.conventions import Conventions, as_dict, build_conventi
 from plumbline.retrieval.fusion import fuse
 from plumbline.retrieval.inputs import ReadRun, read_run
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.retrieval.trec import FILE_FORMATS
@@ -30,11 +28,6 @@ from plumbline.service.api.retrieval_limits import (
 
 _MAX_FILE_ROWS = 20_000_000
 
-M = TypeVar("M")
-# One query at a time: a whole body would hold the interpreter for 15 ms a megabyte, and with it the event loop.
-_GRADES: Final[msgspec.json.Decoder[dict[str, int]]] = msgspec.json.Decoder(dict[str, int])
-_RESULTS: Final[msgspec.json.Decoder[list[str] | dict[str, float]]] = msgspec.json.Decoder(list[str] | dict[str, float])
-
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
@@ -44,55 +37,9 @@ class NamedFile:
     content: bytes
 
 
-class _ResultTexts(Mapping[str, Results]):
-    """Results of each query, read from their JSON when they are asked for: all at once they are five times as large."""
-
-    def __init__(self, texts: dict[str, msgspec.Raw]) -> None:
-        self._texts = texts
-        self._unread = set(texts)
-
-    def __getitem__(self, query_id: str) -> Results:
-        self._unread.discard(query_id)
-        return _RESULTS.decode(self._texts[query_id])
-
-    def __contains__(self, query_id: object) -> bool:
-        return query_id in self._texts
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._texts)
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def read_rest(self) -> None:
-        """Decode the results that no measure has read, so that faults in them are refused, too: msgspec.DecodeError."""
-        for query_id in list(self._unread):
-            self[query_id]
-
-
-class _RunTexts(wire.RunIn, frozen=True, kw_only=True):
-    results: dict[str, msgspec.Raw] | None = None  # type: ignore[assignment]
-
-
-class _EvaluationTexts(wire.RetrievalEvaluationRequest, frozen=True, kw_only=True):
-    qrels: dict[str, msgspec.Raw]  # type: ignore[assignment]
-    runs: list[_RunTexts]  # type: ignore[assignment]
-
-
-class _ComparisonTexts(wire.ComparisonRequest, frozen=True, kw_only=True):
-    qrels: dict[str, msgspec.Raw]  # type: ignore[assignment]
-    runs: list[_RunTexts]  # type: ignore[assignment]
-
-
-class _FusionTexts(wire.FusionRequest, frozen=True, kw_only=True):
-    qrels: dict[str, msgspec.Raw] | None = None  # type: ignore[assignment]
-    runs: list[_RunTexts]  # type: ignore[assignment]
-
-
 def evaluate_runs(body: bytes) -> bytes:
     """Return the response body of /evaluations; MalformedBody and InvalidInput name the place."""
-    with _read_by_query(body, wire.RetrievalEvaluationRequest, _EvaluationTexts) as message:
-        reports, outs = _reported(message)
+    reports, outs = _report(decode_message(body, wire.RetrievalEvaluationRequest))
     return msgspec.json.encode(wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
 
 
@@ -111,7 +58,7 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, 
         raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
     files = FILE_FORMATS[message.format]
     limits = ReadLimits(max_bytes=limit.max_bytes, max_rows=_MAX_FILE_ROWS)
-    unpacked = _unpacked([qrels, *runs], limits, limit.advice)
+    unpacked = _unpack([qrels, *runs], limits, limit.advice)
     judged = files.read_qrels(next(unpacked), name=qrels.name, limits=limits)
     read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
     reports = _reports(judged, read, message)
@@ -121,16 +68,16 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, 
 
 def compare_runs(body: bytes) -> bytes:
     """Return the response body of /comparisons; MalformedBody and InvalidInput name the place."""
-    with _read_by_query(body, wire.ComparisonRequest, _ComparisonTexts) as message:
-        check_comparison(
-            runs=len(message.runs),
-            measures=len(parse_measures(message.measures)),
-            queries=len(message.qrels),
-            resamples=message.resamples,
-            has_baseline=message.baseline is not None,
-            is_exact_possible=message.test == "randomization",
-        )
-        reports, outs = _reported(message)
+    message = decode_message(body, wire.ComparisonRequest)
+    check_comparison(
+        runs=len(message.runs),
+        measures=len(parse_measures(message.measures)),
+        queries=len(message.qrels),
+        resamples=message.resamples,
+        has_baseline=message.baseline is not None,
+        is_exact_possible=message.test == "randomization",
+    )
+    reports, outs = _report(message)
     comparisons = compare_reports(
         reports,
         baseline=message.baseline,
@@ -153,11 +100,11 @@ def compare_runs(body: bytes) -> bytes:
 
 def fuse_runs(body: bytes) -> bytes:
     """Return the response body of /fusions; MalformedBody and InvalidInput name the place."""
-    with _read_by_query(body, wire.FusionRequest, _FusionTexts) as message:
-        # Refuse wrong ones without judgments too.
-        _to_conventions(message.conventions)
-        parse_measures(message.measures)
-        runs = [Run(each.run.name, dict(each.run.results)) for each in _runs(message.runs)]
+    message = decode_message(body, wire.FusionRequest)
+    # Refuse wrong ones without judgments too.
+    _to_conventions(message.conventions)
+    parse_measures(message.measures)
+    runs = [each.run for each in _runs(message.runs)]
     check_fusion(runs)
     recipe = {name: getattr(message, name) for name in ("method", "norm", "weights", "params", "missing", "depth")}
     fusion = fuse(runs, name=message.name, **recipe)
@@ -186,21 +133,7 @@ def parse_texts(body: bytes) -> bytes:
     return msgspec.json.encode(_rankings(read_run(message.outputs, name="", candidates=message.candidates)))
 
 
-@contextmanager
-def _read_by_query(body: bytes, message: type[M], texts: type[M]) -> Iterator[M]:
-    """Read a message with the texts of its results; whatever is wrong in these is refused as `decode_message` does."""
-    try:
-        read: Any = msgspec.json.decode(body, type=texts)
-        if read.qrels is not None:
-            qrels = {query_id: _GRADES.decode(text) for query_id, text in read.qrels.items()}
-            read = msgspec.structs.replace(read, qrels=qrels)
-        yield read
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        decode_message(body, message)
-        raise
-
-
-def _unpacked(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
+def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
     """Yield each file decompressed, until they are too large together."""
     total = 0
     for file in files:
@@ -215,12 +148,9 @@ def _unpacked(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> It
         yield data
 
 
-def _reported(message: wire.RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[wire.RunOut]]:
+def _report(message: wire.RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[wire.RunOut]]:
     runs = _runs(message.runs)
     reports = _reports(message.qrels, [each.run for each in runs], message, lengths=message.lengths)
-    for each in runs:
-        if isinstance(each.run.results, _ResultTexts):
-            each.run.results.read_rest()
     outs = [
         _run_out(report, per_query=message.per_query, latency_ms=given.latency_ms, system=given.system, read=read)
         for report, given, read in zip(reports, message.runs, runs, strict=True)
@@ -266,8 +196,7 @@ def _to_run(message: wire.RunIn, *, place: str) -> ReadRun:
         return read_run(message.llm_outputs, name=message.name, candidates=message.candidates)
     if message.candidates is not None:
         raise InvalidInput("'candidates' are read with 'llm_outputs' alone", place=f"{place}/candidates")
-    results: Any = message.results or {}
-    return ReadRun(Run(message.name, _ResultTexts(results) if isinstance(message, _RunTexts) else results))
+    return ReadRun(Run(message.name, message.results or {}))
 
 
 def _rankings(read: ReadRun) -> dict[str, wire.RankingOut]:
