@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from uvicorn.protocols.http.flow_control import CLOSE_HEADER
 
-from plumbline.cli.connections import ConnectionTimeouts, DrainingServer, TimeoutProtocol, timeout_protocol
+from plumbline.cli.connections import ConnectionTimeouts, TimeoutProtocol, timeout_protocol
 from tests.running.edge_app import in_thread
 
 pytestmark = pytest.mark.timeout(60)
@@ -57,7 +57,7 @@ class Service:
         config = uvicorn.Config(
             app, http=http, ws="none", log_config=None, lifespan="off", timeout_graceful_shutdown=30
         )
-        self.server = DrainingServer(config)
+        self.server = uvicorn.Server(config)
         self.listener = socket.create_server(("127.0.0.1", 0))
 
     def end(self) -> None:

@@ -19,18 +19,16 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
-from uvicorn.supervisors.multiprocess import Multiprocess, Process
+from uvicorn.supervisors.multiprocess import Multiprocess
 
-from plumbline.cli.connections import ConnectionTimeouts, DrainingServer, timeout_protocol
+from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.cli.serve import connections_within_descriptors
 from tests.running.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
 # Attributes of uvicorn that are not documented, and that the server relies on.
-SERVER = ("startup", "shutdown", "on_tick", "should_exit", "started", "server_state")
-WORKER = ("target", "child_conn", "exitcode", "is_alive", "join", "kill", "pid", "process")
-SUPERVISOR = ("init_processes", "join_all", "keep_subprocess_alive", "processes_num", "should_exit", "sockets")
-SIGNALS = ("handle_hup", "handle_term", "handle_ttin", "handle_ttou")
+SERVER = ("should_exit", "started", "server_state", "run")
+SUPERVISOR = ("processes", "run")
 PROTOCOL = (
     "conn",
     "connections",
@@ -38,9 +36,12 @@ PROTOCOL = (
     "loop",
     "server_state",
     "transport",
+    "connection_lost",
     "connection_made",
+    "flow",
     "handle_events",
     "on_response_complete",
+    "pause_writing",
     "resume_writing",
     "send_400_response",
     "shutdown",
@@ -89,7 +90,7 @@ def small_app(told: threading.Semaphore) -> FastAPI:
     return app
 
 
-def server_of(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = None) -> DrainingServer:
+def server_of(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = None) -> uvicorn.Server:
     """The service's own server with a small app."""
     config = uvicorn.Config(
         small_app(told or threading.Semaphore(0)),
@@ -99,11 +100,11 @@ def server_of(timeouts: ConnectionTimeouts, told: threading.Semaphore | None = N
         lifespan="off",
         timeout_graceful_shutdown=1,
     )
-    return DrainingServer(config)
+    return uvicorn.Server(config)
 
 
 @contextmanager
-def running(server: DrainingServer) -> Iterator[int]:
+def running(server: uvicorn.Server) -> Iterator[int]:
     """The port of a server, until the context ends."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 16_384)
@@ -249,21 +250,19 @@ async def test_uvicorn_has_what_connections_and_shutdown_build_on() -> None:
     server = uvicorn.Server(config)
     supervisor = inspect.getsource(Multiprocess)
     protocol = H11Protocol(config, server.server_state, {}, asyncio.get_running_loop())
-    cycle, worker = (inspect.getsource(each.__init__) for each in (RequestResponseCycle, Process))
+    cycle = inspect.getsource(RequestResponseCycle.__init__)
 
     missing = [
         *(f"Server.{name}" for name in SERVER if not hasattr(server, name)),
         *(f"ServerState.{name}" for name in ("connections",) if not hasattr(server.server_state, name)),
         *(f"H11Protocol.{name}" for name in PROTOCOL if not hasattr(protocol, name)),
         *(f"RequestResponseCycle.{name}" for name in CYCLE if f"self.{name} =" not in cycle),
-        *(f"Multiprocess.{name}" for name in SUPERVISOR if f"self.{name}" not in supervisor),
-        *(f"Multiprocess.{name}" for name in SIGNALS if not hasattr(Multiprocess, name)),
-        *(f"Process.{name}" for name in WORKER if not hasattr(Process, name) and f"self.{name}" not in worker),
+        *(f"Multiprocess.{name}" for name in SUPERVISOR if name not in supervisor),
     ]
 
     assert not missing, (
         f"uvicorn {uvicorn.__version__} has no {', '.join(missing)}: adapt cli/connections.py and "
-        "cli/workers.py, or keep uvicorn below this version"
+        "cli/serve.py, or keep uvicorn below this version"
     )
 
 

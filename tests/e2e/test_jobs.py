@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import uvicorn
 
-from plumbline.cli.connections import ConnectionTimeouts, DrainingServer, timeout_protocol
+from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.models import SentenceEncoder
 from plumbline.judging.ports.token_vectors import TokenizedTexts
@@ -29,7 +29,7 @@ from tests.running.service import claim, judge_settings, plain_settings, verdict
 async def serving(settings: Settings, *, encoder: SentenceEncoder | None = None) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the service as `plumbline serve` runs it, in this event loop; then it is shut down in order."""
     app = create_app(settings, encoder=encoder or WordEncoder())
-    server = DrainingServer(
+    server = uvicorn.Server(
         uvicorn.Config(app, log_config=None, access_log=False, http=timeout_protocol(ConnectionTimeouts()))
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -42,7 +42,7 @@ async def serving(settings: Settings, *, encoder: SentenceEncoder | None = None)
             await _shut_down(server, task)
 
 
-async def _shut_down(server: DrainingServer, task: "asyncio.Task[None]") -> None:
+async def _shut_down(server: uvicorn.Server, task: "asyncio.Task[None]") -> None:
     server.should_exit = True
     await task
 

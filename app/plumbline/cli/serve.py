@@ -2,6 +2,7 @@
 
 import argparse
 import gc
+import multiprocessing
 import os
 import signal
 import socket
@@ -15,17 +16,11 @@ from typing import Any
 
 import structlog
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors.multiprocess import Multiprocess
 
 from plumbline.cli import Commands, number_type
-from plumbline.cli.connections import (
-    ACCEPTED_AT_ONCE,
-    BACKLOG,
-    MAX_CONNECTIONS,
-    ConnectionTimeouts,
-    DrainingServer,
-    timeout_protocol,
-)
-from plumbline.cli.workers import METRICS_VARIABLE, Workers, end_with_parent, report_failure
+from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
@@ -36,6 +31,13 @@ from plumbline.service.worker_share import divide_bounds
 App = Callable[..., Any]
 
 _AUTO, _EVERY_ADDRESS = "auto", "0.0.0.0"  # noqa: S104
+_BACKLOG = 2_048
+# Open connections of all processes together.
+_MAX_CONNECTIONS = 2_048
+# A worker that does not answer its parent for so long is killed, and replaced.
+_HANG_SECONDS = 30
+# Prometheus' client keeps values in files here; it must be set before it is imported.
+_METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # For files, and connections to judges and databases.
 _OTHER_DESCRIPTORS = 512
 _MOST_WORKERS = 64
@@ -73,6 +75,8 @@ def _serve(options: argparse.Namespace) -> int:
     count = options.workers or settings.workers
     # Before anything listens, so that nobody waits for an app that loads, or that cannot be built.
     app = _make_app(divide_bounds(settings, 1)) if count == 1 else None
+    if app is None:
+        _check(settings)
     with listen(host, options.port) as listener:
 
         def announce(**fields: object) -> None:
@@ -85,7 +89,13 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _serve_alone(config: uvicorn.Config, listener: socket.socket, announce: Callable[[], None]) -> int:
-    server = DrainingServer(config, on_started=announce)
+    async def announce_once() -> None:
+        config.callback_notify = None
+        announce()
+
+    # uvicorn calls it as soon as requests are served.
+    config.callback_notify = announce_once
+    server = uvicorn.Server(config)
     try:
         server.run(sockets=[listener])
     except SystemExit as end:
@@ -103,22 +113,40 @@ def _serve_alone(config: uvicorn.Config, listener: socket.socket, announce: Call
     return code
 
 
+def _check(settings: Settings) -> None:
+    """Raise for settings, prompts or calibrations that are wrong, once and not in each worker."""
+    from plumbline.assembly import make_plan  # noqa: PLC0415 - seconds of import
+
+    make_plan(settings)
+
+
 def _serve_by_workers(settings: Settings, listener: socket.socket, count: int, announce: Callable[..., None]) -> int:
     with tempfile.TemporaryDirectory(prefix="plumbline-metrics-") as folder:
-        os.environ[METRICS_VARIABLE] = folder
+        os.environ[_METRICS_VARIABLE] = folder
         config = _config(settings, partial(_make_worker_app, count, Path(folder)), count=count)
-        return Workers(config, listener, Path(folder), on_ready=lambda: announce(workers=count)).serve()
+        supervisor = Multiprocess(config, [listener])
+        announce(workers=count)
+        supervisor.run()
+        return STARTUP_FAILURE if any(each.exitcode == STARTUP_FAILURE for each in supervisor.processes) else 0
 
 
 def _make_worker_app(count: int, folder: Path) -> App:
     """Build the app in a worker, which has the variables of its parent and nothing else."""
-    end_with_parent()
+    threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     try:
         settings = load_settings()
         configure_logging(settings.log_level, pid=os.getpid())
         return _make_app(divide_bounds(settings, count), metrics_folder=folder)
     except PlumblineError as error:
-        report_failure(folder, error)
+        sys.stderr.write(f"plumbline: {error}\n")
+        sys.exit(STARTUP_FAILURE)
+
+
+def _end_with_parent() -> None:
+    """End this worker, as at a signal, when its parent dies, however it dies."""
+    if (parent := multiprocessing.parent_process()) is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _make_app(settings: Settings, *, metrics_folder: Path | None = None) -> App:
@@ -133,7 +161,7 @@ def _make_app(settings: Settings, *, metrics_folder: Path | None = None) -> App:
 
 
 def _config(settings: Settings, app: App, *, count: int) -> uvicorn.Config:
-    max_connections = connections_within_descriptors(-(-MAX_CONNECTIONS // count))
+    max_connections = connections_within_descriptors(-(-_MAX_CONNECTIONS // count))
     return uvicorn.Config(
         app,
         factory=count > 1,
@@ -148,7 +176,8 @@ def _config(settings: Settings, app: App, *, count: int) -> uvicorn.Config:
         # No route speaks it, and nothing at the edge would look at it.
         ws="none",
         server_header=False,
-        backlog=BACKLOG if count == 1 else ACCEPTED_AT_ONCE,
+        backlog=_BACKLOG,
+        timeout_worker_healthcheck=_HANG_SECONDS,
         timeout_graceful_shutdown=settings.drain_seconds,
     )
 
@@ -210,7 +239,7 @@ def listen(host: str, port: int) -> socket.socket:
     """Return a listening socket; raise ConfigurationError if the address is not available."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigurationError(f"cannot listen on {host} port {port}: {reason}") from error

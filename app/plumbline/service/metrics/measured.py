@@ -196,16 +196,23 @@ class StoreMetrics(Collector):
         yield chunks
 
 
+# Where Linux shows those that are alive.
+_PROCESSES: Final = Path("/proc")
+
+
 class WorkerProcesses(Collector):
     """CPU, memory and descriptors of all processes that serve together: sums, and the start of the oldest.
 
-    Of a dead process the parent removes the live gauges from the folder of their counts.
+    It removes the live gauges of dead processes from the folder of their counts, before these are read.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def collect(self) -> Iterator[Metric]:
+        for gauge in self._folder.glob("gauge_live*_*.db") if _PROCESSES.exists() else ():
+            if not (_PROCESSES / gauge.stem.rpartition("_")[2]).exists():
+                gauge.unlink(missing_ok=True)
         merged: dict[str, Metric] = {}
         for pid in {path.stem.rpartition("_")[2] for path in self._folder.glob("gauge_live*_*.db")}:
             for metric in ProcessCollector(pid=partial(str, pid), registry=None).collect():

@@ -65,8 +65,8 @@ class Metrics(Observer):
         if folder is None:
             ProcessCollector(registry=self._page)
         else:
-            MultiProcessCollector(self._page, str(folder))  # type: ignore[no-untyped-call]
             self._page.register(WorkerProcesses(folder))
+            MultiProcessCollector(self._page, str(folder))  # type: ignore[no-untyped-call]
         build = Info("plumbline_build", "Version of the service and of Python.", registry=self._page)
         build.info({"version": version, "python": platform.python_version()})
         self._store = StoreMetrics()
