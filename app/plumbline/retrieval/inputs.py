@@ -12,7 +12,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run, check_scores
-from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
+from plumbline.retrieval.text_file import ReadLimits, file_error, format_place, read_text_bytes
 from plumbline.retrieval.trec import FILE_FORMATS, HEADER_NAMES
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _open(path: str | Path) -> BinaryIO:
     try:
         return Path(path).open("rb")
     except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror})", place=format_place(str(path))) from error
+        raise file_error(f"cannot be read ({error.strerror})", str(path)) from error
 
 
 @contextmanager
@@ -164,7 +164,7 @@ def _json(file: BinaryIO, name: str) -> Mapping[str, Any]:
         try:
             value = _LINES.decode_lines(data)
         except msgspec.DecodeError:
-            raise InvalidInput(f"is not JSON: {error}", place=format_place(name)) from None
+            raise file_error(f"is not JSON: {error}", name) from None
     if isinstance(value, Mapping) and not _QUERY_NAMES & value.keys():
         return value
     rows = [value] if isinstance(value, Mapping) else value
@@ -174,7 +174,7 @@ def _json(file: BinaryIO, name: str) -> Mapping[str, Any]:
         output = next((row[key] for key in _OUTPUT_NAMES if key in row), None) if query is not None else None
         if not isinstance(output, str):
             detail = "wanted an object with a query_id and an output, the LLM's reply"
-            raise InvalidInput(detail, place=format_place(name, line))
+            raise file_error(detail, name, line)
         found["llm_outputs"][str(query)] = output
         if row.get("candidates") is not None:
             found["candidates"][str(query)] = row["candidates"]

@@ -57,6 +57,11 @@ def format_place(name: str, line_number: int = 0) -> str:
     return f"{printable}:{line_number}" if line_number else printable
 
 
+def file_error(detail: str, name: str, line_number: int = 0) -> InvalidInput:
+    """Return an error that names the file, and the line where one is known."""
+    return InvalidInput(detail, place=format_place(name, line_number))
+
+
 def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
     """Decompress, never holding more than `max_bytes` and one block."""
     out = io.BytesIO()
@@ -74,7 +79,7 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
                 members += 1
                 if members > MAX_GZIP_MEMBERS:
                     detail = f"the gzip data has more than {MAX_GZIP_MEMBERS} members; compress it in one piece"
-                    raise InvalidInput(detail, place=format_place(name))
+                    raise file_error(detail, name)
                 inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
             out.write(inflater.decompress(pending, max_bytes + 1 - out.tell()))
             if out.tell() > max_bytes:
@@ -83,21 +88,21 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
             pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             if out.tell() > max(UNWATCHED_BYTES, MAX_EXPANSION * (position - len(pending))):
                 detail = f"the gzip data expands to more than {MAX_EXPANSION} times of what was sent"
-                raise InvalidInput(detail, place=format_place(name))
+                raise file_error(detail, name)
     except zlib.error as error:
-        raise InvalidInput(f"the gzip data is broken: {error}", place=format_place(name)) from error
+        raise file_error(f"the gzip data is broken: {error}", name) from error
     if not inflater.eof:
-        raise InvalidInput("the gzip data ends too early; was the upload cut off?", place=format_place(name))
+        raise file_error("the gzip data ends too early; was the upload cut off?", name)
     return out.getvalue()
 
 
 def _check_text(data: bytes, name: str) -> None:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise InvalidInput("is UTF-16; send text as UTF-8, plain or gzip", place=format_place(name))
+        raise file_error("is UTF-16; send text as UTF-8, plain or gzip", name)
     nul = data.find(b"\0")
     if nul >= 0:
         detail = "holds a NUL byte; send text as UTF-8, plain or gzip"
-        raise InvalidInput(detail, place=format_place(name, _find_line(data, nul)))
+        raise file_error(detail, name, _find_line(data, nul))
     if data.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -109,7 +114,7 @@ def _check_text(data: bytes, name: str) -> None:
         except UnicodeDecodeError as error:
             line_number = _find_line(data, start - held + error.start)
             detail = "is not UTF-8; send text as UTF-8, plain or gzip"
-            raise InvalidInput(detail, place=format_place(name, line_number)) from error
+            raise file_error(detail, name, line_number) from error
 
 
 def _find_line(data: bytes, offset: int) -> int:

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
-from plumbline.retrieval.text_file import ReadLimits, format_place, numbered_lines, read_text_bytes
+from plumbline.retrieval.text_file import ReadLimits, file_error, format_place, numbered_lines, read_text_bytes
 
 _QRELS_FORM: Final = "'query_id 0 doc_id relevance'"
 _RUN_FORM: Final = "'query_id Q0 doc_id rank score tag'"
@@ -53,7 +53,7 @@ def read_qrels(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qr
             raise _duplicate(name, line_number, doc_id, query)
         judged[doc_id] = _grade(grade, name, line_number)
     if not qrels:
-        raise InvalidInput(f"holds no judgment; expected lines of {_QRELS_FORM}", place=format_place(name))
+        raise file_error(f"holds no judgment; expected lines of {_QRELS_FORM}", name)
     return qrels
 
 
@@ -71,13 +71,13 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:
-        raise InvalidInput(f"holds no row; expected lines of {_RUN_FORM}", place=format_place(name))
+        raise file_error(f"holds no row; expected lines of {_RUN_FORM}", name)
     if len(first[1]) == _TRIPLE_FIELDS:
         return Run(name, _ranked_lists(chain([first], rows), name))
     if len(first[1]) >= _RUN_FIELDS:
         return Run(name, _scores(chain([first], rows), name))
     expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
-    raise InvalidInput(f"{expected}, found {len(first[1])}", place=format_place(name, first[0]))
+    raise file_error(f"{expected}, found {len(first[1])}", name, first[0])
 
 
 def format_run(run: Run) -> Iterator[str]:
@@ -95,7 +95,7 @@ def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:
             continue
         count += 1
         if count > limits.max_rows:
-            raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=format_place(name, line_number))
+            raise file_error(f"more than {limits.max_rows} rows, the limit", name, line_number)
         yield line_number, fields
 
 
@@ -104,9 +104,7 @@ def _scores(rows: Iterable[_Row], name: str) -> dict[str, Results]:
     current, scores = b"", dict[str, float]()
     for line_number, fields in rows:
         if len(fields) < _RUN_FIELDS:
-            raise InvalidInput(
-                f"expected 6 fields {_RUN_FORM}, found {len(fields)}", place=format_place(name, line_number)
-            )
+            raise file_error(f"expected 6 fields {_RUN_FORM}, found {len(fields)}", name, line_number)
         if fields[0] != current:
             current = fields[0]
             scores = results.setdefault(current.decode(), {})  # type: ignore[assignment]  # only dicts go in
@@ -121,20 +119,18 @@ def _ranked_lists(rows: Iterable[_Row], name: str) -> dict[str, Results]:
     ranked: dict[str, tuple[dict[str, int], set[int]]] = {}
     for line_number, fields in rows:
         if len(fields) != _TRIPLE_FIELDS:
-            raise InvalidInput(
-                f"expected 3 fields {_RANKED_FORM}, found {len(fields)}", place=format_place(name, line_number)
-            )
+            raise file_error(f"expected 3 fields {_RANKED_FORM}, found {len(fields)}", name, line_number)
         rank_by_doc, ranks = ranked.setdefault(fields[0].decode(), ({}, set()))
         doc_id = fields[1].decode()
         if len(fields[2]) > _MAX_NUMBER_LENGTH or not fields[2].isdigit():
             detail = f"rank {quoted(fields[2])} is not an integer >= 0; expected 3 fields {_RANKED_FORM}"
-            raise InvalidInput(detail, place=format_place(name, line_number))
+            raise file_error(detail, name, line_number)
         rank = int(fields[2])
         if doc_id in rank_by_doc:
             raise _duplicate(name, line_number, doc_id, fields[0])
         if rank in ranks:
             detail = f"rank {rank} is taken by another document of query {quoted(fields[0])}"
-            raise InvalidInput(detail, place=format_place(name, line_number))
+            raise file_error(detail, name, line_number)
         rank_by_doc[doc_id] = rank
         ranks.add(rank)
     return {query_id: tuple(sorted(by_doc, key=by_doc.__getitem__)) for query_id, (by_doc, _) in ranked.items()}
@@ -150,14 +146,12 @@ def _qrels_rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[tuple[in
         words = [field.decode().lower() for field in first[1]]
         if not all(word in names for word, names in zip(words, HEADER_NAMES, strict=True)):
             detail = f"expected 4 fields {_QRELS_FORM}, found 3; a table of 3 columns needs the header {_HEADER_FORM}"
-            raise InvalidInput(detail, place=format_place(name, first[0]))
+            raise file_error(detail, name, first[0])
         yield from _table_rows(data, rows, name, header_line=first[0])
         return
     for line_number, fields in chain([first], rows):
         if len(fields) != _QRELS_FIELDS:
-            raise InvalidInput(
-                f"expected 4 fields {_QRELS_FORM}, found {len(fields)}", place=format_place(name, line_number)
-            )
+            raise file_error(f"expected 4 fields {_QRELS_FORM}, found {len(fields)}", name, line_number)
         yield line_number, (fields[0], fields[2], fields[3])
 
 
@@ -173,11 +167,9 @@ def _table_rows(
             line = next(line for number, line in lines if number == line_number)
             fields = [field.strip() for field in line.split(b"\t")]
         if len(fields) != _TRIPLE_FIELDS:
-            raise InvalidInput(
-                f"expected 3 fields {_HEADER_FORM}, found {len(fields)}", place=format_place(name, line_number)
-            )
+            raise file_error(f"expected 3 fields {_HEADER_FORM}, found {len(fields)}", name, line_number)
         if not all(fields):
-            raise InvalidInput("a field is empty", place=format_place(name, line_number))
+            raise file_error("a field is empty", name, line_number)
         yield line_number, (fields[0], fields[1], fields[2])
 
 
@@ -185,10 +177,9 @@ def _grade(field: bytes, name: str, line_number: int) -> int:
     value = _number(field, name, line_number, "relevance")
     if not value.is_integer():
         detail = f"relevance {quoted(field)} is not an integer; round it or scale the grades"
-        raise InvalidInput(detail, place=format_place(name, line_number))
+        raise file_error(detail, name, line_number)
     if abs(value) > MAX_GRADE:
-        detail = f"relevance {quoted(field)} is beyond {MAX_GRADE}"
-        raise InvalidInput(detail, place=format_place(name, line_number))
+        raise file_error(f"relevance {quoted(field)} is beyond {MAX_GRADE}", name, line_number)
     return int(value)
 
 
@@ -199,13 +190,13 @@ def _number(field: bytes, name: str, line_number: int, what: str) -> float:
         value = math.nan
     # Python reads 1_0 as 10; no other reader of these files does.
     if not math.isfinite(value) or b"_" in field:
-        raise InvalidInput(f"{what} {quoted(field)} is not a finite number", place=format_place(name, line_number))
+        raise file_error(f"{what} {quoted(field)} is not a finite number", name, line_number)
     return value
 
 
 def _duplicate(name: str, line_number: int, doc_id: str, query: bytes) -> InvalidInput:
     detail = f"document {quoted(doc_id)} is listed twice for query {quoted(query)}"
-    return InvalidInput(detail, place=format_place(name, line_number))
+    return file_error(detail, name, line_number)
 
 
 # The names that LiveRAG's result and DataMorgana's question files use.
@@ -242,7 +233,7 @@ def read_reference_table(source: bytes | BinaryIO, *, name: str, limits: ReadLim
     for line_number, query_id, ids in _listed_rows(source, name, limits, GOLD_COLUMN):
         qrels[query_id] = dict.fromkeys(ids, 1)
         if len(qrels[query_id]) != len(ids):
-            raise InvalidInput("an id is listed twice for one query", place=format_place(name, line_number))
+            raise file_error("an id is listed twice for one query", name, line_number)
     return qrels
 
 
@@ -265,7 +256,7 @@ def _listed_rows(
             raise InvalidInput(detail, place=place)
         yield line_number, query_id, ids
     if not seen:
-        raise InvalidInput("holds no row below the header", place=format_place(name))
+        raise file_error("holds no row below the header", name)
 
 
 def _records(
@@ -284,25 +275,25 @@ def _records(
             if record:
                 count += 1
                 if count > limits.max_rows:
-                    raise InvalidInput(f"more than {limits.max_rows} rows, the limit", place=format_place(name, start))
+                    raise file_error(f"more than {limits.max_rows} rows, the limit", name, start)
                 if len(record) != len(header or ()):
                     detail = f"expected {len(header or ())} tab-separated cells, found {len(record)}"
-                    raise InvalidInput(detail, place=format_place(name, start))
+                    raise file_error(detail, name, start)
                 yield start, [record[position].strip() for position in positions]
             start = reader.line_num + 1
     except csv.Error as error:
-        raise InvalidInput(f"the row cannot be read: {error}", place=format_place(name, start)) from error
+        raise file_error(f"the row cannot be read: {error}", name, start) from error
 
 
 def _positions(header: list[str] | None, columns: tuple[str, str], name: str) -> list[int]:
     if not header:
-        raise InvalidInput("the first line should be a header; it is empty", place=format_place(name))
+        raise file_error("the first line should be a header; it is empty", name)
     names = [cell.strip() for cell in header]
     for column in columns:
         if names.count(column) != 1:
             what = "missing" if column not in names else "named twice"
             found = ", ".join(quoted(cell) for cell in names[:_MAX_COLUMNS_SHOWN])
-            raise InvalidInput(f"column {quoted(column)} is {what}; found {found}", place=format_place(name, 1))
+            raise file_error(f"column {quoted(column)} is {what}; found {found}", name, 1)
     return [names.index(column) for column in columns]
 
 
