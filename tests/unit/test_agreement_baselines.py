@@ -46,8 +46,7 @@ def test_words_are_lower_case_without_punctuation_and_han_characters_one_by_one(
 
 
 @pytest.mark.parametrize(
-    ("answer", "contexts", "precision"),
-    load_cases("agreement_baselines", "rouge_l_precision_by_hand"),
+    ("answer", "contexts", "precision"), load_cases("agreement_baselines", "rouge_l_precision_by_hand")
 )
 def test_rouge_l_precision_by_hand(answer: str, contexts: tuple[str, ...], precision: float) -> None:
     assert rouge_l_precision(sample(answer, *contexts)) == pytest.approx(precision)
@@ -69,8 +68,7 @@ def test_a_long_context_takes_no_long_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "contexts", "share"),
-    load_cases("agreement_baselines", "the_seeds_word_overlap_by_hand"),
+    ("answer", "contexts", "share"), load_cases("agreement_baselines", "the_seeds_word_overlap_by_hand")
 )
 def test_the_seeds_word_overlap_by_hand(answer: str, contexts: tuple[str, ...], share: float) -> None:
     assert seed_word_overlap(sample(answer, *contexts)) == pytest.approx(share)

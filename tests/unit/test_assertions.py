@@ -15,8 +15,7 @@ def _assertions(answer: str, *contexts: str, question: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "assertion"),
-    load_cases("assertions", "marks_of_layout_and_citations_are_no_words"),
+    ("answer", "assertion"), load_cases("assertions", "marks_of_layout_and_citations_are_no_words")
 )
 def test_marks_of_layout_and_citations_are_no_words(answer: str, assertion: str) -> None:
     (found,) = _assertions(answer)
@@ -25,8 +24,7 @@ def test_marks_of_layout_and_citations_are_no_words(answer: str, assertion: str)
 
 
 @pytest.mark.parametrize(
-    ("answer", "assertion"),
-    load_cases("assertions", "the_name_of_a_field_is_left_out_where_it_is_layout"),
+    ("answer", "assertion"), load_cases("assertions", "the_name_of_a_field_is_left_out_where_it_is_layout")
 )
 def test_the_name_of_a_field_is_left_out_where_it_is_layout(answer: str, assertion: str) -> None:
     assert _assertions(answer) == [assertion]
@@ -36,10 +34,7 @@ def test_the_name_of_a_field_from_the_question_is_left_out() -> None:
     assert _assertions("- Boiling point: 1.7", question="What is the boiling point?") == ["1.7"]
 
 
-@pytest.mark.parametrize(
-    ("answer", "assertion"),
-    load_cases("assertions", "a_clause_that_declines_is_left_out"),
-)
+@pytest.mark.parametrize(("answer", "assertion"), load_cases("assertions", "a_clause_that_declines_is_left_out"))
 def test_a_clause_that_declines_is_left_out(answer: str, assertion: str) -> None:
     assert _assertions(answer) == [assertion]
 
@@ -85,8 +80,7 @@ def test_a_row_of_a_context_is_found_under_its_header_at_its_own_offsets() -> No
 
 
 @pytest.mark.parametrize(
-    ("question", "answer", "assertion"),
-    load_cases("assertions", "a_short_answer_is_read_with_its_question"),
+    ("question", "answer", "assertion"), load_cases("assertions", "a_short_answer_is_read_with_its_question")
 )
 def test_a_short_answer_is_read_with_its_question(question: str, answer: str, assertion: str) -> None:
     assert _assertions(answer, "Paris is a city.", question=question) == [assertion]
@@ -99,8 +93,7 @@ def test_the_auxiliary_goes_where_a_context_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"),
-    load_cases("assertions", "an_answer_to_no_question_of_yes_or_no_is_read_alone"),
+    ("question", "answer"), load_cases("assertions", "an_answer_to_no_question_of_yes_or_no_is_read_alone")
 )
 def test_an_answer_to_no_question_of_yes_or_no_is_read_alone(question: str, answer: str) -> None:
     (assertion,) = _assertions(answer, question=question)

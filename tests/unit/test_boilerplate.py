@@ -34,18 +34,12 @@ def test_words_of_the_question_make_no_frame_of_an_assertion() -> None:
     assert not is_boilerplate("I hope this helps, the kettle is safe outdoors.", stems)
 
 
-@pytest.mark.parametrize(
-    "text",
-    load_cases("boilerplate", "a_line_before_a_list_introduces_it"),
-)
+@pytest.mark.parametrize("text", load_cases("boilerplate", "a_line_before_a_list_introduces_it"))
 def test_a_line_before_a_list_introduces_it(text: str) -> None:
     assert introduces(text, {"reset", "route", "has"}, frozenset())
 
 
-@pytest.mark.parametrize(
-    "text",
-    load_cases("boilerplate", "a_line_with_words_of_its_own_introduces_nothing"),
-)
+@pytest.mark.parametrize("text", load_cases("boilerplate", "a_line_with_words_of_its_own_introduces_nothing"))
 def test_a_line_with_words_of_its_own_introduces_nothing(text: str) -> None:
     assert not introduces(text, {"reset", "route", "has"}, frozenset())
 
@@ -56,16 +50,12 @@ def test_a_chinese_line_before_a_list_introduces_it(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "assertion"),
-    load_cases("boilerplate", "only_the_boilerplate_of_a_sentence_is_cut_off"),
+    ("text", "assertion"), load_cases("boilerplate", "only_the_boilerplate_of_a_sentence_is_cut_off")
 )
 def test_only_the_boilerplate_of_a_sentence_is_cut_off(text: str, assertion: str) -> None:
     assert strip_boilerplate(text.replace("**", "")).strip() == assertion
 
 
-@pytest.mark.parametrize(
-    "text",
-    load_cases("boilerplate", "what_is_asserted_is_not_cut_off"),
-)
+@pytest.mark.parametrize("text", load_cases("boilerplate", "what_is_asserted_is_not_cut_off"))
 def test_what_is_asserted_is_not_cut_off(text: str) -> None:
     assert strip_boilerplate(text) == text

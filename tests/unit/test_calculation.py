@@ -19,15 +19,14 @@ def _is_calculated(claim: str, passage: str) -> bool:
 
 @pytest.mark.parametrize(
     ("claim", "passage"),
-    load_cases("calculation", "an_amount_that_its_wording_says_is_calculated_needs_no_source"),
+    load_cases("calculation", "an_amount_that_its_wording_says_is_calculated_needs_no_source")
 )  # fmt: skip
 def test_an_amount_that_its_wording_says_is_calculated_needs_no_source(claim: str, passage: str) -> None:
     assert _is_calculated(claim, passage)
 
 
 @pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("calculation", "an_amount_that_only_happens_to_be_a_sum_or_a_mean_does"),
+    ("claim", "passage"), load_cases("calculation", "an_amount_that_only_happens_to_be_a_sum_or_a_mean_does")
 )
 def test_an_amount_that_only_happens_to_be_a_sum_or_a_mean_does(claim: str, passage: str) -> None:
     assert not _is_calculated(claim, passage)

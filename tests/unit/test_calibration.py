@@ -54,8 +54,7 @@ def test_a_file_gives_its_entries(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("curve", "boundary"),
-    load_cases("calibration", "the_boundary_is_where_half_of_the_answers_are_faithful"),
+    ("curve", "boundary"), load_cases("calibration", "the_boundary_is_where_half_of_the_answers_are_faithful")
 )
 def test_the_boundary_is_where_half_of_the_answers_are_faithful(
     curve: tuple[tuple[float, float], ...], boundary: float
@@ -237,8 +236,7 @@ def test_the_default_reaches_two_and_ninety_eight_hundredths_at_its_ends() -> No
 
 
 @pytest.mark.parametrize(
-    ("coverage", "names", "support"),
-    load_cases("calibration", "support_is_a_sigmoid_of_the_measures_behind_a_gate"),
+    ("coverage", "names", "support"), load_cases("calibration", "support_is_a_sigmoid_of_the_measures_behind_a_gate")
 )
 def test_support_is_a_sigmoid_of_the_measures_behind_a_gate(coverage: float, names: float, support: float) -> None:
     assert _support(coverage, names) == pytest.approx(support, abs=1e-6)

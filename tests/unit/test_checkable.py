@@ -16,18 +16,12 @@ def test_sentences_that_assert_something_are_checked() -> None:
     assert _checkable("The dam is safe. It was built in 1932.") == ["The dam is safe.", "It was built in 1932."]
 
 
-@pytest.mark.parametrize(
-    "signature",
-    load_cases("checkable", "a_signature_is_left_out"),
-)
+@pytest.mark.parametrize("signature", load_cases("checkable", "a_signature_is_left_out"))
 def test_a_signature_is_left_out(signature: str) -> None:
     assert _checkable(f"The dam is safe.\n\n{signature}") == ["The dam is safe."]
 
 
-@pytest.mark.parametrize(
-    "line",
-    load_cases("checkable", "a_line_behind_a_sign_off_that_asserts_something_is_checked"),
-)
+@pytest.mark.parametrize("line", load_cases("checkable", "a_line_behind_a_sign_off_that_asserts_something_is_checked"))
 def test_a_line_behind_a_sign_off_that_asserts_something_is_checked(line: str) -> None:
     assert _checkable(f"The dam is safe.\n\nBest regards,\n{line}") == ["The dam is safe.", line]
     assert _checkable(f"Best regards,\n{line}") == [line]

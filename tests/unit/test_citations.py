@@ -115,8 +115,7 @@ def test_without_a_judge_cited_and_supporting_passages_are_told_apart(language: 
 
 
 @pytest.mark.parametrize(
-    ("answer", "labels"),
-    load_cases("citations", "a_mark_is_read_in_every_usual_form_and_nothing_else_is", inner=list),
+    ("answer", "labels"), load_cases("citations", "a_mark_is_read_in_every_usual_form_and_nothing_else_is", inner=list)
 )
 def test_a_mark_is_read_in_every_usual_form_and_nothing_else_is(answer: str, labels: list[str]) -> None:
     found = find_marks(Sample("", MUSEUM, answer), split_sentences(answer)).by_sentence

@@ -152,8 +152,7 @@ def test_a_judge_reads_what_was_said_before_as_the_question() -> None:
 
 
 @pytest.mark.parametrize(
-    "message",
-    load_cases("conversations", "what_was_returned_is_read_from_every_providers_messages", inner=list),
+    "message", load_cases("conversations", "what_was_returned_is_read_from_every_providers_messages", inner=list)
 )
 def test_what_was_returned_is_read_from_every_providers_messages(message: dict[str, Any]) -> None:
     sample = parse_conversation({"messages": [message, {"role": "assistant", "content": "In 1931."}]})
@@ -163,8 +162,7 @@ def test_what_was_returned_is_read_from_every_providers_messages(message: dict[s
 
 
 @pytest.mark.parametrize(
-    "part",
-    load_cases("conversations", "results_within_an_answer_of_the_vercel_sdk_are_its_evidence"),
+    "part", load_cases("conversations", "results_within_an_answer_of_the_vercel_sdk_are_its_evidence")
 )
 def test_results_within_an_answer_of_the_vercel_sdk_are_its_evidence(part: dict[str, Any]) -> None:
     answer = {"role": "assistant", "content": "In 1931.", "parts": [part, {"type": "text", "text": "In 1931."}]}
@@ -253,8 +251,7 @@ def test_a_tool_result_carries_the_name_of_the_tool_and_the_id_of_the_call() -> 
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
-    load_cases("conversations", "a_message_of_no_known_form_is_named_by_its_place", inner=list),
+    ("given", "found"), load_cases("conversations", "a_message_of_no_known_form_is_named_by_its_place", inner=list)
 )
 def test_a_message_of_no_known_form_is_named_by_its_place(given: dict[str, Any], found: str) -> None:
     with pytest.raises(BadRow) as caught:

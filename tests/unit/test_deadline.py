@@ -87,8 +87,7 @@ def longest_stretch(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("family", "place"),
-    load_cases("deadline", "no_long_stretch_of_work_goes_without_a_look_at_the_deadline"),
+    ("family", "place"), load_cases("deadline", "no_long_stretch_of_work_goes_without_a_look_at_the_deadline")
 )
 def test_no_long_stretch_of_work_goes_without_a_look_at_the_deadline(
     family: str, place: str, monkeypatch: pytest.MonkeyPatch

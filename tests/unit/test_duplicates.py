@@ -20,10 +20,7 @@ def _judgement(*claims: Claim) -> Judgement:
     return Judgement(mark_duplicates(claims), JudgeAccount(model="fake"), has_verdict_kinds=True)
 
 
-@pytest.mark.parametrize(
-    ("first", "second"),
-    load_cases("duplicates", "a_claim_with_the_same_words_is_marked"),
-)
+@pytest.mark.parametrize(("first", "second"), load_cases("duplicates", "a_claim_with_the_same_words_is_marked"))
 def test_a_claim_with_the_same_words_is_marked(first: str, second: str) -> None:
     marked = mark_duplicates([_claim(first), _claim(second, sentence=1)])
 

@@ -157,10 +157,7 @@ def test_depth_keeps_the_best() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("norm", "expected"),
-    load_cases("fusion", "a_normalisation_by_hand", inner=list),
-)
+@pytest.mark.parametrize(("norm", "expected"), load_cases("fusion", "a_normalisation_by_hand", inner=list))
 def test_a_normalisation_by_hand(norm: Norm, expected: list[float]) -> None:
     assert normalise(np.array([4.0, 3.0, 1.0]), norm=norm) == pytest.approx(expected)
 
@@ -273,10 +270,7 @@ def test_tuning_depends_on_the_seed_and_not_on_the_order_of_queries() -> None:
     assert one.query_ids != tune_weights([RIGHT, WRONG], success_at_one, seed=4).query_ids
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    load_cases("fusion", "what_cannot_be_tuned_is_refused"),
-)
+@pytest.mark.parametrize(("arguments", "message"), load_cases("fusion", "what_cannot_be_tuned_is_refused"))
 def test_what_cannot_be_tuned_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         tune_weights([RIGHT, WRONG], success_at_one, **arguments)

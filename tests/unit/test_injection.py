@@ -14,10 +14,7 @@ def _flags(text: str) -> tuple[str, ...]:
     return inspect(Sample("", (), text)).flags
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    load_cases("injection", "hostile_text_is_told_by_its_kind"),
-)
+@pytest.mark.parametrize(("text", "kind"), load_cases("injection", "hostile_text_is_told_by_its_kind"))
 def test_hostile_text_is_told_by_its_kind(text: str, kind: str) -> None:
     flags = _flags(text)
 
@@ -26,10 +23,7 @@ def test_hostile_text_is_told_by_its_kind(text: str, kind: str) -> None:
     assert set(flags[1:]) <= set(KINDS)
 
 
-@pytest.mark.parametrize(
-    "text",
-    load_cases("injection", "ordinary_text_is_not"),
-)
+@pytest.mark.parametrize("text", load_cases("injection", "ordinary_text_is_not"))
 def test_ordinary_text_is_not(text: str) -> None:
     assert _flags(text) == ()
 
@@ -94,9 +88,6 @@ def test_text_without_hidden_characters_is_the_same_string() -> None:
     assert remove_hidden(text) is text
 
 
-@pytest.mark.parametrize(
-    ("text", "clean"),
-    load_cases("injection", "hidden_characters_are_taken_out"),
-)
+@pytest.mark.parametrize(("text", "clean"), load_cases("injection", "hidden_characters_are_taken_out"))
 def test_hidden_characters_are_taken_out(text: str, clean: str) -> None:
     assert remove_hidden(text) == clean

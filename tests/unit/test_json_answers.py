@@ -7,10 +7,7 @@ from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 
 
-@pytest.mark.parametrize(
-    ("answer", "members"),
-    load_cases("json_answers", "a_member_is_its_name_and_its_value"),
-)
+@pytest.mark.parametrize(("answer", "members"), load_cases("json_answers", "a_member_is_its_name_and_its_value"))
 def test_a_member_is_its_name_and_its_value(answer: str, members: str) -> None:
     assert read_members(answer) == members
 

@@ -191,8 +191,7 @@ def test_one_chinese_character_has_no_pair_and_counts_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "names"),
-    load_cases("lexical_features", "a_run_of_uncommon_characters_that_nothing_mentions_is_a_name"),
+    ("answer", "names"), load_cases("lexical_features", "a_run_of_uncommon_characters_that_nothing_mentions_is_a_name")
 )
 def test_a_run_of_uncommon_characters_that_nothing_mentions_is_a_name(answer: str, names: tuple[str, ...]) -> None:
     case = case_of(answer, "大桥由沈维钧设计，建时40℃。", question="潼芜渡口有大桥吗？")

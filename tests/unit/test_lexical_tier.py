@@ -185,8 +185,7 @@ async def test_the_tier_judges_as_it_does_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "contexts"),
-    load_cases("lexical_tier", "an_answer_in_another_script_than_all_contexts_is_refused"),
+    ("answer", "contexts"), load_cases("lexical_tier", "an_answer_in_another_script_than_all_contexts_is_refused")
 )
 def test_an_answer_in_another_script_than_all_contexts_is_refused(answer: str, contexts: tuple[str, ...]) -> None:
     with pytest.raises(TierFailure) as refused:
@@ -196,8 +195,7 @@ def test_an_answer_in_another_script_than_all_contexts_is_refused(answer: str, c
 
 
 @pytest.mark.parametrize(
-    ("answer", "contexts"),
-    load_cases("lexical_tier", "an_answer_that_shares_a_script_with_a_context_is_judged"),
+    ("answer", "contexts"), load_cases("lexical_tier", "an_answer_that_shares_a_script_with_a_context_is_judged")
 )
 def test_an_answer_that_shares_a_script_with_a_context_is_judged(answer: str, contexts: tuple[str, ...]) -> None:
     assert _judge(answer, *contexts).claims
@@ -263,16 +261,12 @@ def test_a_copy_scores_near_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "context"),
-    load_cases("lexical_tier", "an_amount_alone_counts_as_a_copy_however_it_is_written"),
+    ("answer", "context"), load_cases("lexical_tier", "an_amount_alone_counts_as_a_copy_however_it_is_written")
 )
 def test_an_amount_alone_counts_as_a_copy_however_it_is_written(answer: str, context: str) -> None:
     assert _claim(answer, context).support == VERBATIM_SUPPORT
 
 
-@pytest.mark.parametrize(
-    ("answer", "context"),
-    load_cases("lexical_tier", "another_amount_alone_does_not"),
-)
+@pytest.mark.parametrize(("answer", "context"), load_cases("lexical_tier", "another_amount_alone_does_not"))
 def test_another_amount_alone_does_not(answer: str, context: str) -> None:
     assert _claim(answer, context).support != VERBATIM_SUPPORT

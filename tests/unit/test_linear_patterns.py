@@ -130,10 +130,7 @@ def _searched(module: str) -> set[str]:
     return {node.id for node in (*handed, *called) if isinstance(node, ast.Name)}
 
 
-@pytest.mark.parametrize(
-    ("pattern", "rereads"),
-    load_cases("linear_patterns", "a_search_that_reads_runs_anew_is_seen"),
-)
+@pytest.mark.parametrize(("pattern", "rereads"), load_cases("linear_patterns", "a_search_that_reads_runs_anew_is_seen"))
 def test_a_search_that_reads_runs_anew_is_seen(pattern: str, rereads: bool) -> None:
     assert _rereads_a_run(list(parser.parse(pattern)), 0) is rereads
 

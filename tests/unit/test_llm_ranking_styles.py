@@ -82,10 +82,7 @@ def test_what_the_reply_leaves_out_is_told() -> None:
     assert (parsed.ids, parsed.excluded) == (("doc_5",), ("doc_1", "doc_3"))
 
 
-@pytest.mark.parametrize(
-    "text",
-    load_cases("llm_ranking_styles", "free_text_without_ids_is_not_read"),
-)
+@pytest.mark.parametrize("text", load_cases("llm_ranking_styles", "free_text_without_ids_is_not_read"))
 def test_free_text_without_ids_is_not_read(text: str) -> None:
     assert not parse_ranking(text).parse_ok
 

@@ -24,10 +24,7 @@ def test_each_shared_case_is_read(case: dict[str, Any]) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "ids", "form"),
-    load_cases("llm_rankings", "a_form_is_recognized"),
-)
+@pytest.mark.parametrize(("text", "ids", "form"), load_cases("llm_rankings", "a_form_is_recognized"))
 def test_a_form_is_recognized(text: str, ids: tuple[str, ...], form: str) -> None:
     parsed = parse_ranking(text, candidates=CANDIDATES)
 

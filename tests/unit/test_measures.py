@@ -7,18 +7,12 @@ from plumbline.retrieval.measure import Measure, parse_measure, parse_measures
 from tests.making.cases import load_cases
 
 
-@pytest.mark.parametrize(
-    "text",
-    load_cases("measures", "a_canonical_text_is_its_own_measure"),
-)
+@pytest.mark.parametrize("text", load_cases("measures", "a_canonical_text_is_its_own_measure"))
 def test_a_canonical_text_is_its_own_measure(text: str) -> None:
     assert str(parse_measure(text)) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "canonical"),
-    load_cases("measures", "other_names_of_a_measure_are_understood"),
-)
+@pytest.mark.parametrize(("text", "canonical"), load_cases("measures", "other_names_of_a_measure_are_understood"))
 def test_other_names_of_a_measure_are_understood(text: str, canonical: str) -> None:
     assert str(parse_measure(text)) == canonical
 
@@ -45,10 +39,7 @@ def test_many_cutoffs_stand_for_many_measures_each_once() -> None:
     assert measures[0] == Measure("recall", 1)
 
 
-@pytest.mark.parametrize(
-    ("text", "detail"),
-    load_cases("measures", "a_wrong_measure_is_refused_with_the_nearest"),
-)
+@pytest.mark.parametrize(("text", "detail"), load_cases("measures", "a_wrong_measure_is_refused_with_the_nearest"))
 def test_a_wrong_measure_is_refused_with_the_nearest(text: str, detail: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
         parse_measure(text)

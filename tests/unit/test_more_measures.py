@@ -17,10 +17,7 @@ def value(measure: str, **options: object) -> float | None:
     return evaluate(JUDGED, run, [measure], **options).means[measure]  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("measure", "expected"),
-    load_cases("more_measures", "a_measure_has_its_value_by_hand"),
-)
+@pytest.mark.parametrize(("measure", "expected"), load_cases("more_measures", "a_measure_has_its_value_by_hand"))
 def test_a_measure_has_its_value_by_hand(measure: str, expected: float) -> None:
     assert value(measure) == pytest.approx(expected, abs=1e-12)
 

@@ -8,17 +8,13 @@ from tests.making.cases import load_cases
 PLAIN = "The museum opened its new wing to visitors in spring."
 
 
-@pytest.mark.parametrize(
-    ("claim", "evidence"),
-    load_cases("negation", "a_negation_on_one_side_only_differs"),
-)
+@pytest.mark.parametrize(("claim", "evidence"), load_cases("negation", "a_negation_on_one_side_only_differs"))
 def test_a_negation_on_one_side_only_differs(claim: str, evidence: str) -> None:
     assert differs(claim, evidence)
 
 
 @pytest.mark.parametrize(
-    ("claim", "passages", "denied"),
-    load_cases("negation", "a_clause_goes_against_one_that_has_its_words", inner=list),
+    ("claim", "passages", "denied"), load_cases("negation", "a_clause_goes_against_one_that_has_its_words", inner=list)
 )
 def test_a_clause_goes_against_one_that_has_its_words(claim: str, passages: list[str], denied: bool) -> None:
     known = [clause for passage in passages for clause in split_clauses(passage)]
@@ -38,17 +34,13 @@ def test_other_endings_and_an_opening_word_do_not_hide_a_negation(claim: str, ev
 
 
 @pytest.mark.parametrize(
-    ("claim", "evidence"),
-    load_cases("negation", "equal_sense_other_words_and_other_matters_do_not_differ"),
+    ("claim", "evidence"), load_cases("negation", "equal_sense_other_words_and_other_matters_do_not_differ")
 )
 def test_equal_sense_other_words_and_other_matters_do_not_differ(claim: str, evidence: str) -> None:
     assert not differs(claim, evidence)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    load_cases("negation", "a_text_is_turned_by_a_negation_or_an_opposite"),
-)
+@pytest.mark.parametrize(("one", "other"), load_cases("negation", "a_text_is_turned_by_a_negation_or_an_opposite"))
 def test_a_text_is_turned_by_a_negation_or_an_opposite(one: str, other: str) -> None:
     assert is_turned(one, other)
     assert not is_turned(one, one.upper())

@@ -48,8 +48,7 @@ def _may_lose_its_place(ops: list[Any], *, has_read: bool = False) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "is_unsafe"),
-    load_cases("patterns", "what_an_early_python_3_11_gets_wrong_is_seen"),
+    ("pattern", "is_unsafe"), load_cases("patterns", "what_an_early_python_3_11_gets_wrong_is_seen")
 )
 def test_what_an_early_python_3_11_gets_wrong_is_seen(pattern: str, is_unsafe: bool) -> None:
     assert any(map(_may_lose_its_place, _groups(parser.parse(pattern)))) is is_unsafe

@@ -12,33 +12,23 @@ def _is_backed(claim: str, passage: str, *, is_derived: bool = False) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("quantities", "the_same_amount_is_found_however_it_is_written"),
+    ("claim", "passage"), load_cases("quantities", "the_same_amount_is_found_however_it_is_written")
 )
 def test_the_same_amount_is_found_however_it_is_written(claim: str, passage: str) -> None:
     assert _is_backed(claim, passage)
 
 
-@pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("quantities", "another_amount_is_not"),
-)
+@pytest.mark.parametrize(("claim", "passage"), load_cases("quantities", "another_amount_is_not"))
 def test_another_amount_is_not(claim: str, passage: str) -> None:
     assert not _is_backed(claim, passage)
 
 
-@pytest.mark.parametrize(
-    "claim",
-    load_cases("quantities", "what_is_no_amount_is_not_asked_for"),
-)
+@pytest.mark.parametrize("claim", load_cases("quantities", "what_is_no_amount_is_not_asked_for"))
 def test_what_is_no_amount_is_not_asked_for(claim: str) -> None:
     assert not stated_in_claim(claim)
 
 
-@pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("quantities", "a_derived_amount_may_be_calculated"),
-)
+@pytest.mark.parametrize(("claim", "passage"), load_cases("quantities", "a_derived_amount_may_be_calculated"))
 def test_a_derived_amount_may_be_calculated(claim: str, passage: str) -> None:
     assert _is_backed(claim, passage, is_derived=True)
     assert not _is_backed(claim, passage)
@@ -55,17 +45,13 @@ def test_a_quote_with_another_number_is_told_from_its_passage(quote: str, passag
 
 
 @pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("quantities", "what_plainly_follows_from_neighbours_is_had_without_a_judges_word"),
+    ("claim", "passage"), load_cases("quantities", "what_plainly_follows_from_neighbours_is_had_without_a_judges_word")
 )
 def test_what_plainly_follows_from_neighbours_is_had_without_a_judges_word(claim: str, passage: str) -> None:
     assert _is_backed(claim, passage)
 
 
-@pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("quantities", "what_follows_is_no_other_amount"),
-)
+@pytest.mark.parametrize(("claim", "passage"), load_cases("quantities", "what_follows_is_no_other_amount"))
 def test_what_follows_is_no_other_amount(claim: str, passage: str) -> None:
     assert not _is_backed(claim, passage)
 

@@ -60,8 +60,7 @@ def test_a_row_of_lettucedetect_keeps_its_labels_and_says_where_the_question_is(
 
 
 @pytest.mark.parametrize(
-    ("row", "said"),
-    load_cases("record_columns", "columns_that_fit_no_form_or_several_are_listed", inner=list),
+    ("row", "said"), load_cases("record_columns", "columns_that_fit_no_form_or_several_are_listed", inner=list)
 )
 def test_columns_that_fit_no_form_or_several_are_listed(tmp_path: Path, row: dict[str, object], said: str) -> None:
     with pytest.raises(InvalidInput) as refused:

@@ -168,8 +168,7 @@ def test_an_element_longer_than_the_limit_is_skipped_to_its_end(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    load_cases("record_reading", "an_array_that_is_none_or_is_cut_off_is_refused"),
+    ("text", "said"), load_cases("record_reading", "an_array_that_is_none_or_is_cut_off_is_refused")
 )
 def test_an_array_that_is_none_or_is_cut_off_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:

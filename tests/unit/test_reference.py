@@ -29,10 +29,7 @@ def test_other_words_or_another_order_are_no_exact_match(answer: str, reference:
     assert exact_match(answer, reference) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("answer", "reference", "f1"),
-    load_cases("reference", "token_f1_equals_the_hand_calculation"),
-)
+@pytest.mark.parametrize(("answer", "reference", "f1"), load_cases("reference", "token_f1_equals_the_hand_calculation"))
 def test_token_f1_equals_the_hand_calculation(answer: str, reference: str, f1: float) -> None:
     assert token_f1(answer, reference) == pytest.approx(f1)
 

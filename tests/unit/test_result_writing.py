@@ -130,10 +130,7 @@ def test_a_table_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "said"),
-    load_cases("result_writing", "a_file_that_cannot_be_written_is_refused"),
-)
+@pytest.mark.parametrize(("name", "said"), load_cases("result_writing", "a_file_that_cannot_be_written_is_refused"))
 def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, name: str, said: str) -> None:
     with (
         pytest.raises(InvalidInput) as refused,

@@ -9,17 +9,13 @@ LOAN = "In 1911 the miller Josef Brandl lent his neighbour Alois Huber two thous
 
 
 @pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("roles", "names_that_act_upon_each_other_the_other_way_round_are_swapped"),
+    ("claim", "passage"), load_cases("roles", "names_that_act_upon_each_other_the_other_way_round_are_swapped")
 )
 def test_names_that_act_upon_each_other_the_other_way_round_are_swapped(claim: str, passage: str) -> None:
     assert are_swapped(claim, [passage])
 
 
-@pytest.mark.parametrize(
-    ("claim", "passage"),
-    load_cases("roles", "another_voice_or_no_direction_is_no_swap"),
-)
+@pytest.mark.parametrize(("claim", "passage"), load_cases("roles", "another_voice_or_no_direction_is_no_swap"))
 def test_another_voice_or_no_direction_is_no_swap(claim: str, passage: str) -> None:
     assert not are_swapped(claim, [passage])
 

@@ -34,8 +34,7 @@ def test_a_row_of_csv_reads_with_the_names_of_its_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "readings"),
-    load_cases("structured", "values_are_read_as_tools_and_people_write_them", inner=list),
+    ("text", "readings"), load_cases("structured", "values_are_read_as_tools_and_people_write_them", inner=list)
 )
 def test_values_are_read_as_tools_and_people_write_them(text: str, readings: list[str]) -> None:
     found = split_context(text)
@@ -53,10 +52,7 @@ def test_a_title_before_json_stays_apart() -> None:
     assert found.readings == {1: "city Oslo", 2: "city Oslo temp 21"}
 
 
-@pytest.mark.parametrize(
-    "text",
-    load_cases("structured", "other_texts_are_split_as_before"),
-)
+@pytest.mark.parametrize("text", load_cases("structured", "other_texts_are_split_as_before"))
 def test_other_texts_are_split_as_before(text: str) -> None:
     found = split_context(text)
 
@@ -65,8 +61,7 @@ def test_other_texts_are_split_as_before(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "misplaced"),
-    load_cases("structured", "a_number_or_identifier_of_another_line_is_misplaced"),
+    ("claim", "misplaced"), load_cases("structured", "a_number_or_identifier_of_another_line_is_misplaced")
 )
 def test_a_number_or_identifier_of_another_line_is_misplaced(claim: str, misplaced: tuple[str, ...]) -> None:
     facts = ExactFacts(["worker-7 started pid 4411", "worker-3 restarted pid 4427"])

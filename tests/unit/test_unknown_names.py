@@ -33,10 +33,7 @@ def _names(text: str, *known: str) -> tuple[str, ...]:
     return KnownNames(frozenset(known), []).find_unknown(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    load_cases("unknown_names", "names_are_capitalised_words_behind_the_first"),
-)
+@pytest.mark.parametrize(("text", "names"), load_cases("unknown_names", "names_are_capitalised_words_behind_the_first"))
 def test_names_are_capitalised_words_behind_the_first(text: str, names: tuple[str, ...]) -> None:
     assert _names(text) == names
 
@@ -51,18 +48,12 @@ def test_a_name_of_several_words_is_known_with_all_of_them() -> None:
     assert _names("Call McOrwin.", "mc") == ("McOrwin",)
 
 
-@pytest.mark.parametrize(
-    ("text", "context"),
-    load_cases("unknown_names", "a_name_is_known_in_another_form"),
-)
+@pytest.mark.parametrize(("text", "context"), load_cases("unknown_names", "a_name_is_known_in_another_form"))
 def test_a_name_is_known_in_another_form(text: str, context: str) -> None:
     assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "context", "names"),
-    load_cases("unknown_names", "another_name_is_not"),
-)
+@pytest.mark.parametrize(("text", "context", "names"), load_cases("unknown_names", "another_name_is_not"))
 def test_another_name_is_not(text: str, context: str, names: tuple[str, ...]) -> None:
     assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == names
 

@@ -90,8 +90,7 @@ _TWELVE = " ".join(f"The {colour} lamp hangs in the hall." for colour in _COLOUR
 
 
 @pytest.mark.parametrize(
-    ("answer", "colours"),
-    load_cases("windows", "a_sentence_is_compared_with_the_windows_nearest_to_it"),
+    ("answer", "colours"), load_cases("windows", "a_sentence_is_compared_with_the_windows_nearest_to_it")
 )
 def test_a_sentence_is_compared_with_the_windows_nearest_to_it(answer: str, colours: str) -> None:
     windows = plan_comparison(case_of(answer, _TWELVE)).windows

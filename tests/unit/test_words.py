@@ -23,8 +23,7 @@ from tests.making.cases import load_cases
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
-    load_cases("words", "normalising_folds_width_case_punctuation_and_white_space"),
+    ("text", "expected"), load_cases("words", "normalising_folds_width_case_punctuation_and_white_space")
 )
 def test_normalising_folds_width_case_punctuation_and_white_space(text: str, expected: str) -> None:
     assert normalise(text) == expected
@@ -43,18 +42,14 @@ def test_the_words_of_a_text_are_all_of_them_and_those_with_content() -> None:
     assert words.content == ("dam", "river")
 
 
-@pytest.mark.parametrize(
-    ("text", "words", "apart"),
-    load_cases("words", "names_of_relations_are_words"),
-)
+@pytest.mark.parametrize(("text", "words", "apart"), load_cases("words", "names_of_relations_are_words"))
 def test_names_of_relations_are_words(text: str, words: tuple[str, ...], apart: str) -> None:
     assert split_words(text).every == words
     assert split_compounds(text) == apart
 
 
 @pytest.mark.parametrize(
-    ("text", "characters"),
-    load_cases("words", "characters_are_han_one_by_one_and_other_words_whole"),
+    ("text", "characters"), load_cases("words", "characters_are_han_one_by_one_and_other_words_whole")
 )
 def test_characters_are_han_one_by_one_and_other_words_whole(text: str, characters: tuple[str, ...]) -> None:
     assert split_characters(text) == characters
@@ -86,8 +81,7 @@ def test_a_possessive_counts_as_the_word_itself(possessive: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "word"),
-    load_cases("words", "a_number_is_one_word_whatever_its_thousands_separator"),
+    ("written", "word"), load_cases("words", "a_number_is_one_word_whatever_its_thousands_separator")
 )
 def test_a_number_is_one_word_whatever_its_thousands_separator(written: str, word: str) -> None:
     assert word in content_words(f"Keld counted {written}")
@@ -123,10 +117,7 @@ def test_text_without_letter_or_digit_has_no_words(text: str) -> None:
     assert content_words(text) == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
-    load_cases("words", "the_language_is_that_of_most_letters"),
-)
+@pytest.mark.parametrize(("text", "language"), load_cases("words", "the_language_is_that_of_most_letters"))
 def test_the_language_is_that_of_most_letters(text: str, language: str) -> None:
     assert detect_language(text) == language
 
@@ -153,18 +144,12 @@ def test_amounts_and_codes_are_in_no_language(text: str) -> None:
     assert not is_in_a_language(text)
 
 
-@pytest.mark.parametrize(
-    ("whole", "part"),
-    load_cases("words", "a_copy_is_found_after_normalisation"),
-)
+@pytest.mark.parametrize(("whole", "part"), load_cases("words", "a_copy_is_found_after_normalisation"))
 def test_a_copy_is_found_after_normalisation(whole: str, part: str) -> None:
     assert contains_verbatim(whole, part)
 
 
-@pytest.mark.parametrize(
-    ("whole", "part"),
-    load_cases("words", "part_of_a_word_another_word_or_nothing_is_no_copy"),
-)
+@pytest.mark.parametrize(("whole", "part"), load_cases("words", "part_of_a_word_another_word_or_nothing_is_no_copy"))
 def test_part_of_a_word_another_word_or_nothing_is_no_copy(whole: str, part: str) -> None:
     assert not contains_verbatim(whole, part)
 
