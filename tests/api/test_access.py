@@ -112,15 +112,6 @@ async def test_a_missing_scope_is_a_problem_that_names_it(tmp_path: Path) -> Non
     assert problem.detail == "the scope 'evaluate' is needed; the key has jobs"
 
 
-async def test_an_expired_key_is_told_so(tmp_path: Path) -> None:
-    secret = made_key(tmp_path, "a", expires_days=1e-9)
-    async with served_with(keyed_settings(tmp_path)) as service:
-        response = await service.post(secret)
-
-    assert read_problem(response, 401).type == "urn:plumbline:problem:key-expired"
-    assert response.headers["www-authenticate"] == "Bearer"
-
-
 # --- changes while the service runs
 
 
@@ -214,13 +205,6 @@ async def test_a_key_beyond_its_concurrency_is_refused_and_others_are_not(tmp_pa
     assert read_problem(refused, 429).type == "urn:plumbline:problem:concurrency-exceeded"
     assert refused.headers["retry-after"] == "1"
     assert [each.status_code for each in (free, held.task.result(), again)] == [200, 200, 200]
-
-
-async def test_the_default_of_the_settings_holds_for_callers_without_a_key_too() -> None:
-    async with served_with(plain_settings(key_concurrency=1)) as service, HeldRequest(service) as held:
-        refused = await service.post()
-
-    assert [refused.status_code, held.task.result().status_code] == [429, 200]
 
 
 @pytest.mark.parametrize("path", EXEMPT)

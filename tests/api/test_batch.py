@@ -97,20 +97,6 @@ async def test_the_usage_of_all_rows_is_summed(judge: ScriptedJudge) -> None:
     assert usage["cost"] == pytest.approx(0.00048)
 
 
-async def test_the_bound_on_cost_is_for_each_row(judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(SUPPORTED))
-    settings = judge_settings(judge, llm_prices={"judge-1": {"input": 1.0, "output": 3.0}})
-    options = {"tiers": ["llm", "lexical"], "max_cost": 0}
-    async with running(settings) as client:
-        sent = {"samples": [row("a"), row("b")], "options": options, "format": "ndjson"}
-        response = await client.post(BATCH_URL, json=sent)
-
-    rows, summary = read_lines(response)
-    assert judge.calls == 0
-    assert summary["tiers"] == {"llm": 0, "embedding": 0, "lexical": 2}
-    assert {each["result"]["attempts"][0]["reason"] for each in rows} == {"over_budget"}
-
-
 async def test_a_character_that_ends_a_line_in_unicode_does_not_end_a_row() -> None:
     answer = "The bridge\u2028was\u2029opened\x85in 1931."
 

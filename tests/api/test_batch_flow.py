@@ -51,19 +51,6 @@ async def test_no_more_rows_are_judged_at_one_time_than_the_setting_says() -> No
     assert reader.rows[20]["summary"]["judged"] == 20
 
 
-async def test_batches_share_what_may_be_judged_at_one_time() -> None:
-    encoder = GatedEncoder()
-    app = create_app(plain_settings(batch_concurrency=4), encoder=encoder)
-    async with app.router.lifespan_context(app):
-        one, other = (Reader(app, *slow_rows(5), options=EMBEDDING) for _ in range(2))
-        async with one.reading(), other.reading():
-            assert await settled(encoder) == 4
-            encoder.gate.set()
-            await asyncio.gather(one.take(6), other.take(6))
-
-    assert encoder.most == 4
-
-
 async def test_a_reader_that_waits_holds_up_no_other_batch() -> None:
     encoder = GatedEncoder()
     app = create_app(plain_settings(batch_concurrency=2), encoder=encoder)
@@ -135,19 +122,6 @@ async def test_a_caller_who_leaves_cancels_what_is_under_way() -> None:
 
         assert await settled(encoder) == 4
     assert not reader.is_complete
-
-
-async def test_a_caller_who_leaves_while_a_row_is_sent_cancels_what_is_under_way() -> None:
-    encoder = GatedEncoder()
-    app = create_app(plain_settings(batch_concurrency=4), encoder=encoder)
-    async with app.router.lifespan_context(app):
-        reader = Reader(app, *rows(1), *slow_rows(20), options=EMBEDDING)
-        async with reader.reading() as request:
-            # the quick row waits to be taken
-            assert await settled(encoder) == 4
-            reader.leave()
-            await request
-            assert (encoder.in_flight, encoder.cancelled) == (0, 3)
 
 
 async def test_what_became_of_a_batch_is_logged_with_its_request() -> None:

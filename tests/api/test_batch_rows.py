@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 
 from plumbline.service.api.responses import NDJSON
-from tests.doubles.scripted_judge import ScriptedJudge
 from tests.running.batch_service import BATCH_URL, CONTEXT, post, read_lines, row
 from tests.running.edge_app import read_problem
-from tests.running.service import judge_settings, plain_settings, running
+from tests.running.service import plain_settings, running
 
 JSON_TYPE = {"content-type": "application/json", "accept": NDJSON}
 LEXICAL = {"tiers": ["lexical"]}
@@ -97,18 +96,6 @@ async def test_a_row_with_a_key_twice_costs_no_other_row() -> None:
     (error,) = [each["error"] for each in rows if "error" in each]
     assert error["errors"] == [{"pointer": "/samples/0", "detail": "has the key 'answer' more than once"}]
     assert summary["judged"] == 1
-
-
-async def test_every_wrong_field_of_a_row_is_named() -> None:
-    rows, _ = read_lines(await post({"answer": 1, "contexts": 2, "zzz": 3}))
-
-    error = rows[0]["error"]
-    assert error["detail"] == "3 problems in the sample"
-    assert {each["pointer"] for each in error["errors"]} == {
-        "/samples/0/answer",
-        "/samples/0/contexts",
-        "/samples/0/zzz",
-    }
 
 
 async def test_of_rows_with_one_name_the_first_has_it() -> None:
@@ -204,13 +191,3 @@ async def test_a_thousand_samples_are_taken_and_one_more_is_not() -> None:
     assert read_lines(taken)[1]["empty_answer"] == 1000
     problem = read_problem(refused, 422)
     assert [(each.pointer, "at most 1000 items" in each.detail) for each in problem.errors] == [("/samples", True)]
-
-
-@pytest.mark.parametrize("field", [{"judges": ["nobody"]}, {"escalation": "nobody"}])
-async def test_a_judge_that_nobody_configured_fails_the_batch(judge: ScriptedJudge, field: dict[str, Any]) -> None:
-    async with running(judge_settings(judge)) as client:
-        response = await client.post(BATCH_URL, json={"samples": [row("a")], "options": field})
-
-    problem = read_problem(response, 422)
-    assert problem.detail.startswith(f"/options/{next(iter(field))}: no judge is named 'nobody'")
-    assert judge.calls == 0

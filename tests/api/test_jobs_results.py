@@ -8,11 +8,10 @@ import re
 import httpx2
 import pytest
 
-from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.job import ResultLine
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.rows.scored_row import RowStatus, ScoredRow
+from plumbline.rows.scored_row import ScoredRow
 from tests.doubles.memory_store import MemoryStore
 from tests.running.edge_app import client_of, read_problem
 from tests.running.job_service import JOBS_URL, Caller, app_with, jobs_running, judged, read_rows, submitted, work
@@ -50,17 +49,6 @@ async def test_an_ended_job_is_read_page_by_page_to_its_end(store: JobStore) -> 
         assert await read_along(client, f"{path}?after=4&limit=2") == [[5, 6]]
         assert await read_along(client, f"{path}?after=6&limit=2") == [[]]
         assert await read_along(client, path) == [[0, 1, 2, 3, 4, 5, 6]]
-
-
-async def test_a_page_says_where_the_next_begins(store: JobStore) -> None:
-    async with jobs_running(store) as client:
-        job_id = await submitted(client, *NAMES)
-        await work(store)
-        response = await client.get(f"{JOBS_URL}/{job_id}/results?limit=3")
-        as_table = await client.get(f"{JOBS_URL}/{job_id}/results?limit=3&format=csv")
-
-    assert response.headers["link"] == f'</v1/jobs/{job_id}/results?after=2&limit=3>; rel="next"'
-    assert as_table.headers["link"] == f'</v1/jobs/{job_id}/results?after=2&limit=3&format=csv>; rel="next"'
 
 
 async def test_a_job_that_runs_is_read_up_to_the_first_row_not_done(store: JobStore) -> None:
@@ -165,20 +153,6 @@ async def test_a_table_has_its_header_once_and_cells_that_are_no_formulas() -> N
         (str(n), "judged", "llm") for n in range(5)
     ]
     assert "".join(page.text for page in pages) == whole.text
-
-
-async def test_an_error_is_a_row_of_the_table_too() -> None:
-    def failed(record: Record | RecordProblem) -> ScoredRow:
-        line = {"custom_id": "q0", "row": record.row, "line": 1, "error": {"detail": "=cmd()"}}
-        return ScoredRow(record.row, json.dumps(line).encode(), RowStatus.FAILED, None, False, Usage())
-
-    store = MemoryStore()
-    async with jobs_running(store) as client:
-        job_id = await submitted(client, "q0")
-        await work(store, scored=failed)
-        (row,) = csv.DictReader(io.StringIO((await client.get(f"{JOBS_URL}/{job_id}/results?format=csv")).text))
-
-    assert (row["custom_id"], row["error"], row["faithfulness"]) == ("q0", "'=cmd()", "")
 
 
 @pytest.mark.parametrize(

@@ -102,17 +102,6 @@ async def test_a_body_sent_as_gzip_is_kept_as_what_it_expands_to() -> None:
     assert store.left_over == []
 
 
-async def test_a_gzip_body_that_is_cut_off_leaves_nothing() -> None:
-    store = KeepingStore()
-    body = gzip.compress(lines(*(row(f"r{number}") for number in range(90_000))))[:-5]
-    headers = {"content-type": LINES, "content-encoding": "gzip"}
-
-    problem = read_problem(await post(store, content=body, headers=headers), 400)
-
-    assert "ends too early" in problem.detail
-    assert (store.taken, store.left_over) == ([], [])
-
-
 async def test_rows_of_a_json_body_are_written_as_they_were_sent_one_a_line() -> None:
     store = KeepingStore()
     body = b"""\xef\xbb\xbf{"name": "n", "rows": [
@@ -359,13 +348,6 @@ async def test_a_body_beyond_the_limit_of_jobs_is_refused_and_leaves_nothing() -
     assert (store.taken, store.left_over) == ([], [])
 
 
-async def test_other_paths_under_jobs_take_no_more_than_any_other() -> None:
-    async with jobs_running(None, plain_settings(max_body_bytes=2_000)) as client:
-        refused = await client.post(f"{JOBS_URL}/job_1/retry", json={"select": "a" * 2_000})
-
-    read_problem(refused, 413)
-
-
 # --- callers who leave, disks that are full
 
 
@@ -482,12 +464,6 @@ async def test_a_key_of_another_form_is_refused(key: str) -> None:
 
     assert "header parameter 'Idempotency-Key'" in problem.errors[0].detail
     assert store.taken == []
-
-
-async def test_the_longest_key_is_taken() -> None:
-    response = await post(KeepingStore(), json={"rows": [row("a")]}, headers={"Idempotency-Key": "~!" * 100})
-
-    read_job(response, 202)
 
 
 def _scope(content_type: str) -> dict[str, Any]:

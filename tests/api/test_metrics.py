@@ -14,7 +14,6 @@ from pydantic import SecretStr
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.token_vectors import EncoderCounts
-from plumbline.main import create_app
 from plumbline.rows.jobs.job import JobState, JobStats
 from plumbline.rows.jobs.store import JobStore
 from plumbline.service.metrics.observer import Metrics
@@ -22,7 +21,7 @@ from tests.doubles.fakes import WordEncoder
 from tests.doubles.memory_store import MemoryStore
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
-from tests.running.edge_app import client_of, read_problem
+from tests.running.edge_app import read_problem
 from tests.running.job_service import JOBS_URL, jobs_running, row
 from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
 
@@ -195,17 +194,6 @@ async def test_jobs_are_counted_by_state_of_all_callers_together(tmp_path: Path)
     assert found["plumbline_job_store_up", frozenset()] == 1
 
 
-async def test_a_store_is_not_asked_with_every_scrape(tmp_path: Path) -> None:
-    store = JobStore.in_folder(tmp_path)
-    async with jobs_running(store) as client:
-        await scraped(client)
-        await client.post(JOBS_URL, json={"rows": [row("a")]})
-        jobs = await value(client, "plumbline_jobs", state="queued")
-    await store.close()
-
-    assert jobs == 0
-
-
 async def test_a_store_that_is_away_takes_only_itself_off_the_page() -> None:
     class Away(MemoryStore):
         async def job_stats(self) -> JobStats:
@@ -297,14 +285,6 @@ async def test_metrics_need_a_key_where_keys_are_configured() -> None:
 
     read_problem(refused, 401)
     assert served.status_code == 200
-
-
-async def test_without_keys_metrics_are_for_loopback_alone() -> None:
-    app = create_app(plain_settings(), encoder=WordEncoder())
-    async with app.router.lifespan_context(app), client_of(app, base_url="http://plumbline.example:8000") as client:
-        refused = await client.get("/metrics")
-
-    read_problem(refused, 401)
 
 
 async def _send(client: httpx2.AsyncClient, request_: Mapping[str, Any], n: int) -> None:

@@ -239,12 +239,6 @@ def test_a_body_that_breaks_off_into_nonsense_disturbs_nobody(path: bytes, caplo
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_nothing_is_upgraded() -> None:
-    upgrade = GET[:-2] + b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    with serving(ConnectionTimeouts()) as port, connected(port, upgrade) as connection:
-        assert connection.recv(65_536).startswith(b"HTTP/1.1 200 ")
-
-
 async def test_uvicorn_has_what_connections_and_shutdown_build_on() -> None:
     config = uvicorn.Config(small_app(threading.Semaphore(0)), log_config=None, lifespan="off")
     server = uvicorn.Server(config)

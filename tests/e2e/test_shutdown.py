@@ -183,37 +183,19 @@ async def test_sigterm_under_load_cuts_no_answer_and_loses_no_job(tmp_path: Path
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_what_was_sent_before_sigterm_is_answered_on_kept_connections(tmp_path: Path, workers: int) -> None:
-    drain_seconds = 20
-    variables = {"PLUMBLINE_DATA_DIR": str(tmp_path), "PLUMBLINE_DRAIN_SECONDS": str(drain_seconds)}
+async def test_what_was_sent_before_sigterm_is_answered_on_kept_connections(tmp_path: Path) -> None:
+    variables = {"PLUMBLINE_DATA_DIR": str(tmp_path), "PLUMBLINE_DRAIN_SECONDS": "20"}
 
-    process, port = await asyncio.to_thread(start, workers, variables)
+    process, port = await asyncio.to_thread(start, 2, variables)
     with process:
         try:
-            callers, seconds, code = await end_under_load(process, port, 24)
+            callers, _, code = await end_under_load(process, port, 24)
         finally:
             process.kill()
 
     assert callers.failures() == {}
     assert callers.closing_answers > 0
     assert code == 0
-    assert seconds <= drain_seconds + 1
-
-
-@pytest.mark.timeout(90)
-async def test_a_kill_under_load_loses_no_job_that_was_answered(tmp_path: Path) -> None:
-    with judge_process(latency_seconds=0.2) as judge, a_service(judge, tmp_path) as (service, url):
-        pid = service.start()
-        await answering(url)
-        callers = Callers(url)
-        async with callers.calling():
-            await asyncio.to_thread(service.kill, pid)
-        service.start()
-        await answering(url)
-        jobs = await completed(url, callers.jobs)
-
-    assert jobs == [("completed", _JOB_ROWS)] * len(callers.jobs)
 
 
 @pytest.mark.timeout(60)

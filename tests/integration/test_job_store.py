@@ -328,16 +328,6 @@ async def test_a_job_of_another_tenant_is_as_none(store: JobStore) -> None:
     assert (await store.get(TENANT, job.id)).state is job.state
 
 
-async def test_jobs_are_listed_newest_first_and_in_pages(store: JobStore) -> None:
-    jobs = [await submitted(store, rows_of(1)) for _ in range(5)]
-    ids = [job.id for job in reversed(jobs)]
-
-    first = await store.jobs(TENANT, before=None, limit=2)
-    second = await store.jobs(TENANT, before=first[-1].id, limit=10)
-
-    assert [job.id for job in [*first, *second]] == ids
-
-
 async def test_a_job_that_is_deleted_leaves_nothing(store: JobStore) -> None:
     job = await submitted(store, rows_of(ROWS))
     lease = await leased(store)

@@ -57,19 +57,6 @@ async def fences(store: JobStore) -> list[int]:
     return [fence for (fence,) in await asked(store, "SELECT fence FROM chunk ORDER BY job, n")]
 
 
-async def test_three_workers_have_each_chunk_once(store: JobStore, postgres_stores: PostgresStores) -> None:
-    handlers = [Handler() for _ in range(3)]
-    async with contextlib.AsyncExitStack() as stack:
-        for handler in handlers:
-            await stack.enter_async_context(working(postgres_stores, handler))
-        job = await submitted(store, rows_of(2 * ROWS))
-        done = await ended(store, job.id)
-
-    assert (done.state, done.counts.done) == (JobState.COMPLETED, 2 * ROWS)
-    assert sorted(row for handler in handlers for row in handler.calls) == list(range(2 * ROWS))
-    assert set(await fences(store)) == {1}
-
-
 async def test_chunks_of_a_worker_that_is_gone_are_done_by_another(postgres_stores: PostgresStores) -> None:
     dying = postgres_stores.open()
     job = await submitted(dying, rows_of(ROWS))

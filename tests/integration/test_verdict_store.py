@@ -173,14 +173,6 @@ async def test_a_value_that_would_push_all_others_out_is_not_kept(open_any: Open
     assert await store.get("small") == b"one"
 
 
-async def test_entries_outlive_the_process(open_store: Open, tmp_path: Path) -> None:
-    before = open_store(tmp_path / "verdicts.db")
-    await before.put("a", b"one")
-    await before.close()
-
-    assert await open_store(tmp_path / "verdicts.db").get("a") == b"one"
-
-
 async def test_a_closed_store_holds_nothing_and_raises_nothing(open_any: OpenAny) -> None:
     store = open_any()
     await store.put("a", b"one")

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -25,6 +26,7 @@ from plumbline.judging.ports.observation import (
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.trace import Span
 
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.41.0"
 _ERROR: Final = "error.type"
@@ -66,26 +68,21 @@ class Tracing(Observer):
                 span.update_name(f"{note.method} {note.route}")
                 span.set_attributes({"http.route": note.route, "http.response.status_code": note.status})
                 if note.status >= _FIRST_ERROR_STATUS:
-                    span.set_attribute(_ERROR, str(note.status))
-                    span.set_status(self._trace.StatusCode.ERROR)
+                    self._mark_failed(span, str(note.status))
 
     @contextmanager
     def tier(self, note: TierRecord) -> Iterator[None]:
-        with self._span(
-            f"tier {note.tier}",
-            attributes={"plumbline.tier": note.tier},
-        ) as span:
+        with self._span(f"tier {note.tier}", attributes={"plumbline.tier": note.tier}) as span:
             try:
                 yield
             finally:
                 span.set_attribute("plumbline.outcome", note.outcome)
                 if note.outcome != ANSWERED:
-                    span.set_attribute(_ERROR, note.outcome)
-                    span.set_status(self._trace.StatusCode.ERROR)
+                    self._mark_failed(span, note.outcome)
 
     @contextmanager
     def judge_call(self, note: JudgeCallRecord) -> Iterator[None]:
-        address, port = _place(note.host)
+        place = urlsplit(f"//{note.host}")
         with self._span(
             f"{note.operation} {note.model}",
             kind=self._trace.SpanKind.CLIENT,
@@ -93,9 +90,9 @@ class Tracing(Observer):
                 "gen_ai.operation.name": note.operation,
                 "gen_ai.provider.name": _PROVIDER_NAMES.get(note.provider, note.provider),
                 "gen_ai.request.model": note.model,
-                "server.address": address,
+                "server.address": place.hostname or "",
                 **({"gen_ai.request.max_tokens": note.max_output_tokens} if note.operation == "chat" else {}),
-                **({"server.port": port} if port else {}),
+                **({"server.port": place.port} if place.port else {}),
             },
         ) as span:
             self._propagator.inject(note.headers)
@@ -104,8 +101,7 @@ class Tracing(Observer):
             finally:
                 span.set_attributes(_reply_attributes(note))
                 if note.outcome != ANSWERED:
-                    span.set_attribute(_ERROR, note.outcome)
-                    span.set_status(self._trace.StatusCode.ERROR)
+                    self._mark_failed(span, note.outcome)
 
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._trace.get_current_span().set_attribute("plumbline.verdict_cache", outcome)
@@ -119,6 +115,10 @@ class Tracing(Observer):
             "plumbline.passed_by": rule,
         }
         self._trace.get_current_span().add_event("gen_ai.evaluation.result", attributes)
+
+    def _mark_failed(self, span: "Span", reason: str) -> None:
+        span.set_attribute(_ERROR, reason)
+        span.set_status(self._trace.StatusCode.ERROR)
 
     def close(self) -> None:
         """Flush and shut down; takes seconds if the collector does not answer."""
@@ -147,14 +147,6 @@ def otlp_tracing(version: str) -> Tracing:
     provider = TracerProvider(resource=Resource.create(attributes), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
     return Tracing(provider, version=version)
-
-
-def _place(host: str) -> tuple[str, int | None]:
-    """Return address and port of `host:port`, `[::1]:port` or a host alone."""
-    address, colon, port = host.rpartition(":")
-    if colon and port.isdigit():
-        return address.strip("[]"), int(port)
-    return host.strip("[]"), None
 
 
 def _reply_attributes(note: JudgeCallRecord) -> dict[str, str | int | float | list[str]]:

@@ -142,7 +142,7 @@ class SqliteFile(Backend):
         return is_empty or int(application_id) == self._application_id
 
     def _read_only_address(self) -> str:
-        # Without a journal nobody writes; SQLite cannot know that in a folder in which it may not lock.
+        # Without a journal no process writes; SQLite cannot know that in a folder in which it may not lock.
         journal = Path(f"{self.path}-wal")
         is_at_rest = not journal.exists() or journal.stat().st_size == 0
         return f"{self.path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_at_rest else ''}"

@@ -19,7 +19,7 @@ class Label(NamedTuple):
 
 DrawOrder = Literal["random", "strata", "low"]
 
-# Rows of a run that are drawn; nobody labels more.
+# Most rows of a run that are drawn: people label no more.
 MOST_DRAWN: Final = 2_000
 # Rows of a draw by score, whose scores are read for it.
 MOST_STRATIFIED: Final = 500

@@ -120,7 +120,7 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
     """Return True if the request came over loopback, to a loopback host name, and not through a proxy.
 
     A page on the internet can point its own name at 127.0.0.1 (DNS rebinding); its Host header gives it away. nginx as
-    it is set by default sends Host 127.0.0.1 and no header of its own, but HTTP/1.0; one that was told to speak 1.1
+    it is set by default sends Host 127.0.0.1 and no header of its own, but HTTP/1.0; one that is set to speak 1.1
     and nothing else cannot be known, which is why the start warns of it.
     """
     server = connection.scope.get("server")

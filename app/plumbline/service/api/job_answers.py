@@ -240,7 +240,7 @@ class JobReports:
 
 
 def result_lines(store: JobStore, job: Job, loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Yield the lines of a job's finished rows, in a thread beside the store's loop."""
+    """Yield the lines of a job's finished rows, from a thread other than that of the store's loop."""
     after = -1
     while True:
         page = store.results(job.tenant, job.id, after=after, limit=_REPORT_ROWS_AT_A_TIME)
