@@ -7,12 +7,8 @@ import pytest
 
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from tests.doubles.scripted_faults import (
-    bad_chunked,
     close_mid_body,
-    half_close,
     hang,
-    headers_then_stall,
-    huge,
     reset,
     reset_mid_body,
     trickle,
@@ -22,9 +18,7 @@ from tests.doubles.scripted_replies import (
     Scripted,
     Step,
     completion,
-    completion_payload,
     gzip_bomb,
-    html_error_page,
     openai_error,
     raw_body,
     status,
@@ -55,63 +49,35 @@ def with_ids(*ids: object) -> str:
     return json.dumps({"sentences": [{**sentence, "id": each} for each in ids]})
 
 
-# What fails with each status, and how many calls were made: what may pass is tried three times.
+# Reason of each status, and how many calls were made: what may pass is tried three times. All other faults of the
+# transport are in test_transport_faults.
 STATUSES: dict[str, tuple[Step, str, int]] = {
     "429": (openai_error(429, "rate_limit_exceeded"), "rate_limited", 3),
-    "429 with a day to wait": (openai_error(429, None, headers={"retry-after": "86400"}), "rate_limited", 1),
     "500": (openai_error(500, "internal_error"), "upstream_error", 3),
-    "502": (status(502, "no"), "upstream_error", 3),
-    "503 html": (html_error_page(503), "upstream_error", 3),
-    "504 empty": (status(504), "upstream_error", 3),
     "401": (openai_error(401, "invalid_api_key"), "authentication", 1),
-    "402": (openai_error(402, "insufficient_credits"), "rejected", 1),
-    "403": (openai_error(403, "forbidden"), "authentication", 1),
-    "404": (openai_error(404, "model_not_found"), "rejected", 1),
-    "400": (openai_error(400, "invalid_request"), "rejected", 1),
     "400 data_inspection_failed": (openai_error(400, "data_inspection_failed"), "content_filtered", 1),
-    "400 with a list": (status(400, ["no"]), "rejected", 1),
-    "408": (openai_error(408, None), "timeout", 3),
     "409": (openai_error(409, None), "rejected", 3),
     "413": (openai_error(413, None), "too_long", 1),
     "422": (openai_error(422, None), "rejected", 1),
 }
 WIRE: dict[str, tuple[Step, str]] = {
     "reset before a byte": (reset(), "connection"),
-    "closed before a byte": (half_close(), "connection"),
-    "reset mid body": (reset_mid_body(completion(GOOD), 120), "connection"),
     "closed mid body": (close_mid_body(completion(GOOD), 120), "connection"),
-    "bad chunked": (bad_chunked(), "connection"),
 }
 LATE: dict[str, Step] = {
     "hangs": hang(),
-    "headers then stall": headers_then_stall(completion(GOOD)),
     "trickle": trickle(completion(GOOD), bytes_per_second=20),
-    "too late": completion(GOOD, delay_seconds=5),
 }
 BODIES: dict[str, tuple[Scripted, str]] = {
     "broken JSON": (raw_body(b'{"id": "x", "choices": ['), "invalid_reply"),
-    "empty body": (raw_body(b""), "invalid_reply"),
-    "invalid UTF-8": (raw_body(b'{"choices": [{"message": {"content": "\xff\xfe"}}]}'), "invalid_reply"),
-    "html with 200": (html_error_page(200), "invalid_reply"),
-    "204": (status(204), "invalid_reply"),
-    "null": (raw_body(b"null"), "invalid_reply"),
     "error with 200": (status(200, {"error": {"message": "no", "code": "oops"}}), "invalid_reply"),
     "deeply nested body": (raw_body(b'{"choices":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "invalid_reply"),
     "lone surrogate in body": (raw_body(rb'{"choices": [{"message": {"content": "\ud800"}}]}'), "invalid_reply"),
-    "no choices": (status(200, completion_payload([])), "empty_reply"),
-    "choices null": (status(200, {"choices": None}), "invalid_reply"),
-    "message null": (status(200, completion_payload([{"index": 0, "message": None}])), "invalid_reply"),
     "content null": (completion(None), "empty_reply"),
-    "content empty": (completion(""), "empty_reply"),
-    "content blank": (completion(" \n\t"), "empty_reply"),
-    "content a list": (status(200, completion_payload([{"message": {"content": ["x"]}}])), "invalid_reply"),
-    "refusal": (completion(None, refusal="I cannot help with that."), "refused"),
     "refusal beside content": (completion(GOOD, refusal="I cannot help with that."), "refused"),
     "finish_reason content_filter": (completion(GOOD, finish_reason="content_filter"), "content_filtered"),
     "thought alone": (completion(f"<think>{GOOD}"), "empty_reply"),
     "gzip bomb": (gzip_bomb(50_000_000), "invalid_reply"),
-    "10 MB of blanks": (huge(10_485_760), "invalid_reply"),
-    "10 MB, chunked": (huge(10_485_760, declares_length=False), "invalid_reply"),
     "2 MB of content": (completion(GOOD.removesuffix("}") + " " * 2_000_000 + "}"), "invalid_reply"),
 }
 CONTENTS: dict[str, str] = {
@@ -198,8 +164,8 @@ async def test_a_late_judge_leaves_time_for_the_next_tier(judge: ScriptedJudge, 
     assert (late["tier"], late["reason"]) == ("llm", "timeout")
     # How much time is left is the cascade's test: here a busy machine may have used it up.
     assert following["tier"] == "embedding"
+    # Nobody is left waiting for it.
     await judge.wait_until(lambda: judge.in_flight == 0)
-    assert judge.abandoned == 1
 
 
 @pytest.mark.parametrize(("step", "reason"), BODIES.values(), ids=BODIES)

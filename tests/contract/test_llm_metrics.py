@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_llm_faults import BODIES, CONTENTS, FINE, GOOD, STATUSES, WIRE
+from tests.contract.test_llm_faults import BODIES, CONTENTS, FINE, GOOD, STATUSES
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import Scripted, Step, completion
+from tests.doubles.scripted_replies import Scripted, completion
 from tests.running.service import data_of, evaluate, judge_settings, plain_settings, running
 
 CONTEXTS = ["The Marlow Bridge was opened in 1931.", "The ferry was retired in 1930."]
@@ -163,17 +163,9 @@ async def test_strange_members_are_no_failure(judge: ScriptedJudge, strange: obj
     assert result["metrics"]["context_relevance"]["status"] == "not_judged"
 
 
-FAULTS: dict[str, Scripted] = {
-    **{name: step for name, (step, _, _) in STATUSES.items()},
-    **{name: step for name, (step, _) in WIRE.items()},
-    **{name: step for name, (step, _) in BODIES.items()},
-    **{f"content: {name}": completion(content) for name, content in CONTENTS.items()},
-}
-
-
-@pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
-async def test_no_fault_of_the_judge_is_one_of_the_answer(judge: ScriptedJudge, step: Step) -> None:
-    result = await judged(judge, step)
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS)
+async def test_no_fault_of_the_judge_is_one_of_the_answer(judge: ScriptedJudge, content: str) -> None:
+    result = await judged(judge, completion(content))
 
     assert set(result["metrics"]) == set(METRICS)
     for metric in result["metrics"].values():
@@ -182,20 +174,7 @@ async def test_no_fault_of_the_judge_is_one_of_the_answer(judge: ScriptedJudge, 
         assert (metric["reason"] is None) == has_value
 
 
-@pytest.mark.parametrize("step", FAULTS.values(), ids=FAULTS)
-async def test_no_fault_costs_more_than_the_metrics_that_compare(judge: ScriptedJudge, step: Step) -> None:
-    names = ["faithfulness", "answer_relevance", "context_recall", "correctness", "noise_sensitivity"]
-
-    result = await judged(judge, completion(whole(PARTS)), step, reference=REFERENCE, metrics=names)
-
-    assert (result["tier"], result["faithfulness"], set(result["metrics"])) == ("llm", 0.75, set(names))
-    assert result["metrics"]["answer_relevance"]["value"] == 0.5
-    for metric in result["metrics"].values():
-        assert (metric["value"] is None, metric["status"]) in ((False, "judged"), (True, "not_judged"))
-        assert (metric["reason"] is None) == (metric["status"] == "judged")
-
-
-@pytest.mark.parametrize("step", [*list(STATUSES.values())[3:9:3], (hang(),), *list(BODIES.values())[:3]])
+@pytest.mark.parametrize("step", [*list(STATUSES.values())[:2], (hang(),), *list(BODIES.values())[:3]])
 async def test_a_second_call_that_fails_costs_its_metrics_alone(
     judge: ScriptedJudge, step: tuple[Scripted, Any]
 ) -> None:
