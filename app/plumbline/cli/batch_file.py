@@ -32,29 +32,25 @@ def add_command(commands: Commands) -> None:
 
 def _add_prepare(steps: Commands) -> None:
     step = steps.add_parser("prepare", help="write the requests of all rows and a manifest, and print what they cost")
-    step.add_argument("data", type=Path, metavar="DATA", help="rows: JSONL, JSON, CSV, TSV or Parquet, also .gz")
-    step.add_argument("-o", "--output", type=Path, required=True, metavar="REQUESTS.jsonl")
-    step.add_argument("--format", metavar="NAME", help="format of the data (default: by its suffix)")
-    step.add_argument("--columns", metavar="PRESET", help="column preset: plumbline, ragas, ... (default: detected)")
-    step.add_argument(
-        "--judge", default="default", metavar="NAME", help="a judge of the settings (default: %(default)s)"
-    )
+    add = step.add_argument
+    add("data", type=Path, metavar="DATA", help="rows: JSONL, JSON, CSV, TSV or Parquet, also .gz")
+    add("-o", "--output", type=Path, required=True, metavar="REQUESTS.jsonl")
+    add("--format", metavar="NAME", help="format of the data (default: by its suffix)")
+    add("--columns", metavar="PRESET", help="column preset: plumbline, ragas, ... (default: detected)")
+    add("--judge", default="default", metavar="NAME", help="a judge of the settings (default: %(default)s)")
     add_metric_options(step)
-    step.add_argument(
-        "--url", default="/v1/chat/completions", metavar="PATH", help="endpoint of each request (default: %(default)s)"
-    )
-    step.add_argument(
-        "--max-requests", type=_positive, default=50_000, metavar="N", help="limit of one file (default: %(default)s)"
-    )
+    add("--url", default="/v1/chat/completions", metavar="PATH", help="endpoint of each request (default: %(default)s)")
+    add("--max-requests", type=_positive, default=50_000, metavar="N", help="limit of one file (default: %(default)s)")
     price_help = "batch price as a share of the price table's (default: %(default)s)"
-    step.add_argument("--price-factor", type=_factor, default=0.5, metavar="F", help=price_help)
+    add("--price-factor", type=_factor, default=0.5, metavar="F", help=price_help)
 
 
 def _add_collect(steps: Commands) -> None:
     step = steps.add_parser("collect", help="fetch the replies and write the results, one row a line, in input order")
     _add_manifest(step)
-    step.add_argument("-o", "--output", type=Path, required=True, metavar="RESULTS.jsonl")
-    step.add_argument(
+    add = step.add_argument
+    add("-o", "--output", type=Path, required=True, metavar="RESULTS.jsonl")
+    add(
         "--replies",
         type=Path,
         nargs="+",
@@ -62,7 +58,7 @@ def _add_collect(steps: Commands) -> None:
         metavar="FILE",
         help="replies that you downloaded yourself, or that `vllm run-batch` wrote; no provider is asked",
     )
-    step.add_argument(
+    add(
         "--fallback",
         default="embedding,lexical",
         choices=("embedding,lexical", "embedding", "lexical", "none"),
@@ -70,8 +66,8 @@ def _add_collect(steps: Commands) -> None:
         help="tiers for rows without a verdict of the judge: embedding,lexical, one of them, or none "
         "(default: %(default)s)",
     )
-    step.add_argument("--threshold", type=_share, help="minimum faithfulness for `passed`")
-    step.add_argument(
+    add("--threshold", type=_share, help="minimum faithfulness for `passed`")
+    add(
         "--next-round",
         action="store_true",
         help="write the open questions (second passes, further windows, expired requests) as files to submit",

@@ -34,28 +34,27 @@ def add_command(commands: Commands) -> None:
         "calibrate", help="fit the embedding and lexical tiers on labelled answers and measure the agreement"
     )
     line_help = "JSON Lines with contexts, answer and label (1 faithful, 0 not)"
-    command.add_argument("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
-    command.add_argument(
+    add = command.add_argument
+    add("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
+    add(
         "--tier",
         action="append",
         choices=(*_TIERS, "detector"),
         help="tier to fit; repeatable (default: all there are)",
     )
-    command.add_argument(
+    add(
         "--fit",
         choices=("scale", "weights"),
         default="scale",
         help="scale: slope and boundary, for hundreds of labels; weights: also the weight of each measure, for "
         "thousands (default: %(default)s)",
     )
-    command.add_argument("--out", type=Path, metavar="FILE", help="calibration file for PLUMBLINE_CALIBRATION")
-    command.add_argument(
-        "--force", action="store_true", help="write it even where held-out answers are judged worse than before"
-    )
-    command.add_argument("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
-    command.add_argument("--name", metavar="TEXT", help="name of the data in the file (default: the file names)")
-    command.add_argument("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
-    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add("--out", type=Path, metavar="FILE", help="calibration file for PLUMBLINE_CALIBRATION")
+    add("--force", action="store_true", help="write it even where held-out answers are judged worse than before")
+    add("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
+    add("--name", metavar="TEXT", help="name of the data in the file (default: the file names)")
+    add("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
+    add("--json", action="store_true", help="print JSON instead of a table")
     command.set_defaults(run=_calibrate)
 
 

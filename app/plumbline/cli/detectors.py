@@ -44,18 +44,19 @@ def add_command(commands: Commands) -> None:
     trial.set_defaults(run=_try)
     compare = actions.add_parser("compare", help="show how detectors and the other tiers agree with labels")
     line_help = "JSON Lines with contexts, answer and label (1 faithful, 0 not)"
-    compare.add_argument("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
-    compare.add_argument(
+    add = compare.add_argument
+    add("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
+    add(
         "--detector",
         action="append",
         metavar="NAME",
         help="a value for PLUMBLINE_DETECTOR; repeatable (default: that of the settings)",
     )
-    compare.add_argument("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
-    compare.add_argument("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
-    compare.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    compare.add_argument("-o", "--output", type=Path, metavar="PAGE.html", help="write the table as a page, too")
-    compare.add_argument("--lang", choices=("en", "zh"), default="en", help="of the page (default: %(default)s)")
+    add("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
+    add("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
+    add("--json", action="store_true", help="print JSON instead of a table")
+    add("-o", "--output", type=Path, metavar="PAGE.html", help="write the table as a page, too")
+    add("--lang", choices=("en", "zh"), default="en", help="of the page (default: %(default)s)")
     compare.set_defaults(run=_compare)
 
 

@@ -38,12 +38,11 @@ def add_drift(commands: Commands) -> None:
         "rate drift",
         description="Compare the same rows judged before and now: exit code 1 if the judge has changed beyond chance.",
     )
-    command.add_argument("before", type=Path, metavar="BEFORE.jsonl", help="results of the anchor rows, kept")
-    command.add_argument("now", type=Path, metavar="NOW.jsonl", help="results of the same rows, judged again")
-    command.add_argument(
-        "--alpha", type=float, default=0.05, metavar="A", help="share of false alarms allowed (default: %(default)s)"
-    )
-    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add = command.add_argument
+    add("before", type=Path, metavar="BEFORE.jsonl", help="results of the anchor rows, kept")
+    add("now", type=Path, metavar="NOW.jsonl", help="results of the same rows, judged again")
+    add("--alpha", type=float, default=0.05, metavar="A", help="share of false alarms allowed (default: %(default)s)")
+    add("--json", action="store_true", help="print JSON instead of a table")
     command.set_defaults(run=_drift)
 
 

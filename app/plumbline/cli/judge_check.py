@@ -39,12 +39,11 @@ def add_judge_check(parts: Commands) -> None:
         "the verdicts are right. Keys and the values of extra headers are never shown. Exit code 0: all are right; 1: "
         "an address does not work or judges wrongly; 2: the settings are wrong.",
     )
-    check.add_argument("names", nargs="*", metavar="NAME", help="judges (default: all of the settings)")
-    check.add_argument("--seconds", type=float, metavar="S", help="time for each address (default: the deadline)")
-    check.add_argument(
-        "--language", choices=("en", "zh"), default="en", help="language of the sample (default: %(default)s)"
-    )
-    check.add_argument("--full", action="store_true", help="show whole messages and replies")
+    add = check.add_argument
+    add("names", nargs="*", metavar="NAME", help="judges (default: all of the settings)")
+    add("--seconds", type=float, metavar="S", help="time for each address (default: the deadline)")
+    add("--language", choices=("en", "zh"), default="en", help="language of the sample (default: %(default)s)")
+    add("--full", action="store_true", help="show whole messages and replies")
     check.set_defaults(run=_check)
 
 

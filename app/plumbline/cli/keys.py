@@ -51,15 +51,16 @@ def add_command(commands: Commands) -> None:
 
 def _add_create(actions: Commands) -> None:
     create = actions.add_parser("create", help="create a key and print it, once")
-    create.add_argument("name", metavar="NAME", help="up to 64 letters, digits and ._-")
-    create.add_argument(
+    add = create.add_argument
+    add("name", metavar="NAME", help="up to 64 letters, digits and ._-")
+    add(
         "--scopes",
         type=_scopes,
         default="evaluate,jobs",
         help=f"comma-separated scopes of {', '.join(Scope)} (default: %(default)s)",
     )
-    create.add_argument("--expires", type=_positive(float), metavar="DAYS", help="days until the key expires")
-    create.add_argument(
+    add("--expires", type=_positive(float), metavar="DAYS", help="days until the key expires")
+    add(
         "--concurrency",
         type=number_type(int, lambda value: value >= 0, "a number 0 or more"),
         metavar="N",

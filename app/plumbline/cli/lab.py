@@ -23,14 +23,11 @@ def add_command(commands: Commands) -> None:
     actions = lab.add_subparsers(required=True, metavar="ACTION")
     run = actions.add_parser("run", help="run or resume an experiment and print the table")
     _add_file(run)
-    run.add_argument(
-        "--out", type=Path, metavar="DIR", help="results folder (default: the experiment's name, next to its file)"
-    )
-    run.add_argument("--fresh", action="store_true", help="measure again what is measured already")
-    run.add_argument(
-        "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus"
-    )
-    run.add_argument("--quiet", action="store_true", help="hide progress on standard error")
+    add = run.add_argument
+    add("--out", type=Path, metavar="DIR", help="results folder (default: the experiment's name, next to its file)")
+    add("--fresh", action="store_true", help="measure again what is measured already")
+    add("--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus")
+    add("--quiet", action="store_true", help="hide progress on standard error")
     run.set_defaults(run=_run)
     check = actions.add_parser("check", help="list the systems of an experiment without running them")
     _add_file(check)

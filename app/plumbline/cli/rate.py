@@ -32,11 +32,10 @@ def add_command(commands: Commands) -> None:
         "compares the same rows judged before and now. A file of such a name: ./drift.",
     )
     _add_options(rate, is_required=False)
-    rate.add_argument("--width", type=float, metavar="W", help="wanted width of the interval: how many labels it takes")
-    rate.add_argument(
-        "--draw", type=int, metavar="N", help="print N rows to label, as lines whose label is to be filled in"
-    )
-    rate.add_argument(
+    add = rate.add_argument
+    add("--width", type=float, metavar="W", help="wanted width of the interval: how many labels it takes")
+    add("--draw", type=int, metavar="N", help="print N rows to label, as lines whose label is to be filled in")
+    add(
         "--order",
         choices=("random", "low"),
         default="random",
@@ -44,9 +43,7 @@ def add_command(commands: Commands) -> None:
     )
     kinds = (("sensitivity", "unfaithful answers that failed"), ("specificity", "faithful answers that passed"))
     for name, what in kinds:
-        rate.add_argument(
-            f"--{name}", type=_counts, metavar="K/N", help=f"{what}, of how many labelled elsewhere: without --labels"
-        )
+        add(f"--{name}", type=_counts, metavar="K/N", help=f"{what}, of how many labelled elsewhere: without --labels")
     threshold = commands.add_parser(
         "rate threshold",
         description="Choose the thresholds that keep a promise, and count the rows between them for a judge.",
@@ -57,25 +54,24 @@ def add_command(commands: Commands) -> None:
 
 
 def _add_options(command: argparse.ArgumentParser, *, is_required: bool) -> None:
-    command.add_argument(
-        "results", type=Path, nargs="+", metavar="RESULTS.jsonl", help="from `plumbline score` or a job"
-    )
-    command.add_argument(
+    add = command.add_argument
+    add("results", type=Path, nargs="+", metavar="RESULTS.jsonl", help="from `plumbline score` or a job")
+    add(
         "--labels",
         type=Path,
         required=is_required,
         metavar="LABELS.jsonl",
         help="JSON Lines with custom_id and label (1 faithful, 0 not) of rows drawn at random; optional weight",
     )
-    command.add_argument(
+    add(
         "--risk",
         type=float,
         required=is_required,
         metavar="R",
         help="choose the lowest threshold that lets through at most this share of unfaithful answers",
     )
-    command.add_argument("--confidence", type=float, default=0.95, metavar="C", help="of --risk (default: %(default)s)")
-    command.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    add("--confidence", type=float, default=0.95, metavar="C", help="of --risk (default: %(default)s)")
+    add("--json", action="store_true", help="print JSON instead of a table")
     command.set_defaults(run=_rate)
 
 

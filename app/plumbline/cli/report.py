@@ -27,28 +27,25 @@ def add_command(commands: Commands) -> None:
     command = commands.add_parser(
         "report", help="turn results files into one HTML page: scores with intervals and the worst rows; check gates"
     )
-    command.add_argument(
+    add = command.add_argument
+    add(
         "results",
         type=Path,
         metavar="RESULTS.jsonl",
         nargs="+",
         help="JSON Lines from `plumbline score` or a job, also .gz; several files count as one, as shards of a run",
     )
-    command.add_argument(
-        "-o", "--output", type=Path, metavar="FILE", help="output file; default: standard output, no page with gates"
-    )
-    command.add_argument("--lang", choices=("en", "zh"), default="en", help="language of the page (default: en)")
-    command.add_argument("--format", choices=("html", "json"), help="default: by the suffix of FILE, else html")
-    command.add_argument("--title", metavar="TEXT", help="page heading (default: the name of the first results file)")
-    command.add_argument(
-        "--worst", type=_worst, default=200, metavar="N", help="rows to show, 0 to 10,000 (default: %(default)s)"
-    )
-    command.add_argument(
+    add("-o", "--output", type=Path, metavar="FILE", help="output file; default: standard output, no page with gates")
+    add("--lang", choices=("en", "zh"), default="en", help="language of the page (default: en)")
+    add("--format", choices=("html", "json"), help="default: by the suffix of FILE, else html")
+    add("--title", metavar="TEXT", help="page heading (default: the name of the first results file)")
+    add("--worst", type=_worst, default=200, metavar="N", help="rows to show, 0 to 10,000 (default: %(default)s)")
+    add(
         "--data",
         metavar="DATA",
         help="the file that was scored: its questions and contexts go on the page, evidence marked",
     )
-    command.add_argument(
+    add(
         "--labels",
         type=Path,
         metavar="LABELS.jsonl",

@@ -57,40 +57,38 @@ def add_command(commands: Commands) -> None:
     compare.set_defaults(run=_compare)
 
     fusion = parts.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
-    fusion.add_argument("runs", type=Path, nargs="+", metavar="RUN", help="TREC runs or JSON")
-    fusion.add_argument("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
-    fusion.add_argument("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")
-    fusion.add_argument("--weights", type=float, nargs="+", metavar="W", help="a weight for each run")
-    fusion.add_argument(
-        "--param", action="append", default=[], metavar="NAME=VALUE", help="of the method, such as k=60 of rrf"
-    )
-    fusion.add_argument("--k", type=float, help="the k of rrf (default: 60)")
-    fusion.add_argument("--missing", choices=MISSING, default="zero", help="score of a document that a run lacks")
-    fusion.add_argument("--ties", choices=TIE_ORDERS, default="docno_desc", help="order of equal scores")
-    fusion.add_argument("--depth", type=int, help="documents to keep for each query")
-    fusion.add_argument("--tune", type=Path, metavar="QRELS", help="tune the weights on these judgments, k-fold")
-    fusion.add_argument("--measure", "-m", default="ndcg@10", help="what --tune raises (default: %(default)s)")
-    fusion.add_argument("--folds", type=int, default=5)
-    fusion.add_argument("--step", type=float, default=0.1, help="of the grid of weights (default: %(default)s)")
-    fusion.add_argument("--seed", type=int, default=0)
+    add = fusion.add_argument
+    add("runs", type=Path, nargs="+", metavar="RUN", help="TREC runs or JSON")
+    add("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
+    add("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")
+    add("--weights", type=float, nargs="+", metavar="W", help="a weight for each run")
+    add("--param", action="append", default=[], metavar="NAME=VALUE", help="of the method, such as k=60 of rrf")
+    add("--k", type=float, help="the k of rrf (default: 60)")
+    add("--missing", choices=MISSING, default="zero", help="score of a document that a run lacks")
+    add("--ties", choices=TIE_ORDERS, default="docno_desc", help="order of equal scores")
+    add("--depth", type=int, help="documents to keep for each query")
+    add("--tune", type=Path, metavar="QRELS", help="tune the weights on these judgments, k-fold")
+    add("--measure", "-m", default="ndcg@10", help="what --tune raises (default: %(default)s)")
+    add("--folds", type=int, default=5)
+    add("--step", type=float, default=0.1, help="of the grid of weights (default: %(default)s)")
+    add("--seed", type=int, default=0)
     add_conventions(fusion, without=("ties",))
     fusion.set_defaults(run=_fuse)
 
 
 def _add_inputs(command: argparse.ArgumentParser, how_many: str) -> None:
-    command.add_argument("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance, or JSON")
-    command.add_argument(
+    add = command.add_argument
+    add("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance, or JSON")
+    add(
         "runs",
         type=Path,
         nargs="+",
         metavar="RUN",
         help=f"{how_many}: query_id Q0 doc_id rank score tag; or JSON, by query scores, ids or the reply of an LLM",
     )
-    command.add_argument(
-        "-m", "--measure", action="append", metavar="MEASURE", help=f"repeatable; default: {' '.join(_MEASURES)}"
-    )
-    command.add_argument("--lengths", type=Path, metavar="FILE", help="JSON, tokens by document, for recall_budget")
-    command.add_argument(
+    add("-m", "--measure", action="append", metavar="MEASURE", help=f"repeatable; default: {' '.join(_MEASURES)}")
+    add("--lengths", type=Path, metavar="FILE", help="JSON, tokens by document, for recall_budget")
+    add(
         "--tables",
         action="store_const",
         const="tables",
@@ -113,18 +111,19 @@ def add_conventions(
     """Add `--preset` and an option for each convention but those `without`."""
     shown = "of the file" if preset is None else preset
     group = command.add_argument_group("conventions, in place of the preset's (docs/reference/retrieval.md)")
-    group.add_argument("--preset", default=preset, help=f"{', '.join(PRESETS)} (default: {shown})")
+    add = group.add_argument
+    add("--preset", default=preset, help=f"{', '.join(PRESETS)} (default: {shown})")
     for name in (each.name for each in fields(Conventions) if each.name not in without):
         flags = [*([_SHORT[name]] if name in _SHORT else []), f"--{name.replace('_', '-')}"]
         if name in BOOLEANS:
-            group.add_argument(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
+            add(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
         elif name in CHOICES:
-            group.add_argument(*flags, dest=name, choices=CHOICES[name])
+            add(*flags, dest=name, choices=CHOICES[name])
         elif name == "gain_map":
-            group.add_argument(*flags, "--gains", dest=name, metavar="1=1,2=3", type=gains)
+            add(*flags, "--gains", dest=name, metavar="1=1,2=3", type=gains)
         else:
             kind = str if name == "id_pattern" else int
-            group.add_argument(*flags, dest=name, metavar="PATTERN" if kind is str else "N", type=kind)
+            add(*flags, dest=name, metavar="PATTERN" if kind is str else "N", type=kind)
     command.set_defaults(conventions=[each.name for each in fields(Conventions) if each.name not in without])
 
 

@@ -19,19 +19,16 @@ _EPILOG = (
 
 def add_command(commands: Commands) -> None:
     score = commands.add_parser("score", help="score a file of rows, resumable", epilog=_EPILOG)
-    score.add_argument(
-        "data", metavar="DATA", help="JSONL, JSON, CSV, TSV, Parquet or xlsx, text also as .gz; - for stdin"
-    )
-    score.add_argument("-o", "--output", metavar="FILE", help="JSONL, CSV, TSV or Parquet; - for stdout")
-    score.add_argument("--format", choices=_FORMS, help="of DATA; default: by its suffix")
-    score.add_argument("--out-format", choices=_OUT_FORMS, help="of FILE; default: by its suffix")
-    score.add_argument("--limit", type=int, metavar="N", help="score only the first N rows")
-    score.add_argument(
-        "--shard", metavar="K/N", help="score part K of N: each N-th row; for several machines, each with its own -o"
-    )
-    score.add_argument("--restart", action="store_true", help="start over, replacing FILE")
-    score.add_argument("--quiet", action="store_true", help="no progress and no summary on standard error")
-    score.add_argument("--estimate", action="store_true", help="print what tier llm would cost, and score nothing")
+    add = score.add_argument
+    add("data", metavar="DATA", help="JSONL, JSON, CSV, TSV, Parquet or xlsx, text also as .gz; - for stdin")
+    add("-o", "--output", metavar="FILE", help="JSONL, CSV, TSV or Parquet; - for stdout")
+    add("--format", choices=_FORMS, help="of DATA; default: by its suffix")
+    add("--out-format", choices=_OUT_FORMS, help="of FILE; default: by its suffix")
+    add("--limit", type=int, metavar="N", help="score only the first N rows")
+    add("--shard", metavar="K/N", help="score part K of N: each N-th row; for several machines, each with its own -o")
+    add("--restart", action="store_true", help="start over, replacing FILE")
+    add("--quiet", action="store_true", help="no progress and no summary on standard error")
+    add("--estimate", action="store_true", help="print what tier llm would cost, and score nothing")
     add_column_options(score.add_argument_group("columns of DATA", "default: found by their names"))
     _add_options(score)
     place = score.add_argument_group("where rows are scored", "default: in this process")
@@ -76,59 +73,51 @@ def add_metric_options(group: "argparse._ActionsContainer") -> None:
 
 def _add_options(score: argparse.ArgumentParser) -> None:
     group = score.add_argument_group("how rows are scored", "as for a single evaluation")
-    group.add_argument("--tiers", metavar="NAMES", help="tiers in this order: llm,embedding,lexical")
-    group.add_argument(
+    add = group.add_argument
+    add("--tiers", metavar="NAMES", help="tiers in this order: llm,embedding,lexical")
+    add(
         "--threshold",
         type=float,
         metavar="SHARE",
         help="faithfulness from which a row passes; default: the rule of its tier",
     )
-    group.add_argument("--deadline", type=float, metavar="SECONDS", help="timeout of one row, all tiers together")
-    group.add_argument("--judges", metavar="NAMES", help="judges of the settings, comma-separated")
-    group.add_argument("--samples", type=int, metavar="N", help="votes of each judge")
-    group.add_argument("--escalation", metavar="NAME", help="a second judge for claims that could change `passed`")
+    add("--deadline", type=float, metavar="SECONDS", help="timeout of one row, all tiers together")
+    add("--judges", metavar="NAMES", help="judges of the settings, comma-separated")
+    add("--samples", type=int, metavar="N", help="votes of each judge")
+    add("--escalation", metavar="NAME", help="a second judge for claims that could change `passed`")
     add_metric_options(group)
-    group.add_argument("--no-cache", action="store_true", help="ignore cached judgements")
-    group.add_argument(
+    add("--no-cache", action="store_true", help="ignore cached judgements")
+    add(
         "--lang",
         choices=("en", "zh"),
         default="en",
         help="language of our reasons, warnings and problems (default: %(default)s)",
     )
-    group.add_argument(
-        "--max-cost", type=float, metavar="MONEY", help="bound on the cost of all rows; no row starts beyond it"
-    )
+    add("--max-cost", type=float, metavar="MONEY", help="bound on the cost of all rows; no row starts beyond it")
 
 
 def add_gate_options(group: "argparse._ArgumentGroup") -> None:
     """Add the options that `cli.score.gates.RunGates` reads."""
-    group.add_argument(
-        "--fail-under", action="append", default=[], metavar="SCORE=SHARE", help="repeatable: faithfulness=0.8"
-    )
-    group.add_argument(
+    add = group.add_argument
+    add("--fail-under", action="append", default=[], metavar="SCORE=SHARE", help="repeatable: faithfulness=0.8")
+    add(
         "--max-degraded",
         type=float,
         metavar="SHARE",
         help="largest allowed share of rows that fell back to a lower tier",
     )
-    group.add_argument(
-        "--max-abstained", type=float, metavar="SHARE", help="largest allowed share of rows whose answer declines"
-    )
-    group.add_argument(
+    add("--max-abstained", type=float, metavar="SHARE", help="largest allowed share of rows whose answer declines")
+    add(
         "--max-unsupported",
         type=float,
         metavar="SHARE",
         help="largest allowed share of rows with a claim that is not supported, in each tier",
     )
-    group.add_argument(
-        "--baseline", type=Path, metavar="FILE.jsonl", help="earlier results to compare with, by custom_id"
-    )
-    group.add_argument("--max-drop", type=float, metavar="SHARE", help="largest allowed drop against the baseline")
-    group.add_argument("--junit", type=Path, metavar="FILE", help="the gates as JUnit XML")
-    group.add_argument(
-        "--junit-rows", action="store_true", help="rows in JUnit XML, too: one that did not pass is a failure"
-    )
-    group.add_argument("--markdown", type=Path, metavar="FILE", help="the summary as Markdown")
+    add("--baseline", type=Path, metavar="FILE.jsonl", help="earlier results to compare with, by custom_id")
+    add("--max-drop", type=float, metavar="SHARE", help="largest allowed drop against the baseline")
+    add("--junit", type=Path, metavar="FILE", help="the gates as JUnit XML")
+    add("--junit-rows", action="store_true", help="rows in JUnit XML, too: one that did not pass is a failure")
+    add("--markdown", type=Path, metavar="FILE", help="the summary as Markdown")
 
 
 def _score(options: argparse.Namespace) -> int:
