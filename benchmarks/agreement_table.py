@@ -18,10 +18,6 @@ def print_agreement(name: str, agreement: Agreement, *, over: Mapping[str, Mappi
         print(_line(label, figures))
     if agreement.one_label:
         print(f"one label only, in no mean: {', '.join(agreement.one_label)}")
-    print("reliability, pooled (scores: mean score -> share faithful, weight):")
-    for each in agreement.reliability:
-        bounds = f"{each.low:.3f} to {each.high:.3f}"
-        print(f"  {bounds}: {each.mean_score:.3f} -> {each.share_faithful:.3f}, {each.weight:.3f}")
     for baseline, lead in over.items():
         print(f"macro AUROC over {baseline}: {_cell(Figure(lead['value'], lead['low'], lead['high']), signed=True)}")
 

@@ -325,8 +325,6 @@ def test_usage_and_cost_come_from_the_replies_at_the_price_of_a_batch(
     assert (usage["calls"], usage["prompt_tokens"], usage["completion_tokens"]) == (1, 200, 10)
     assert usage["cost"] == pytest.approx((200 * 1000 + 10 * 10_000) / 1_000_000 * 0.5)
     said = capsys.readouterr().out
-    assert "1 requests to judge-1: about " in said
-    assert "at 0.5 of the price table's prices" in said
     assert "tokens 200 in, 10 out; cost 0.1500" in said
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from benchmarks.agreement_scores import auroc_difference
 from plumbline.extras.calibration import resampling
-from plumbline.extras.calibration.figures import Agreement, Figure, Figures, Scale, measure_agreement
+from plumbline.extras.calibration.figures import Figure, Figures, Scale, measure_agreement
 from plumbline.extras.calibration.resampling import ScoredRows, by_dataset, draw_weights
 from plumbline.ground.errors import InvalidInput
 
@@ -128,36 +128,6 @@ def test_a_row_of_weight_three_counts_as_three_rows(rows: list[tuple[float, int,
     assert resampling.calibration_error(ordered, weights, bins)[0] == pytest.approx(figures.ece.value)
 
 
-@FEW
-@given(ROWS)
-def test_auroc_stays_when_scores_are_mapped_monotonically(rows: list[tuple[float, int]]) -> None:
-    mapped = [(1 / (1 + np.exp(-6 * score)), label) for score, label in rows]
-
-    found, expected = one(mapped), one(rows)
-
-    assert found.auroc == expected.auroc
-    assert found.best_balanced_accuracy == expected.best_balanced_accuracy
-
-
-@FEW
-@given(ROWS)
-def test_auroc_of_the_opposite_scores_is_the_rest_to_one(rows: list[tuple[float, int]]) -> None:
-    opposite = one([(1 - score, label) for score, label in rows]).auroc.value
-
-    assert opposite == pytest.approx(1 - (one(rows).auroc.value or 0.0))
-
-
-@FEW
-@given(ROWS, st.randoms(use_true_random=False))
-def test_the_order_of_rows_says_nothing(rows: list[tuple[float, int]], random: object) -> None:
-    shuffled = sorted(rows, key=lambda _: random.random())  # type: ignore[attr-defined]
-
-    found, expected = one(shuffled), one(rows)
-
-    for figure in ("auroc", "best_balanced_accuracy", "balanced_accuracy", "kappa", "brier", "ece"):
-        assert getattr(found, figure).value == pytest.approx(getattr(expected, figure).value)
-
-
 def test_calibration_error_by_hand() -> None:
     # Two rows of score 0.1, one of them faithful: a gap of .4. The other eighteen are scored as labelled.
     rows = [(0.1, 0), (0.1, 1)] + [(0.0, 0)] * 8 + [(1.0, 1)] * 10
@@ -166,36 +136,10 @@ def test_calibration_error_by_hand() -> None:
     assert one(rows).ece.value == pytest.approx(2 / 20 * 0.4)
 
 
-@pytest.mark.parametrize("weighing", ["natural", "balanced"])
-def test_calibration_error_is_zero_for_perfect_scores(weighing: str) -> None:
-    exact = [(0.0, 0), (1.0, 1), (0.0, 0), (1.0, 1), (1.0, 1)]
-
-    assert one(exact, weighing).ece.value == 0.0
-    assert one(exact, weighing).brier.value == 0.0
-
-
-def test_a_constant_score_at_the_base_rate_is_calibrated_and_as_good_as_the_base_rate() -> None:
-    figures = one([(0.25, 1), (0.25, 0), (0.25, 0), (0.25, 0)])
-
-    assert figures.ece.value == 0.0
-    assert figures.brier.value == figures.brier_base_rate.value == 0.1875
-    assert figures.auroc.value == 0.5
-    assert figures.kappa.value == 0.0
-
-
 def test_equal_mass_bins_hold_equal_numbers_of_distinct_scores() -> None:
     rows = resampling.sorted_rows(np.arange(50) / 50, np.arange(50) % 2 == 0)
 
     assert resampling.equal_mass_bins(rows, np.ones(50), 10).tolist() == list(range(0, 50, 5))
-
-
-def test_the_reliability_table_adds_up_to_the_calibration_error() -> None:
-    agreement = measure_agreement(joined(noisy(1, 120), noisy(2, 80, dataset="b")), draws=5)
-
-    gaps = sum(each.weight * abs(each.share_faithful - each.mean_score) for each in agreement.reliability)
-    assert gaps == pytest.approx(agreement.pooled.ece.value)
-    assert sum(each.weight for each in agreement.reliability) == pytest.approx(1.0)
-    assert sum(each.rows for each in agreement.reliability) == 200
 
 
 def test_balanced_each_data_set_and_each_label_weighs_the_same() -> None:
@@ -318,25 +262,6 @@ def test_rows_of_a_cluster_are_drawn_together_and_as_often_as_there_are_clusters
     assert drawn[:, 0].var() == pytest.approx(0.9, abs=0.2)
 
 
-def test_clusters_widen_the_interval_of_rows_that_go_together() -> None:
-    labels = [place % 2 for place in range(20)]
-    base = [(0.3 + 0.3 * label + 0.02 * (place % 7) * (-1) ** place, label) for place, label in enumerate(labels)]
-    rows = [(min(1.0, max(0.0, score)), label) for score, label in base for _ in range(10)]
-    together = [str(place // 10) for place in range(200)]
-
-    apart = measure_agreement(scored(rows), draws=400).macro.brier
-    clustered = measure_agreement(scored(rows, clusters=together), draws=400).macro.brier
-
-    assert clustered.value == apart.value
-    assert width(clustered) > 2 * width(apart)
-
-
-def width(figure: Figure) -> float:
-    assert figure.low is not None
-    assert figure.high is not None
-    return figure.high - figure.low
-
-
 def test_the_interval_holds_the_value_where_every_cluster_is_alike() -> None:
     # Each document has the same four rows, so that every draw has the figures of one document.
     rows = [(0.2, 0), (0.6, 1), (0.8, 0), (0.9, 1)] * 6
@@ -347,14 +272,6 @@ def test_the_interval_holds_the_value_where_every_cluster_is_alike() -> None:
     for name in ("auroc", "balanced_accuracy", "best_balanced_accuracy", "kappa", "brier", "brier_base_rate", "ece"):
         figure = getattr(figures, name)
         assert (figure.low, figure.high) == pytest.approx((figure.value, figure.value)), name
-
-
-def test_the_interval_of_the_macro_holds_the_value() -> None:
-    agreement = measure_agreement(joined(noisy(1, 200), noisy(2, 200, dataset="b")), draws=300)
-
-    for figure in (agreement.macro.auroc, agreement.macro.balanced_accuracy, agreement.macro.brier):
-        assert figure.value is not None
-        assert (figure.low or 0.0) < figure.value < (figure.high or 0.0)
 
 
 def test_one_cluster_has_no_interval() -> None:
@@ -371,7 +288,6 @@ def test_a_rank_score_has_its_order_alone() -> None:
     assert agreement.macro.auroc.value == 0.5
     assert agreement.by_dataset["a"].best_threshold == -40.0
     assert agreement.macro.brier == agreement.macro.kappa == Figure(None, None, None)
-    assert agreement.reliability == ()
 
 
 def test_the_difference_of_two_scores_of_the_same_rows_is_paired() -> None:
@@ -390,38 +306,3 @@ def test_the_difference_of_two_scores_of_the_same_rows_is_paired() -> None:
 def test_the_difference_of_two_scores_of_other_rows_is_refused() -> None:
     with pytest.raises(InvalidInput, match="expected two scores of the same rows in one order, found rows that differ"):
         auroc_difference(noisy(1, 20), noisy(2, 20))
-
-
-def changed(**fields_: object) -> ScoredRows:
-    parts: dict[str, object] = {
-        "scores": np.array([0.1, 0.9]),
-        "labels": np.array([0, 1]),
-        "datasets": ["a", "a"],
-        "clusters": ["1", "2"],
-    }
-    return ScoredRows(**{**parts, **fields_})  # type: ignore[arg-type]
-
-
-def measured(**options: object) -> Agreement:
-    return measure_agreement(changed(), **options)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("attempt", "said"),
-    [
-        (lambda: changed(scores=np.array([0.1, np.nan])), "score 1 is nan; expected finite numbers"),
-        (lambda: changed(labels=np.array([2, 1])), "label 0 is 2; expected 1 (faithful) or 0 (not)"),
-        (lambda: changed(clusters=["1"]), "expected as many scores as labels, data sets and clusters"),
-        (lambda: scored([]), "one at least, found (0, 0, 0, 0)"),
-        (lambda: measure_agreement(changed(scores=np.array([0.1, 1.5]))), "score 1 is 1.5; expected numbers in [0, 1]"),
-        (lambda: measured(threshold=float("nan")), "threshold is nan; expected a number in [0, 1]"),
-        (lambda: measured(draws=0), "expected draws of at least 1 and a seed of at least 0, found 0, 0"),
-        (lambda: measured(seed=-1), "found 1000, -1"),
-    ],
-)
-def test_what_cannot_be_measured_is_refused_in_one_line(attempt: object, said: str) -> None:
-    with pytest.raises(InvalidInput) as refused:
-        attempt()  # type: ignore[operator]
-
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)

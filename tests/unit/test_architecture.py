@@ -79,6 +79,7 @@ FENCES: dict[str, set[str] | None] = {
         "rows/records",
         "rows/report",
         "rows/jobs/row_chunks.py",
+        "extras/calibration/labels.py",
         "extras/provider_batches",
         "extras/lab",
         "judging/tiers/verdict_cache.py",

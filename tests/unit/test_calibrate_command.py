@@ -212,7 +212,7 @@ def test_a_bad_line_is_reported_and_the_others_are_used(tmp_path: Path, capsys: 
     assert code == 0
     assert [line.split(";")[0] for line in said.err.splitlines()] == [
         "own.jsonl: line 25: label is 7",
-        "own.jsonl: line 26: not JSON at column 2 (Expecting property name enclosed in double quotes)",
+        "own.jsonl: line 26: Input data was truncated: left out",
     ]
     assert all(line.endswith(": left out") for line in said.err.splitlines())
     assert "24 answers" in said.out
@@ -295,7 +295,7 @@ def test_what_can_be_mended_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert _calibrate(tmp_path / "absent.jsonl") == 2
     assert capsys.readouterr().err == "plumbline: absent.jsonl: cannot be read (No such file or directory)\n"
     assert main(["calibrate", labels, "--tier", "lexical", "--draws", "0"]) == 2
-    assert capsys.readouterr().err == ("plumbline: expected draws of at least 1 and a seed of at least 0, found 0, 0\n")
+    assert capsys.readouterr().err == ("plumbline: expected draws of at least 1, found 0\n")
     assert _calibrate(labels, "--out", nowhere) == 2
     assert capsys.readouterr().err == f"plumbline: {nowhere}: cannot be written (No such file or directory)\n"
 

@@ -31,7 +31,7 @@ def add_command(commands: Commands) -> None:
 
 
 def _add_prepare(steps: Commands) -> None:
-    step = steps.add_parser("prepare", help="write the requests of all rows and a manifest, and print what they cost")
+    step = steps.add_parser("prepare", help="write the requests of all rows and a manifest")
     add = step.add_argument
     add("data", type=Path, metavar="DATA", help="rows: JSONL, JSON, CSV, TSV or Parquet, also .gz")
     add("-o", "--output", type=Path, required=True, metavar="REQUESTS.jsonl")

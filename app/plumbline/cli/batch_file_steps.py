@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from plumbline.cli.score.options import parse_judging
-from plumbline.extras.provider_batches.asking import ask_rows, check_asking, describe_asking, tariff_of
+from plumbline.extras.provider_batches.asking import ask_rows, check_asking, describe_asking
 from plumbline.extras.provider_batches.manifest import (
     MANIFEST,
     Manifest,
@@ -26,7 +26,6 @@ from plumbline.ground.files import atomic_write, sha256_of
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.ground.version import VERSION
-from plumbline.judging.ports.exchange import expected_tokens
 from plumbline.models.chat.batch_api import BatchApi, BatchInfo, open_batch_api
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.scored_row import RowStatus, RowTally
@@ -38,7 +37,7 @@ _SECRET_BYTES: Final = 32
 
 
 def prepare(options: argparse.Namespace) -> int:
-    """Write the request files of all rows and the manifest, and print what they cost."""
+    """Write the request files of all rows and the manifest."""
     settings = _settings()
     at = ManifestFile(options.output.with_name(options.output.name.removesuffix(".jsonl") + MANIFEST))
     at.check_apart(options.data, [at.folder / f"{at.stem}.jsonl", *at.folder.glob(f"{at.stem}-[0-9]*.jsonl")])
@@ -75,33 +74,19 @@ def prepare(options: argparse.Namespace) -> int:
 async def _prepare(
     settings: Settings, at: ManifestFile, manifest: Manifest, reader: RecordReader
 ) -> tuple[RequestFile, ...]:
-    rows = asked = invalid = requests = most_in = most_out = usual_out = 0
+    rows = asked = invalid = requests = 0
     with RequestFiles(at, manifest) as files:
         async with aclosing(ask_rows(settings, manifest, reader, ReplyIndex({}, ()))) as results:
             async for scored, questions in results:
                 rows += 1
                 asked += bool(questions.open)
                 invalid += scored.status in (RowStatus.INVALID, RowStatus.FAILED)
-                for question in questions.open.values():
-                    requests += 1
-                    most_in += question.prompt_tokens
-                    most_out += question.max_output_tokens
-                    usual_out += question.expected_output_tokens
                 for line in questions.lines:
+                    requests += 1
                     files.add(line)
         written = files.finish()
-    usual_in, tariff = expected_tokens(most_in), tariff_of(settings, manifest)
-    model, factor = manifest.asked["model"], manifest.price_factor
     _out(f"{rows} rows: {asked} to be asked, {rows - asked - invalid} without the judge, {invalid} invalid")
-    _out(
-        f"{requests} requests to {model}: about {usual_in} tokens in and {usual_out} out, "
-        f"at most {most_in} and {most_out}; second looks, where asked for, come on top"
-    )
-    usual, most = tariff.worst_case(usual_in, usual_out), tariff.worst_case(most_in, most_out)
-    if usual is None or most is None:
-        _out(f"cost: not known; PLUMBLINE_LLM_PRICES has no price of {model}")
-    else:
-        _out(f"cost: about {usual:.4f}, at most {most:.4f}, at {factor:g} of the price table's prices")
+    _out(f"{requests} requests to {manifest.asked['model']}; `plumbline score --estimate` has their cost")
     return written
 
 

@@ -13,7 +13,6 @@ from plumbline.extras.calibration.resampling import (
     DrawsByFigure,
     FigureName,
     FloatArray,
-    ReliabilityBin,
     ScoredRows,
     Weighing,
     by_dataset,
@@ -25,6 +24,8 @@ from plumbline.ground.errors import InvalidInput
 Scale = Literal["probability", "rank"]
 
 _LEVEL: Final = 0.95
+# The score from which a row passes.
+_THRESHOLD: Final = 0.5
 _RANK_FIGURES: Final[tuple[FigureName, ...]] = ("auroc", "best_balanced_accuracy")
 _FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 
@@ -72,14 +73,12 @@ class Agreement:
     macro: Figures
     by_group: Mapping[str, Figures]
     pooled: Figures
-    reliability: tuple[ReliabilityBin, ...]
     one_label: tuple[str, ...]
 
 
 def measure_agreement(
     scored: ScoredRows,
     *,
-    threshold: float = 0.5,
     weighing: Weighing = "balanced",
     scale: Scale = "probability",
     groups: Mapping[str, Collection[str]] = MappingProxyType({}),
@@ -90,7 +89,6 @@ def measure_agreement(
 
     Args:
         scored: the rows; scores in [0, 1] on scale `probability`.
-        threshold: the score from which a row passes.
         weighing: `natural`, each row weighs the same in `brier`, `brier_base_rate` and `ece` (and in the pooled
             AUROC and best threshold); `balanced`, each data set does, and each label in it, and data sets with one
             label are left out of the pooled figures. Kappa is always natural: balanced, it would be
@@ -105,12 +103,13 @@ def measure_agreement(
     raises `ece` and `best_balanced_accuracy`, so that their intervals lie high and may miss the value.
 
     Raises:
-        InvalidInput: a score or the threshold is out of [0, 1], or an argument out of its range.
+        InvalidInput: there are no draws.
     """
-    _check(scored, threshold=threshold, scale=scale, draws=draws, seed=seed)
+    if draws < 1:
+        raise InvalidInput(f"expected draws of at least 1, found {draws!r}")
     datasets = by_dataset(scored)
     names = _RANK_FIGURES if scale == "rank" else _FIGURES
-    plan = DrawPlan(datasets, names, threshold, weighing)
+    plan = DrawPlan(datasets, names, _THRESHOLD, weighing)
     values = plan.draw(draws, seed)
     both = [each for each in datasets if each.has_both_labels]
     chosen = {name: [each for each in both if each.name in members] for name, members in groups.items()}
@@ -121,19 +120,8 @@ def measure_agreement(
             name: _figures(part, mean_over_datasets(values, part, names)) for name, part in chosen.items() if part
         },
         pooled=_figures(plan.pooled_datasets, values[None], plan.best_threshold(None)),
-        reliability=plan.reliability() if scale == "probability" else (),
         one_label=tuple(each.name for each in datasets if not each.has_both_labels),
     )
-
-
-def _check(scored: ScoredRows, *, threshold: float, scale: Scale, draws: int, seed: int) -> None:
-    if draws < 1 or seed < 0:
-        raise InvalidInput(f"expected draws of at least 1 and a seed of at least 0, found {draws!r}, {seed!r}")
-    if not 0.0 <= threshold <= 1.0:
-        raise InvalidInput(f"threshold is {threshold!r}; expected a number in [0, 1]")
-    odd = np.flatnonzero((scored.scores < 0.0) | (scored.scores > 1.0))
-    if scale == "probability" and len(odd):
-        raise InvalidInput(f"score {odd[0]} is {scored.scores[odd[0]]}; expected numbers in [0, 1], or scale 'rank'")
 
 
 def mean_over_datasets(

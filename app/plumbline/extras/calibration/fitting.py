@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
@@ -273,7 +274,7 @@ class _Path:
         self._factors = np.array([aggregation.factor(is_doubted=each, sentences=number) for each, number in pairs])
 
     def supports(self, logits: FloatArray) -> FloatArray:
-        free = np.minimum(VERBATIM_SUPPORT, self._gate * _sigmoid(logits))
+        free = np.minimum(VERBATIM_SUPPORT, self._gate * expit(logits))
         return np.where(self._is_copy, VERBATIM_SUPPORT, free)
 
     def scores(self, supports: FloatArray) -> FloatArray:
@@ -281,7 +282,7 @@ class _Path:
 
     def log_loss(self, logits: FloatArray, row_weights: FloatArray) -> tuple[float, FloatArray]:
         """Return the weighted log loss and its gradient by each sentence's logit."""
-        free = _sigmoid(logits)
+        free = expit(logits)
         moves = ~self._is_copy & (self._gate * free < VERBATIM_SUPPORT)
         p = np.clip(self.scores(self.supports(logits)), _SMALLEST, _LARGEST)
         value = -(row_weights * (self._labels * np.log(p) + (1 - self._labels) * np.log(1 - p))).sum()
@@ -298,7 +299,3 @@ def _fit_scale(path: _Path, logits: FloatArray, row_weights: FloatArray, *, ridg
 
     slope, intercept = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B").x
     return float(slope), float(intercept)
-
-
-def _sigmoid(logits: FloatArray) -> FloatArray:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(logits, -40, 40))))

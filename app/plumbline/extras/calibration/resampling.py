@@ -9,8 +9,6 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.ground.errors import InvalidInput
-
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -153,28 +151,12 @@ class ScoredRows:
         labels: 1 for faithful, 0 for not.
         datasets: the data set of each row.
         clusters: rows of one data set and one cluster are drawn together.
-
-    Raises:
-        InvalidInput: no row, lengths that differ, a score that is not finite, a label that is neither 1 nor 0.
     """
 
     scores: FloatArray
     labels: IntArray
     datasets: Sequence[str]
     clusters: Sequence[str]
-
-    def __post_init__(self) -> None:
-        lengths = (len(self.scores), len(self.labels), len(self.datasets), len(self.clusters))
-        if len(set(lengths)) > 1 or not lengths[0]:
-            raise InvalidInput(
-                f"expected as many scores as labels, data sets and clusters, one at least, found {lengths}"
-            )
-        odd = np.flatnonzero(~np.isfinite(self.scores))
-        if len(odd):
-            raise InvalidInput(f"score {odd[0]} is {self.scores[odd[0]]}; expected finite numbers")
-        odd = np.flatnonzero((self.labels != 0) & (self.labels != 1))
-        if len(odd):
-            raise InvalidInput(f"label {odd[0]} is {self.labels[odd[0]]}; expected 1 (faithful) or 0 (not)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,21 +221,6 @@ DrawsByFigure = Mapping[FigureName, FloatArray]
 _CALIBRATION_BINS: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """One bin of the calibration error: scores from `low` to `high` and their labels.
-
-    `weight` is the bin's share of all weight, `mean_score` and `share_faithful` are weighted means; all in [0, 1].
-    """
-
-    low: float
-    high: float
-    rows: int
-    weight: float
-    mean_score: float
-    share_faithful: float
-
-
 class DrawPlan:
     """The figures of each draw: of every data set, and of all rows together under None."""
 
@@ -290,26 +257,6 @@ class DrawPlan:
         """Return the threshold of the best balanced accuracy of a data set, or of all rows."""
         name, rows = (dataset.name, dataset.rows) if dataset else (None, self._pooled)
         return number_or_none(best_balanced_accuracy(rows, self._weights[name])[1][0])
-
-    def reliability(self) -> tuple[ReliabilityBin, ...]:
-        """Return the bins of the pooled calibration error."""
-        rows, weights, starts = self._pooled, self._weights[None][0], self._bins[None]
-        stops = [*starts[1:].tolist(), len(rows.scores)]
-        bins = []
-        for start, stop in zip(starts.tolist(), stops, strict=True):
-            scores, masses = rows.scores[start:stop], weights[start:stop]
-            weight = float(masses.sum())
-            if masses.any():
-                reliability = ReliabilityBin(
-                    low=float(scores[0]),
-                    high=float(scores[-1]),
-                    rows=int(np.count_nonzero(masses)),
-                    weight=weight / float(weights.sum()),
-                    mean_score=float(masses @ scores) / weight,
-                    share_faithful=float(masses @ rows.is_faithful[start:stop]) / weight,
-                )
-                bins.append(reliability)
-        return tuple(bins)
 
     def _weigh(self, dataset: DatasetRows, counts: FloatArray) -> FloatArray:
         """Return the weights of a data set's rows; balanced, they sum to 1, or 0 if one label is missing."""

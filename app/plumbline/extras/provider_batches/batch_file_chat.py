@@ -26,13 +26,12 @@ _TURNS: Final = 4
 
 
 class Question(NamedTuple):
-    """One request: its line of a batch file, upper bounds of its tokens, and the usual length of its reply."""
+    """One request: its line of a batch file, and upper bounds of its tokens."""
 
     id: str
     line: bytes
     prompt_tokens: int
     max_output_tokens: int
-    expected_output_tokens: int
 
 
 @dataclass(slots=True)
@@ -113,7 +112,7 @@ class BatchFileChatModel:
         request_id = f"{ROW.get().row}-{hashlib.sha256(body).hexdigest()[:_DIGITS]}"
         line = {"custom_id": request_id, "method": "POST", "url": self._url, "body": msgspec.Raw(body)}
         encoded = msgspec.json.encode(line)
-        return Question(request_id, encoded, needed, request.max_output_tokens, request.expected_output_tokens)
+        return Question(request_id, encoded, needed, request.max_output_tokens)
 
     def _read(self, reply: BatchReply, question: Question, request: ChatRequest, ledger: Ledger) -> ChatReply:
         tokens, is_free = TokenCounts(), False
