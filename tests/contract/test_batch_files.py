@@ -10,7 +10,7 @@ import pytest
 from tests.doubles.request_ids import counted_from_1
 from tests.doubles.scripted_batches import Lines
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error
-from tests.running.batch_file_runs import BAD_ROW, DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
+from tests.running.batch_file_runs import DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
 from tests.running.service import JUDGE_KEY, data_of
 
 METRIC_ROW = {
@@ -37,19 +37,6 @@ def test_the_results_are_those_of_the_live_judge_for_the_same_replies(run: Run) 
         for attempt in result["attempts"]:
             attempt["seconds"] = 0.0
     assert found == live(*ROWS)
-
-
-def test_a_table_without_the_optional_columns_is_prepared_and_collected(run: Run) -> None:
-    (run.folder / "data.csv").write_text(f"context,answer\n{DAM},It is 120 metres high.\n", encoding="utf-8")
-
-    steps = [
-        run.step("prepare", str(run.folder / "data.csv"), "-o", str(run.folder / "requests.jsonl")),
-        run.submit(),
-        run.collect(),
-    ]
-
-    assert steps == [0, 0, 0]
-    assert [(line["custom_id"], line["result"]["tier"]) for line in run.results()] == [("0", "llm")]
 
 
 def test_the_questions_are_those_of_the_live_judge_but_for_the_mark_and_ids(run: Run) -> None:
@@ -135,24 +122,6 @@ def test_metrics_and_criteria_are_prepared_and_those_with_a_reference_follow_in_
     assert [timeless(line["result"])] == live(METRIC_ROW, metrics=asked, criteria=criteria)
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        (["--metrics", "elegance"], "unknown metric 'elegance'; known are"),
-        (["--metrics", "ragas", "--criteria", "nowhere.toml"], "--criteria: nowhere.toml cannot be read"),
-    ],
-)
-def test_metrics_that_nobody_knows_are_refused_in_one_line(
-    run: Run, options: list[str], told: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run.prepare(*ROWS, options=options) == 2
-
-    error = capsys.readouterr().err
-    assert told in error
-    assert error.count("\n") == 1
-    assert not run.manifest.exists()
-
-
 def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(
     run: Run, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -209,13 +178,6 @@ def test_the_order_of_replies_does_not_matter_and_a_repeated_line_counts_once(
 
     assert [timeless(line["result"]) for line in lines] == live(*ROWS)
     assert "passed over as unreadable, repeated or of no question: 2" in capsys.readouterr().err
-
-
-def test_a_row_that_cannot_be_read_is_an_error_in_its_place(run: Run) -> None:
-    lines = run.whole(ROWS[0], BAD_ROW, ROWS[1])
-
-    assert [("result" in line, line["row"]) for line in lines] == [(True, 0), (False, 1), (True, 2)]
-    assert (lines[1]["line"], lines[1]["error"]["status"]) == (2, 422)
 
 
 def test_a_torn_reply_falls_to_the_next_tier_and_says_why(run: Run) -> None:

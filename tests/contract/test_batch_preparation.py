@@ -57,14 +57,6 @@ def test_stale_files_go_when_fewer_are_prepared(run: Run) -> None:
     assert [path.name for path in run.folder.glob("requests*.jsonl")] == ["requests.jsonl"]
 
 
-def test_the_endpoint_of_the_requests_is_that_of_the_batch(run: Run) -> None:
-    run.prepare(*ROWS, options=["--url", "/v1/chat/ds-test"])
-    run.submit()
-
-    assert {line["url"] for line in run.requests()} == {"/v1/chat/ds-test"}
-    assert [batch["endpoint"] for batch in run.batches.batches.values()] == ["/v1/chat/ds-test"]
-
-
 def test_files_that_were_submitted_are_not_written_over(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run.prepare(*ROWS)
     run.submit()
@@ -98,15 +90,6 @@ def test_another_address_gets_nothing(
     assert run.submit() == 2
 
     assert said in capsys.readouterr().err
-
-
-def test_replies_of_an_earlier_run_of_the_same_name_are_not_read(run: Run) -> None:
-    run.whole(*ROWS)
-    run.manifest.unlink()
-
-    lines = run.whole(*ROWS)
-
-    assert [line["result"]["tier"] for line in lines] == ["llm", "llm", None, None, "llm"]
 
 
 def test_rows_that_were_changed_are_not_collected(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -166,10 +149,10 @@ def test_no_file_of_a_run_is_written_over_another(run: Run, capsys: pytest.Captu
     assert said[0] == "plumbline: data.jsonl: is needed itself and would be written over; expected another --output"
 
 
-def test_rows_that_need_no_judge_need_no_batch(run: Run) -> None:
-    assert run.prepare(*ROWS[2:4]) == 0
-    assert run.submit() == 0
-    assert run.collect() == 0
+def test_replies_of_an_earlier_run_of_the_same_name_are_not_read(run: Run) -> None:
+    run.whole(*ROWS)
+    run.manifest.unlink()
 
-    assert [line["result"]["status"] for line in run.results()] == ["empty_answer", "judged"]
-    assert run.batches.files == {}
+    lines = run.whole(*ROWS)
+
+    assert [line["result"]["tier"] for line in lines] == ["llm", "llm", None, None, "llm"]

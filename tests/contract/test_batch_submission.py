@@ -40,16 +40,6 @@ def test_files_go_up_with_the_judges_key_and_nothing_of_another_vendor(
     assert others == []
 
 
-def test_submitting_again_sends_nothing(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    run.submit()
-    calls = len(run.judge.requests)
-
-    assert run.submit() == 0
-
-    assert len(run.judge.requests) == calls
-    assert "requests.jsonl: submitted before, batch batch-1 validating" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("code", [429, 500])
 def test_an_upload_that_is_refused_is_tried_again(run: Run, code: int) -> None:
     run.batches.refuse("POST /files", busy(code), busy(code))
@@ -150,14 +140,6 @@ def test_the_query_of_the_base_url_is_in_every_call(run: Run, monkeypatch: pytes
     ]
 
 
-def test_a_connection_that_breaks_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    run.batches.refuse("POST /batches", *[openai_error(404, "not_found")])
-
-    assert run.submit() == 2
-
-    assert capsys.readouterr().err == f"plumbline: {_host(run)}: HTTP 404 (not_found)\n"
-
-
 def test_a_reply_that_is_no_batch_is_one_line(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run.batches.refuse("POST /files", status(200, {"data": 1}))
 
@@ -202,17 +184,6 @@ def test_status_and_collect_say_what_is_not_done_yet(run: Run, capsys: pytest.Ca
     assert not (run.folder / "results.jsonl").exists()
     assert run.step("status", str(run.manifest)) == 0
     assert run.collect() == 0
-
-
-def test_collecting_again_downloads_nothing_and_writes_the_same(run: Run) -> None:
-    run.submit()
-    run.collect()
-    first, calls = run.results(), len(run.judge.requests)
-
-    run.collect()
-
-    assert [timeless(line["result"]) for line in run.results()] == [timeless(line["result"]) for line in first]
-    assert len(run.judge.requests) == calls
 
 
 def _host(run: Run) -> str:

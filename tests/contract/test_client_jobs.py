@@ -18,7 +18,6 @@ from plumbline.client import (
     ClientClosed,
     JobNotEnded,
     NotNow,
-    NotThere,
     Plumbline,
     RequestRefused,
     Retries,
@@ -260,13 +259,6 @@ async def test_jobs_are_found_by_id_and_listed_over_pages(service: ScriptedServi
     ]
 
 
-async def test_a_job_that_is_not_there_says_so(service: ScriptedService, client: AsyncPlumbline) -> None:
-    service.script = in_turn(problem(404, "job-unknown", "there is no job x"))
-
-    with pytest.raises(NotThere, match="there is no job x"):
-        await client.jobs.get("x")
-
-
 @pytest.mark.parametrize("action", ["pause", "resume", "cancel"])
 async def test_what_is_asked_of_a_job(service: ScriptedService, job: AsyncJob, action: str) -> None:
     service.script = in_turn(json_answer(job_info("paused")), problem(409, "job-state", "it has ended"))
@@ -304,14 +296,6 @@ async def test_rows_are_not_tried_again_twice(service: ScriptedService, job: Asy
     assert len(service.asked) == 1
 
 
-async def test_a_job_is_forgotten_also_when_the_answer_was_lost(service: ScriptedService, job: AsyncJob) -> None:
-    service.script = in_turn(Answer(status=0, is_cut=True), problem(404, "job-unknown"))
-
-    await job.delete()
-
-    assert len(service.asked) == 2
-
-
 async def test_waiting_ends_with_the_job(service: ScriptedService, job: AsyncJob) -> None:
     states = [job_info("paused"), job_info("running"), job_info("failed", problem="no")]
     service.script = in_turn(*map(json_answer, states))
@@ -328,14 +312,6 @@ async def test_waiting_ends_when_the_service_pauses_the_job(service: ScriptedSer
     service.script = in_turn(json_answer(job_info("paused", problem="max_cost is spent")))
 
     assert (await job.wait()).problem == "max_cost is spent"
-
-
-async def test_waiting_by_asking(service: ScriptedService, job: AsyncJob) -> None:
-    service.script = in_turn(json_answer(job_info()), json_answer(job_info()), json_answer(job_info("cancelled")))
-
-    assert (await job.wait(poll_seconds=0.0)).status == "cancelled"
-    assert {asked.path for asked in service.asked} == {"/v1/jobs/job-1"}
-    assert len(service.asked) == 3
 
 
 async def test_waiting_is_bounded_and_the_job_goes_on(service: ScriptedService, job: AsyncJob) -> None:
@@ -489,3 +465,11 @@ def test_without_asyncio_it_is_the_same(tmp_path: Path) -> None:
         assert job.report(format="json") == b"{}"
         with pytest.raises(ServiceFailed):
             job.delete()
+
+
+async def test_a_job_is_forgotten_also_when_the_answer_was_lost(service: ScriptedService, job: AsyncJob) -> None:
+    service.script = in_turn(Answer(status=0, is_cut=True), problem(404, "job-unknown"))
+
+    await job.delete()
+
+    assert len(service.asked) == 2

@@ -5,7 +5,6 @@ import itertools
 import json
 import signal
 import threading
-import tracemalloc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing
 from typing import Any
@@ -179,37 +178,6 @@ async def test_nothing_is_read_ahead_of_a_reader_who_waits(client: AsyncPlumblin
         assert await quiet(drawn) <= 12 + 4
 
 
-async def test_without_asyncio_nothing_is_read_ahead_either() -> None:
-    drawn: list[int] = []
-
-    with (
-        scripted(batch_answer) as service,
-        Plumbline(service.url) as client,
-        closing(client.evaluate_many(counted(drawn), in_flight=12, batch_size=4)) as rows,
-    ):
-        next(rows)
-        assert await quiet(drawn) <= 12 + 4
-
-
-async def test_memory_is_flat(client: AsyncPlumbline, service: ScriptedService) -> None:
-    long = "It is so. " * 1000
-    peaks = []
-    rows = client.evaluate_many((sample(number, contexts=[long]) for number in itertools.count()), in_flight=16)
-    tracemalloc.start()
-    try:
-        async with aclosing(rows):
-            for _ in range(4):
-                tracemalloc.reset_peak()
-                for _ in range(150):
-                    await anext(rows)
-                service.asked.clear()
-                peaks.append(tracemalloc.get_traced_memory()[1])
-    finally:
-        tracemalloc.stop()
-
-    assert peaks[-1] < 1.5 * peaks[0]
-
-
 async def test_rows_of_a_cut_request_are_sent_again_and_the_others_not(
     service: ScriptedService, client: AsyncPlumbline
 ) -> None:
@@ -350,13 +318,6 @@ async def test_garbage_in_the_answer_is_told(service: ScriptedService, client: A
         await rows_of(client, samples(2))
 
 
-async def test_an_answer_that_is_no_stream_of_rows_is_told(service: ScriptedService, client: AsyncPlumbline) -> None:
-    service.script = in_turn(Answer([b"<html>"], media_type="text/html"))
-
-    with pytest.raises(AnswerUnreadable, match="base_url"):
-        await rows_of(client, samples(2))
-
-
 async def test_pieces_need_not_be_lines(service: ScriptedService, client: AsyncPlumbline) -> None:
     def script(asked: Asked) -> Answer:
         whole = b"".join(batch_answer(asked).pieces).replace(b"\n", b"\r\n\n")
@@ -366,22 +327,6 @@ async def test_pieces_need_not_be_lines(service: ScriptedService, client: AsyncP
     given = samples(3)
 
     assert_each_once(await rows_of(client, given), given)
-
-
-async def test_samples_of_one_name_go_in_different_requests(service: ScriptedService, client: AsyncPlumbline) -> None:
-    given = [sample(0), sample(1), sample(1, answer="other"), sample(2)]
-
-    rows = await rows_of(client, given, in_order=True)
-
-    assert_each_once(rows, given)
-    assert sorted(sent_by(service)) == [["q0", "q1"], ["q1", "q2"]]
-
-
-async def test_large_samples_make_small_requests(service: ScriptedService, client: AsyncPlumbline) -> None:
-    given = [sample(number, contexts=["x" * 3_000_000]) for number in range(3)]
-
-    assert_each_once(await rows_of(client, given), given)
-    assert sorted(sent_by(service)) == [["q0"], ["q1"], ["q2"]]
 
 
 async def test_closing_early_ends_what_is_under_way(service: ScriptedService, client: AsyncPlumbline) -> None:

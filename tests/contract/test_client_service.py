@@ -30,14 +30,6 @@ def sample(number: int, **fields: Any) -> dict[str, Any]:
     return {"custom_id": f"q{number}", "contexts": [CONTEXT], "answer": f"{CONTEXT} It is {number}.", **fields}
 
 
-def test_one_answer_is_judged(url: str) -> None:
-    with Plumbline(url, KEY) as client:
-        result = client.evaluate(id="q1", contexts=(CONTEXT,), answer=CONTEXT, tiers=["lexical"], threshold=0.25)
-
-    assert (result.id, result.status, result.tier, result.threshold) == ("q1", "judged", "lexical", 0.25)
-    assert result.passed
-
-
 async def test_many_are_judged_whatever_the_limits_of_the_service_are(url: str) -> None:
     """Batches are larger than it takes, in samples and, with the long ones, in bytes; three samples are bad."""
     given = [sample(number) for number in range(70)]

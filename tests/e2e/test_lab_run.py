@@ -249,27 +249,6 @@ def test_what_the_user_can_mend_is_one_line(
     assert capsys.readouterr().err.startswith("plumbline: tiny.toml: is no TOML: ")
 
 
-def test_check_says_what_would_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lab", "check", str(tiny_experiment(tmp_path))]) == 0
-
-    assert capsys.readouterr().out.splitlines()[-2:] == [
-        "tiny.whole.rrf = words + back",
-        "tiny.whole.weighted = words + short + back",
-    ]
-
-
-def test_a_corpus_that_cannot_be_read_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    experiment = tiny_experiment(tmp_path)
-    (tmp_path / "data" / "corpus.jsonl").unlink()
-
-    assert run(experiment) == 2
-
-    said = capsys.readouterr().err
-    assert said.startswith("plumbline: ")
-    assert "corpus.jsonl" in said
-    assert said.count("\n") == 1
-
-
 def test_a_full_disk_is_one_line_and_leaves_no_half_run(tmp_path: Path) -> None:
     # A file of 2,000 bytes is the largest that may be written: results.json is larger
     code = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
@@ -294,3 +273,12 @@ def _was_there(experiment: Path, capsys: pytest.CaptureFixture[str]) -> dict[str
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
     found = {each["name"].rpartition(".")[2]: each["was_there"] for each in said if each["event"] == "done"}
     return {name: found[name] for name in ("words", "short", "back")}
+
+
+def test_check_says_what_would_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lab", "check", str(tiny_experiment(tmp_path))]) == 0
+
+    assert capsys.readouterr().out.splitlines()[-2:] == [
+        "tiny.whole.rrf = words + back",
+        "tiny.whole.weighted = words + short + back",
+    ]

@@ -11,21 +11,17 @@ from typing import Any, get_type_hints
 import pytest
 
 from plumbline.client import (
-    AnswerCut,
     AnswerUnreadable,
     AsyncJob,
     AsyncJobs,
     AsyncPlumbline,
     Busy,
-    ClientError,
     Job,
     Jobs,
     NotReached,
     Plumbline,
     Retries,
     Row,
-    ServiceFailed,
-    TimedOut,
 )
 from plumbline.client.batches import MAX_CHUNK_BYTES, Chunker
 from plumbline.client.failures import RetryState, retry_after_seconds
@@ -65,13 +61,6 @@ def test_waits_double_up_to_the_longest_and_end_with_the_attempts() -> None:
         patience.wait_after(NotReached("away"))
 
 
-def test_the_jitter_is_full() -> None:
-    waits = {RetryState(Retries(backoff_seconds=8.0)).wait_after(TimedOut("late")) for _ in range(50)}
-
-    assert len(waits) == 50
-    assert all(0 <= wait <= 8 for wait in waits)
-
-
 @pytest.mark.parametrize(("asked", "wait"), [(7.0, 7.5), (0.0, 0.5), (None, 0.5), (179.0, 60.5)])
 def test_a_service_that_asks_to_be_left_alone_is(asked: float | None, wait: float) -> None:
     assert RetryState(Retries(backoff_seconds=0.5, jitter=longest)).wait_after(busy(asked)) == wait
@@ -85,20 +74,6 @@ def test_all_waits_together_are_bounded() -> None:
         patience.wait_after(busy(60))
     patience.renew()
     assert patience.wait_after(busy(60)) == 60
-
-
-@pytest.mark.parametrize("failure", [AnswerUnreadable("what"), ClientError("no")])
-def test_what_will_not_pass_is_not_waited_for(failure: ClientError) -> None:
-    with pytest.raises(type(failure)):
-        RetryState(Retries()).wait_after(failure)
-
-
-def test_a_failure_of_the_service_is_not_tried_again() -> None:
-    problem = Problem(type="urn:x", title="t", status=500, detail="d", instance="/", request_id=None)
-
-    with pytest.raises(ServiceFailed):
-        RetryState(Retries()).wait_after(ServiceFailed(problem))
-    assert RetryState(Retries(jitter=longest)).wait_after(AnswerCut("cut")) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -136,12 +136,6 @@ def test_calibration_error_by_hand() -> None:
     assert one(rows).ece.value == pytest.approx(2 / 20 * 0.4)
 
 
-def test_equal_mass_bins_hold_equal_numbers_of_distinct_scores() -> None:
-    rows = resampling.sorted_rows(np.arange(50) / 50, np.arange(50) % 2 == 0)
-
-    assert resampling.equal_mass_bins(rows, np.ones(50), 10).tolist() == list(range(0, 50, 5))
-
-
 def test_balanced_each_data_set_and_each_label_weighs_the_same() -> None:
     # a: faithful .9 (error .01) twice, not .4 (.16): .085. b: faithful .5 (.25), not .0 three times (0): .125.
     a = scored([(0.9, 1), (0.9, 1), (0.4, 0)])
@@ -210,15 +204,6 @@ def test_no_figure_is_nan_and_every_share_is_in_its_range(rows: list[tuple[float
 
     numbers = [number for number in numbers_of(asdict(agreement)) if isinstance(number, float)]
     assert all(-1.0 <= number <= 1.0 + 1e-9 for number in numbers)
-
-
-def test_the_same_seed_draws_the_same_and_another_does_not() -> None:
-    rows = noisy(3, 80)
-
-    first, again, other = (measure_agreement(rows, draws=50, seed=seed).macro.auroc for seed in (1, 1, 2))
-
-    assert first == again != other
-    assert first.value == other.value
 
 
 def test_the_interval_of_a_data_set_does_not_depend_on_the_others() -> None:

@@ -149,17 +149,6 @@ def test_it_names_the_threshold_with_the_best_balanced_accuracy(
     assert line.count("(1.000)") == 2
 
 
-def test_the_same_labels_give_the_same_file(tmp_path: Path) -> None:
-    labels = _write(tmp_path / "own.jsonl", _rows())
-
-    for name in ("first.json", "second.json"):
-        _calibrate(labels, "--out", tmp_path / name)
-
-    first, second = (load_calibrations(tmp_path / name).entries for name in ("first.json", "second.json"))
-    # But for the day on which it was made.
-    assert first[0].model_copy(update={"source": None}) == second[0].model_copy(update={"source": None})
-
-
 def test_json_has_the_calibration_and_the_figures_with_their_intervals(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -270,16 +259,6 @@ def test_weights_for_one_document_or_for_documents_without_anything_in_common_ne
         assert _calibrate(_write(tmp_path / "own.jsonl", rows), "--fit", "weights") in (0, 2)
 
 
-def test_the_number_of_answers_is_that_of_the_fit_where_each_dataset_has_one_label(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    rows = [{**row, "dataset": f"set-{row['label']}"} for row in _rows()]
-
-    _calibrate(_write(tmp_path / "own.jsonl", rows))
-
-    assert "language en: 24 answers, 12 faithful" in capsys.readouterr().out
-
-
 def test_datasets_that_are_named_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     labels = _write(tmp_path / "own.jsonl", [*_rows(), *({**row, "dataset": "old"} for row in _rows())])
 
@@ -298,19 +277,6 @@ def test_what_can_be_mended_is_one_line(tmp_path: Path, capsys: pytest.CaptureFi
     assert capsys.readouterr().err == ("plumbline: expected draws of at least 1, found 0\n")
     assert _calibrate(labels, "--out", nowhere) == 2
     assert capsys.readouterr().err == f"plumbline: {nowhere}: cannot be written (No such file or directory)\n"
-
-
-def test_a_calibration_of_the_version_before_is_refused_with_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = tmp_path / "old.json"
-    old.write_text('{"version": 1, "entries": []}', encoding="utf-8")
-    monkeypatch.setenv("PLUMBLINE_CALIBRATION", str(old))
-
-    code = _calibrate(_write(tmp_path / "own.jsonl", _rows()))
-
-    assert code == 2
-    assert "`plumbline calibrate` writes a new file" in capsys.readouterr().err
 
 
 def test_the_commands_of_the_page_run_on_rows_like_the_one_it_shows(

@@ -180,27 +180,6 @@ def test_the_weights_have_the_sign_of_what_was_planted() -> None:
     assert intercept < 0.0
 
 
-def test_no_measure_counts_against_its_sense() -> None:
-    answers = _drawn(200)
-
-    weights, _ = fit_weights(replace(answers, labels=1.0 - answers.labels), None, row_weights=balanced_weights(answers))
-
-    assert weights["character_coverage"] == 0.0
-
-
-def test_fitted_weights_are_likelier_than_what_was_before() -> None:
-    answers = _drawn(200)
-    even, before = _even(answers), _calibration(dict.fromkeys(NAMES, 0.5), 0.0, gate=GATE)
-
-    weights, intercept = fit_weights(answers, GATE, row_weights=even)
-
-    def loss(calibration: Calibration) -> float:
-        scores = predict(answers, calibration)
-        return float(-np.log(np.where(answers.labels == 1, scores, 1.0 - scores)).mean())
-
-    assert loss(_calibration(weights, intercept, gate=GATE)) < 0.9 * loss(before)
-
-
 def test_a_measure_that_tells_datasets_apart_gets_no_weight_for_it() -> None:
     # Answers of dataset a are faithful from a coverage of 0.75, those of b from 0.25; the second measure is low in a
     # and high in b.
@@ -238,15 +217,6 @@ def test_a_scale_keeps_the_order_of_weights_and_moves_the_boundary() -> None:
     assert 0.6 < -intercept / weights["character_coverage"] < 0.8
 
 
-def test_a_scale_multiplies_every_weight_by_the_same() -> None:
-    answers = _drawn(100)
-    in_force = _calibration({"character_coverage": 4.0, "near_pairs": -1.0}, -1.2)
-
-    weights, _ = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
-
-    assert weights["character_coverage"] / weights["near_pairs"] == pytest.approx(-4.0)
-
-
 def test_labels_that_fall_with_the_scores_are_refused() -> None:
     coverage = np.linspace(0.0, 1.0, 40)
     answers = _answers(list(coverage), [int(value < 0.5) for value in coverage])
@@ -269,16 +239,6 @@ def test_each_dataset_counts_the_same_and_so_does_each_label_in_it() -> None:
     assert balanced_weights(answers) == pytest.approx([1 / 12, 1 / 12, 1 / 12, 1 / 4, 1 / 4, 1 / 4])
 
 
-def test_of_several_datasets_each_is_a_fold() -> None:
-    answers = _answers([0.0] * 6, [1, 0] * 3, datasets=["a", "b", "c", "a", "b", "c"])
-
-    assert [fold.tolist() for fold in split_folds(answers, parts=5)] == [
-        [True, False, False, True, False, False],
-        [False, True, False, False, True, False],
-        [False, False, True, False, False, True],
-    ]
-
-
 @pytest.mark.parametrize(("clusters", "folds"), [(40, 5), (3, 3)])
 def test_of_one_dataset_the_folds_split_no_cluster_and_leave_each_answer_out_once(clusters: int, folds: int) -> None:
     names = [f"doc-{number % clusters}" for number in range(80)]
@@ -295,25 +255,6 @@ def test_of_one_dataset_the_folds_split_no_cluster_and_leave_each_answer_out_onc
         assert sum(fold[answers.clusters == name].any() for fold in found) == 1
 
 
-def test_answers_about_one_document_are_parted_as_they_are() -> None:
-    found = split_folds(_answers([0.0] * 80, [1, 0] * 40, clusters=["doc"] * 80), parts=5)
-
-    assert len(found) == 5
-    assert np.sum(found, axis=0).tolist() == [1] * 80
-
-
-def test_a_picked_answer_keeps_its_sentences() -> None:
-    answers = _drawn(10)
-    rows = np.arange(10) % 3 == 1
-
-    picked = answers.pick(rows)
-
-    calibration = _calibration({"character_coverage": 2.0}, -1.0)
-    assert len(picked) == 3
-    assert predict(picked, calibration) == pytest.approx(predict(answers, calibration)[rows])
-    assert picked.clusters.tolist() == answers.clusters[rows].tolist()
-
-
 def test_each_answer_is_scored_by_a_fit_that_did_not_see_it() -> None:
     answers = _answers([0.1, 0.2, 0.3, 0.4, 0.4, 0.5], [1, 0] * 3, datasets=["a", "a", "b", "b", "c", "c"])
     seen: list[tuple[set[str], int]] = []
@@ -327,15 +268,6 @@ def test_each_answer_is_scored_by_a_fit_that_did_not_see_it() -> None:
     assert seen == [({"b", "c"}, 4), ({"a", "c"}, 4), ({"a", "b"}, 4)]
     # 1 / (1 + e^-(fold * coverage))
     assert scores == pytest.approx(1 / (1 + np.exp(-np.array([0.1, 0.2, 0.6, 0.8, 1.2, 1.5]))))
-
-
-def test_a_shift_of_the_intercept_moves_every_score() -> None:
-    answers = _answers([0.1, 0.2, 0.3, 0.4], [1, 0] * 2, datasets=["a", "a", "b", "b"])
-    fits = [(np.full(4, True), _calibration({"character_coverage": 1.0}, -1.0))]
-
-    # 1 / (1 + e^-(coverage - 1 + 0.5))
-    expected = 1 / (1 + np.exp(0.5 - np.array([0.1, 0.2, 0.3, 0.4])))
-    assert cross_predict(answers, fits, shift=0.5) == pytest.approx(expected)
 
 
 def test_a_doubt_gets_no_weight_since_its_factor_counts() -> None:
@@ -380,18 +312,3 @@ def test_an_isotonic_curve_pools_ties_and_neighbours_that_fall() -> None:
 
     # .7 lies halfway between .5 and .98.
     assert curve(np.array([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])) == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.74, 0.98, 0.98])
-
-
-def test_an_isotonic_curve_is_the_highest_of_the_lowest_means() -> None:
-    # max over j <= i of min over k >= i of the mean from j to k (Robertson, Wright & Dykstra 1988, theorem 1.4.4).
-    rng = np.random.default_rng(3)
-    labels, weights = rng.random(40), rng.random(40) + 0.1
-
-    def mean(start: int, end: int) -> float:
-        return float(np.average(labels[start : end + 1], weights=weights[start : end + 1]))
-
-    expected = [max(min(mean(j, k) for k in range(i, 40)) for j in range(i + 1)) for i in range(40)]
-
-    scores = np.arange(40.0) / 40
-
-    assert isotonic_curve(scores, labels, weights)(scores) == pytest.approx(np.clip(expected, 0.02, 0.98), abs=1e-12)

@@ -1,11 +1,8 @@
 """Labelled answers as a tier measures them, and the encoder that keeps what it has just encoded."""
 
-import pytest
-
 from plumbline.extras.calibration.calibrating import measure_rows, measuring_tier
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.judging.text.sample import Sample
-from plumbline.judging.tiers.lexical import MODEL
 from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import WordEncoder
@@ -44,16 +41,6 @@ async def test_unrelated_contexts_are_those_of_another_document() -> None:
     assert measured.unrelated.column("character_coverage").max() < 0.2
 
 
-async def test_of_several_datasets_unrelated_contexts_are_those_of_another_one() -> None:
-    # Two documents of dataset a are about the same lamp.
-    rows = [_row(LAMP, LAMP), _row(LAMP, LAMP, cluster="2"), _row(ROPE, ROPE, dataset="b", cluster="3")]
-
-    measured = await measure_rows(rows, measuring_tier(TierName.LEXICAL, WordEncoder()), language="en")
-
-    assert measured is not None
-    assert not measured.unrelated.is_copy.any()
-
-
 async def test_only_answers_in_the_language_are_measured() -> None:
     rows = [
         _row(LAMP, LAMP),
@@ -70,13 +57,6 @@ async def test_only_answers_in_the_language_are_measured() -> None:
     assert english.answers.clusters.tolist() == ["1", "4"]
     assert (chinese.answers.clusters.tolist(), chinese.answers.names) == (["2"], CHARACTER_MEASURES)
     assert await measure_rows(rows, tier, language="other") is None
-
-
-@pytest.mark.parametrize(("answer", "contexts"), [("---", (LAMP,)), (LAMP, ()), (LAMP, ("---",))])
-async def test_what_the_service_decides_without_a_tier_is_not_measured(answer: str, contexts: tuple[str, ...]) -> None:
-    tier = measuring_tier(TierName.LEXICAL, WordEncoder())
-
-    assert await measure_rows([_row(answer, *contexts)], tier, language="en") is None
 
 
 async def test_answers_that_a_tier_refuses_are_counted() -> None:
@@ -96,7 +76,3 @@ async def test_copies_in_a_language_that_the_model_does_not_read_count_as_refuse
     tier = measuring_tier(TierName.EMBEDDING, WordEncoder("m", languages={"en"}))
 
     assert await measure_rows(rows, tier, language="zh") is None
-
-
-def test_the_lexical_tier_is_measured_under_its_own_model() -> None:
-    assert measuring_tier(TierName.LEXICAL, WordEncoder("m")).model == MODEL
