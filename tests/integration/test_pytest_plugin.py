@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 
+# pytester drops modules that its runs import; httpx2 would keep the exceptions of a dropped one.
+import httpcore2  # noqa: F401
 import pytest
 
 from tests.doubles.scripted_service import ScriptedService, problem, scripted

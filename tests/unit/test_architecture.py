@@ -123,7 +123,6 @@ FENCES: dict[str, set[str] | None] = {
     "dspy": {"integrations/dspy.py"},
     "langchain": {"integrations/langchain.py"},
     "langchain_core": {"integrations/langchain.py"},
-    "anyio": {"integrations/local_plumbline.py"},
     "mcp": {"integrations/mcp_server.py"},
     "mlflow": {"integrations/mlflow.py"},
     "pydantic_settings": {"ground/settings.py"},

@@ -30,7 +30,7 @@ _NEXT: Final = object()
 _END: Final = object()
 
 
-class _LoopThread:
+class LoopThread:
     """An event loop on a thread, which starts with the first call."""
 
     def __init__(self) -> None:
@@ -150,7 +150,7 @@ def _reply(reply: Future[Any], make: Callable[[], object]) -> None:
 class _Blocking(Generic[A]):
     """An object of the asyncio client, with the loop that runs it."""
 
-    def __init__(self, asynchronous: A, loop: _LoopThread) -> None:
+    def __init__(self, asynchronous: A, loop: LoopThread) -> None:
         self._async, self._loop = asynchronous, loop
 
 
@@ -179,7 +179,7 @@ class Plumbline(_Blocking[AsyncPlumbline]):
         timeout: float = DEFAULT_TIMEOUT_SECONDS,
         retries: Retries = Retries(),  # noqa: B008
     ) -> None:
-        super().__init__(AsyncPlumbline(base_url, api_key, timeout=timeout, retries=retries), _LoopThread())
+        super().__init__(AsyncPlumbline(base_url, api_key, timeout=timeout, retries=retries), LoopThread())
         self.jobs = Jobs(self._async.jobs, self._loop)
 
     evaluate = _run(AsyncPlumbline.evaluate)

@@ -2,17 +2,16 @@
 
 import logging
 import sys
-import weakref
-from collections.abc import AsyncGenerator, Generator, Iterable
-from contextlib import AsyncExitStack, ExitStack, aclosing
+from collections.abc import Generator, Iterable
+from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
 import structlog
-from anyio.from_thread import start_blocking_portal
 
 from plumbline.assembly import Plan, Service, build, make_plan
 from plumbline.client.row import Row, parse_line
 from plumbline.client.samples import AnyOptions, AnySample, OptionFields, check_options, sample_fields, validate
+from plumbline.client.sync_client import LoopThread
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
@@ -32,7 +31,7 @@ _WITHOUT_JUDGE: Final = 4
 
 
 class LocalPlumbline:
-    """`Plumbline.evaluate` and `evaluate_many` with the settings of this process; a context manager, or call `close`.
+    """`Plumbline.evaluate` and `evaluate_many` with the settings of this process; call `close` at the end.
 
     Raises:
         ConfigurationError, PromptError, CalibrationError: as the service at its start.
@@ -51,11 +50,8 @@ class LocalPlumbline:
         )
         self._plan: Plan = make_plan(self._settings)
         self._stack = AsyncExitStack()
-        threads = ExitStack()
-        self._loop = threads.enter_context(start_blocking_portal())
-        # Also at the end of the process: the thread is gone when an open portal is collected, which then waits for ever
-        self._stop = weakref.finalize(self, threads.close)
-        self._service: Service = self._loop.call(self._build)
+        self._loop = LoopThread()
+        self._service: Service = self._loop.run(self._build())
 
     def evaluate(self, *, id: str | None = None, **fields: Any) -> EvaluationResult:  # noqa: A002
         """Evaluate one answer; the arguments are those of `Plumbline.evaluate`.
@@ -97,24 +93,13 @@ class LocalPlumbline:
             line = parse_line(scored.line)
             return Row(index, given.custom_id, sample, line.result_json, line.problem_json)
 
-        async def rows() -> AsyncGenerator[Row[S], None]:
-            limit = self._settings.batch_concurrency if self._plan.judge_names else _WITHOUT_JUDGE
-            async with aclosing(map_concurrently(score, enumerate(samples), limit=limit, in_order=in_order)) as done:
-                async for row in done:
-                    yield row
-
-        made = rows()
-        try:
-            while (row := self._loop.call(anext, made, None)) is not None:
-                yield row
-        finally:
-            self._loop.call(made.aclose)
+        limit = self._settings.batch_concurrency if self._plan.judge_names else _WITHOUT_JUDGE
+        numbered = enumerate(samples)
+        return self._loop.iterate(lambda _: map_concurrently(score, numbered, limit=limit, in_order=in_order))
 
     def close(self) -> None:
         """Close connections and models, and stop the thread; idempotent."""
-        if self._stop.alive:
-            self._loop.call(self._stack.aclose)
-            self._stop()
+        self._loop.close(self._stack.aclose())
 
     async def _build(self) -> Service:
         return build(self._plan, self._stack)
