@@ -22,6 +22,7 @@ from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_proxy import ScriptedProxy
 from tests.doubles.scripted_replies import completion
 from tests.doubles.scripted_transport import ask, failure_of, transport
+from tests.making.cases import load_cases
 
 GOOD = '{"ok": true}'
 URL = "http://judge.example/v1"
@@ -177,22 +178,7 @@ async def test_a_judge_on_this_machine_is_asked_directly(
 
 
 @pytest.mark.parametrize(
-    ("url", "no_proxy", "is_direct"),
-    [
-        ("http://judge.example/v1", "", False),
-        ("http://judge.example/v1", "judge.example", True),
-        ("http://a.judge.example/v1", ".judge.example", True),
-        ("http://notjudge.example/v1", "judge.example", False),
-        ("http://judge.example:8443/v1", "judge.example:8443", True),
-        ("http://judge.example/v1", "*", True),
-        ("http://10.1.2.3/v1", "10.0.0.0/8, 192.168.0.1", True),
-        ("http://11.1.2.3/v1", "10.0.0.0/8", False),
-        ("http://[2001:db8::1]/v1", "2001:db8::/32", True),
-        ("http://localhost:8000/v1", "", True),
-        ("http://judge.localhost/v1", "", True),
-        ("http://127.0.0.2/v1", "", True),
-        ("http://[::1]:8000/v1", "", True),
-    ],
+    ("url", "no_proxy", "is_direct"), load_cases("judge_proxies", "no_proxy_and_loopback_hosts_go_past_the_proxy")
 )
 def test_no_proxy_and_loopback_hosts_go_past_the_proxy(
     url: str, no_proxy: str, is_direct: bool, monkeypatch: pytest.MonkeyPatch
@@ -338,16 +324,7 @@ async def test_the_certificates_of_requests_are_trusted_too(
 
 
 @pytest.mark.parametrize(
-    ("base_url", "url"),
-    [
-        ("http://host:8111", "http://host:8111/chat/completions"),
-        ("https://api.deepseek.com", "https://api.deepseek.com/chat/completions"),
-        ("https://api.example/v1", "https://api.example/v1/chat/completions"),
-        ("https://api.example/v1/", "https://api.example/v1/chat/completions"),
-        ("https://user:pass@api.example/v1", "https://api.example/v1/chat/completions"),
-        ("https://api.example/v1?api-version=3", "https://api.example/v1/chat/completions?api-version=3"),
-        ("http://[::1]:8111", "http://[::1]:8111/chat/completions"),
-    ],
+    ("base_url", "url"), load_cases("judge_proxies", "the_path_is_joined_to_the_base_url_as_urls_are")
 )
 def test_the_path_is_joined_to_the_base_url_as_urls_are(base_url: str, url: str) -> None:
     assert str(join_url(base_url, "/chat/completions")) == url

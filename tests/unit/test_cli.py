@@ -10,6 +10,7 @@ import pytest
 from plumbline import __version__
 from plumbline.cli.main import main
 from plumbline.cli.serve import listen
+from tests.making.cases import load_cases
 
 _COMMANDS = ["serve", "worker", "score", "report", "rate", "calibrate", "detectors", "retrieval", "lab"]
 _COMMANDS += ["batch-file", "keys", "doctor", "mcp"]
@@ -40,18 +41,7 @@ def test_a_command_that_is_named_is_there(capsys: pytest.CaptureFixture[str], co
     assert capsys.readouterr().out.startswith(f"usage: plumbline {command} ")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("judge check", "doctor judge"),
-        ("prepare", "doctor prepare"),
-        ("choose-threshold a.jsonl", "rate threshold"),
-        ("drift a.jsonl b.jsonl", "rate drift"),
-        ("evaluate --help", "retrieval evaluate"),
-        ("compare", "retrieval compare"),
-        ("fuse", "retrieval fuse"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), load_cases("cli", "an_old_command_answers_with_its_new_name"))
 def test_an_old_command_answers_with_its_new_name(capsys: pytest.CaptureFixture[str], old: str, new: str) -> None:
     assert main(old.split()) == 2
     assert capsys.readouterr().err == f"plumbline: {old.partition(' ')[0]!r} is now 'plumbline {new}'\n"
@@ -69,19 +59,7 @@ def test_a_command_that_is_not_there_is_told_with_those_that_are(capsys: pytest.
     assert [command for command in _COMMANDS if repr(command) not in error] == []
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("score a.csv out.jsonl", "plumbline score: unexpected argument 'out.jsonl'; see plumbline score --help\n"),
-        (
-            "retrieval evaluate qrels run --measures map",
-            "plumbline retrieval evaluate: unexpected argument '--measures', did you mean --measure?"
-            " See plumbline retrieval evaluate --help\n",
-        ),
-        ("keys create a b", "plumbline keys create: unexpected argument 'b'; see plumbline keys create --help\n"),
-        ("score", "plumbline score: the following arguments are required: DATA; see plumbline score --help\n"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), load_cases("cli", "arguments_that_are_wrong_are_told_in_one_line"))
 def test_arguments_that_are_wrong_are_told_in_one_line(
     capsys: pytest.CaptureFixture[str], arguments: str, said: str
 ) -> None:

@@ -29,6 +29,7 @@ from plumbline.models.detectors.network import DetectorNetwork
 from plumbline.models.encoder.encoder import SharedEncoder
 from plumbline.models.encoder.packing import forward_in_rows
 from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
 from tests.making.small_detectors import library_logits, save_detector
 
 SECONDS = 60.0
@@ -121,15 +122,7 @@ async def test_weights_under_other_names_are_read_with_a_base(tmp_path: Path) ->
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    ("head", "kind", "more"),
-    [
-        # Attends within a window: the padding of the shorter row sees nothing.
-        ("sequence", "modernbert", {}),
-        ("tokens", "bert", {"unit": "answer"}),
-        ("first_token", "t5", {"template": "{premise} {claim}"}),
-    ],
-)
+@pytest.mark.parametrize(("head", "kind", "more"), load_cases("detectors", "openvino_has_the_scores_of_pytorch"))
 def test_openvino_has_the_scores_of_pytorch(tmp_path: Path, head: Any, kind: str, more: dict[str, Any]) -> None:
     pytest.importorskip("openvino")
     model = save_detector(tmp_path, head, kind=kind)
@@ -234,18 +227,7 @@ async def test_labels_that_do_not_tell_are_refused(tmp_path: Path, labels: tuple
     assert caught.value.reason is FailureReason.NOT_INSTALLED
 
 
-@pytest.mark.parametrize(
-    ("names", "positive", "inverted"),
-    [
-        (("contradiction", "entailment", "neutral"), 1, False),
-        (("entailment", "neutral", "contradiction"), 0, False),
-        (("hallucinated", "consistent"), 1, False),
-        (("grounded", "ungrounded"), 0, False),
-        (("not_entailment", "entailment"), 1, False),
-        (("OK", "Hallucination"), 1, True),
-        (("Unfaithful", "fine"), 0, True),
-    ],
-)
+@pytest.mark.parametrize(("names", "positive", "inverted"), load_cases("detectors", "the_names_of_labels_tell"))
 def test_the_names_of_labels_tell(names: tuple[str, ...], positive: int, inverted: bool) -> None:
     labels = resolve_labels(Description(model="m"), dict(enumerate(names)))
     assert (labels.positive, labels.inverted) == (positive, inverted)
@@ -316,17 +298,7 @@ def test_the_prompt_of_lettucedetect_is_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("model = 3", "model: Input should be a valid string"),
-        ('model = "m"\ntemplate = "{premise}"', "`template` needs `{premise}` and `{claim}`"),
-        ('model = "m"\nhead = "chat_score"', "head: Input should be 'sequence', 'first_token' or 'tokens'"),
-        ('model = "m"\nhead = "tokens"', 'needs `unit = "answer"`'),
-        ('model = "m"\nprobe = [{premise = "a", claim = "b"}]', "needs `score`, `at_least` or `at_most`"),
-        ('model = "m"\nprobe = []', "`probe` needs a pair or more"),
-        ('model = "m"\nspeed = 1', "speed: Extra inputs"),
-        ("model", "is no TOML"),
-    ],
+    ("text", "message"), load_cases("detectors", "a_wrong_description_names_the_file_and_the_field")
 )
 def test_a_wrong_description_names_the_file_and_the_field(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.toml"

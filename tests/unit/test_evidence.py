@@ -8,6 +8,7 @@ from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import apply_evidence, review_flags, with_shown_calculation
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from tests.doubles.fakes import claim_of
+from tests.making.cases import load_cases
 
 BRIDGE = "The old bridge was closed to cars in 2008. It carries 40,000 people a day."
 DAM = "大坝于1932年建成，高达120米。"
@@ -37,19 +38,7 @@ def test_an_exact_quote_is_found_at_its_offsets() -> None:
 
 @pytest.mark.parametrize(
     ("quote", "context", "found"),
-    [
-        ("THE OLD BRIDGE", BRIDGE, "The old bridge"),
-        ('he said "no" twice', "Then he said “no” twice.", "he said “no” twice"),
-        ("the keeper's lamp", "Here is the keeper’s lamp.", "the keeper’s lamp"),
-        ("lamp - and rope", "A lamp — and rope.", "lamp — and rope"),
-        ("old bridge was", "The old\n\n   bridge\twas shut.", "old\n\n   bridge\twas"),
-        ("old bridge", "The old\u3000bridge.", "old\u3000bridge"),
-        ("1932年建成,高达120米", DAM, "1932年建成，高达120米"),
-        ("ＡＢＣ 公司", "甲方为abc 公司。", "abc 公司"),
-        ("abc 公司", "甲方为ＡＢＣ 公司。", "ＡＢＣ 公司"),
-        ("「大坝」建成", "据称“大坝”建成。", "“大坝”建成"),
-        ("find the fish", "We ﬁnd the ﬁsh.", "ﬁnd the ﬁsh"),
-    ],
+    load_cases("evidence", "a_quote_is_found_after_folding_and_given_as_the_context_has_it"),
 )
 def test_a_quote_is_found_after_folding_and_given_as_the_context_has_it(quote: str, context: str, found: str) -> None:
     evidence = _locate(quote, context)
@@ -63,24 +52,7 @@ def test_a_quote_with_composed_letters_is_found_where_the_context_has_them_decom
 
 
 @pytest.mark.parametrize(
-    ("quote", "context", "found"),
-    [
-        ("the bridge was closed", "The **bridge** was _closed_.", "The **bridge** was _closed"),
-        (
-            "the bridge was closed",
-            "The [bridge](https://a.b/c_(d)) was `closed`.",
-            "The [bridge](https://a.b/c_(d)) was `closed",
-        ),
-        ("the bridge was closed", "<p>The <b>bridge</b> was&nbsp;closed</p>", "The <b>bridge</b> was&nbsp;closed"),
-        ("closed to cars Since 2008", "## Closed to cars\n\n- Since 2008", "Closed to cars\n\n- Since 2008"),
-        ("bridge 2008", "| bridge | 2008 |\n|---|---|", "bridge | 2008"),
-        ("Ann & Bob met", "Ann &amp; Bob met.", "Ann &amp; Bob met"),
-        ("**closed** to cars", "It was closed to cars.", "closed to cars"),
-        ("the bridge was closed", "The bridge[1] was[2, 3] closed.", "The bridge[1] was[2, 3] closed"),
-        ("大坝建成于1932年", "**大坝**建成于<b>1932</b>年。", "大坝**建成于<b>1932</b>年"),
-        ("the bridge was closed", "The br\u200bidge was \u202eclosed.", "The br\u200bidge was \u202eclosed"),
-        ('"The bridge was closed."', "The bridge was closed to cars.", "The bridge was closed"),
-    ],
+    ("quote", "context", "found"), load_cases("evidence", "a_quote_is_found_whatever_markup_is_around")
 )
 def test_a_quote_is_found_whatever_markup_is_around(quote: str, context: str, found: str) -> None:
     evidence = _locate(quote, context)
@@ -96,15 +68,7 @@ def test_a_quote_with_an_ellipsis_is_found_when_its_parts_stand_in_order(gap: st
     assert evidence.quote == BRIDGE[:-1]
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "40,000 people a day ... The old bridge was closed",  # the other way round
-        "The old ... a day",  # too short to tell
-        "The old bridge was closed ... by the mayor of the town",
-        "The old bridge was closed ... 4",
-    ],
-)
+@pytest.mark.parametrize("quote", load_cases("evidence", "a_quote_with_an_ellipsis_is_not_found_otherwise"))
 def test_a_quote_with_an_ellipsis_is_not_found_otherwise(quote: str) -> None:
     assert not _locate(quote, BRIDGE).verified
 
@@ -116,14 +80,7 @@ def test_parts_of_a_quote_from_far_apart_are_no_quote() -> None:
 
 
 @pytest.mark.parametrize(
-    ("quote", "context"),
-    [
-        ("The bridge over the river was closed to cars", "The bridge over the river was not closed to cars."),
-        ("The bridge over the river was never closed to cars", "The bridge over the river was closed to cars."),
-        ("The number of visitors increased in the year", "The number of visitors decreased in the year."),
-        ("The bridge over the river carries five trains", "The bridge over the river carries nine trains."),
-        ("这座大坝在去年的洪水之中受到了严重的损坏", "这座大坝在去年的洪水之中没受到了严重的损坏"),
-    ],
+    ("quote", "context"), load_cases("evidence", "a_quote_that_turns_its_passage_round_is_not_found")
 )
 def test_a_quote_that_turns_its_passage_round_is_not_found(quote: str, context: str) -> None:
     assert not _locate(quote, context).verified
@@ -142,29 +99,12 @@ def test_a_quote_with_a_slip_of_the_pen_is_found() -> None:
     assert "bridge was closed to cars in 2008" in evidence.quote
 
 
-@pytest.mark.parametrize(
-    ("quote", "context"),
-    [
-        ("The old bridge was closed to cars in 2009", BRIDGE),
-        ("It carries 41,000 people a day", BRIDGE),
-        ("大坝于1933年建成，高达120米", DAM),
-        ("大坝于1932年建成，高达12米", DAM),
-    ],
-)
+@pytest.mark.parametrize(("quote", "context"), load_cases("evidence", "a_quote_with_another_number_is_not_found"))
 def test_a_quote_with_another_number_is_not_found(quote: str, context: str) -> None:
     assert not _locate(quote, context).verified
 
 
-@pytest.mark.parametrize(
-    ("quote", "context"),
-    [
-        ("5 million people", "The city has 15 million people."),
-        ("carries 40", BRIDGE),
-        ("高达12", DAM),
-        ("2年建成", DAM),
-        ("3 metres", "It is 2.3 metres high."),
-    ],
-)
+@pytest.mark.parametrize(("quote", "context"), load_cases("evidence", "part_of_a_number_is_not_found"))
 def test_part_of_a_number_is_not_found(quote: str, context: str) -> None:
     assert not _locate(quote, context).verified
 
@@ -297,16 +237,7 @@ def test_a_number_elsewhere_in_the_contexts_is_only_flagged() -> None:
     assert review_flags(settled) == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Acme sold 50 boats in the two years.",  # 20 + 30
-        "Acme sold 10 more boats in 2020 than in 2019.",  # 30 - 20
-        "Sales rose by 50% from 2019 to 2020.",  # (30 - 20) / 20
-        "Acme sold 25 boats a year on average.",  # (20 + 30) / 2
-        "In 2020 it sold 1.5 times as many.",  # 30 / 20
-    ],
-)
+@pytest.mark.parametrize("text", load_cases("evidence", "a_derived_number_may_be_made_of_the_evidence"))
 def test_a_derived_number_may_be_made_of_the_evidence(text: str) -> None:
     derived = _settled(text, Verdict.SUPPORTED, ("sold 20 boats in 2019 and 30 in 2020",), ACME, is_derived=True)
 
@@ -359,16 +290,7 @@ def test_numbers_are_compared_across_languages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "quote"),
-    [
-        (
-            "Doctors say the drug does shorten attacks of migraine.",
-            "Doctors say the drug does not shorten attacks of migraine.",
-        ),
-        ("The drug is not sold in Norway.", "The drug is sold in Norway."),
-        ("该药物缩短了偏头痛的发作时间。", "该药物没有缩短偏头痛的发作时间。"),
-        ("该药物没有缩短偏头痛的发作时间。", "该药物缩短了偏头痛的发作时间。"),
-    ],
+    ("text", "quote"), load_cases("evidence", "a_negation_that_only_one_side_has_makes_support_partial")
 )
 def test_a_negation_that_only_one_side_has_makes_support_partial(text: str, quote: str) -> None:
     settled = _settled(text, Verdict.SUPPORTED, (quote,), quote)
@@ -379,14 +301,7 @@ def test_a_negation_that_only_one_side_has_makes_support_partial(text: str, quot
 
 
 @pytest.mark.parametrize(
-    ("text", "quote"),
-    [
-        (
-            "The bridge was not opened in spring.",
-            "The bridge was opened in spring of the year after, the mayor said, when singers and dancers came.",
-        ),
-        ("这座桥不对行人开放。", "这座桥对行人开放，市长、歌手和许多居民昨天参加典礼。"),
-    ],
+    ("text", "quote"), load_cases("evidence", "a_negation_that_other_words_of_the_passage_explain_is_only_flagged")
 )
 def test_a_negation_that_other_words_of_the_passage_explain_is_only_flagged(text: str, quote: str) -> None:
     settled = _settled(text, Verdict.SUPPORTED, (quote,), quote)
@@ -445,17 +360,7 @@ def test_an_accusation_of_what_the_context_says_is_doubtful(verdict: Verdict, te
     assert review_flags(settled) == ("accusation_doubtful",)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Closed to cars in 2008 was the old bridge.",
-        "The old bridge was closed to cars in 2009.",
-        "The old bridge was not closed to cars in 2008.",
-        "The new tunnel was closed to cars in 2008.",
-        "旧桥于2008年对汽车关闭。",
-        "Cars.",
-    ],
-)
+@pytest.mark.parametrize("text", load_cases("evidence", "an_accusation_of_anything_else_is_not"))
 def test_an_accusation_of_anything_else_is_not(text: str) -> None:
     assert _settled(text, Verdict.CONTRADICTED, ("closed to cars",), BRIDGE).flags == ()
 

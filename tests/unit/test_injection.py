@@ -14,7 +14,9 @@ def _flags(text: str) -> tuple[str, ...]:
     return inspect(Sample("", (), text)).flags
 
 
-@pytest.mark.parametrize(("text", "kind"), load_cases("injection", "hostile_text_is_told_by_its_kind"))
+@pytest.mark.parametrize(
+    ("text", "kind"), (*load_cases("injection", "hostile_text_is_told_by_its_kind"), ("ok " * 3_000, "padding"))
+)
 def test_hostile_text_is_told_by_its_kind(text: str, kind: str) -> None:
     flags = _flags(text)
 

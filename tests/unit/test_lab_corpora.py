@@ -9,6 +9,7 @@ from pydantic import TypeAdapter
 
 from plumbline.extras.lab.corpus import AnyCorpus, Corpus
 from plumbline.ground.errors import InvalidInput
+from tests.making.cases import load_cases
 
 QUERIES = '{"id": "q 1", "text": "drag?"}\n{"id": 2, "text": "never judged"}\n'
 FILES = {
@@ -67,27 +68,7 @@ def test_a_folder_of_texts_has_paths_as_ids_and_headings_as_titles(tmp_path: Pat
     assert found == {"b.TXT": "", "guides/setup.md": "安装"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("docs.jsonl", '{"id": "d1", "text": ["a"]}\n', r"docs.jsonl:1: 'text' is list; expected text or a number"),
-        ("docs.jsonl", '{"id": "d1", "body": "a"}\n', "docs.jsonl: no row has 'text'"),
-        (
-            "docs.jsonl",
-            '{"id": "d1", "text": "a"}\n{"id": "d1", "text": "b"}\n',
-            "docs.jsonl:2: document 'd1' is there",
-        ),
-        ("docs.jsonl", '{"text": "a"}\n', "docs.jsonl:1: the id of a document is empty"),
-        ("docs.jsonl", '{"id": "other", "text": "a"}\n', "no judged document is in the corpus"),
-        ("docs.jsonl", "{not json\n", "docs.jsonl:1"),
-        (
-            "queries.jsonl",
-            '{"id": "q1", "text": "a"}\n',
-            "1 of 1 judged queries are not among the queries, first 'q%201'",
-        ),
-        ("queries.jsonl", '{"id": "q 1", "text": ""}\n', "query 'q%201' has no text"),
-    ],
-)
+@pytest.mark.parametrize(("name", "text", "said"), load_cases("lab_corpora", "an_error_names_file_and_line"))
 def test_an_error_names_file_and_line(tmp_path: Path, name: str, text: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         read(tmp_path, ROWS, {**FILES, name: text})

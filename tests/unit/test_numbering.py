@@ -1,12 +1,12 @@
 """The ids of a request: random, translated there and back, and told from those of another request."""
 
-import json
 from typing import Any
 
 import pytest
 
 from plumbline.judging.judge.questions import keyed_mark
 from plumbline.judging.ports.numbering import OURS, Numbering
+from tests.making.cases import load_cases
 
 ITEMS: list[dict[str, Any]] = [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}, {"id": "1.0", "sentence": 2}]
 REQUEST = Numbering(4_000, frozenset({4_001, 4_002}))
@@ -32,42 +32,13 @@ def test_numbers_and_claims_are_moved_together_and_back() -> None:
     assert (OURS.shown_id(3), OURS.shown_id("0.1"), OURS.number(3)) == (3, "0.1", 3)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"sentences": [{"id": 7001, "claims": []}, {"id": 7002, "claims": []}]}',
-        '{"sentences": [{"id": "7001"}, {"id": "Sentence 7002"}]}',
-        '{"claims": [{"id": "7000.0", "verdict": "supported"}]}',
-        '{"7001": [{"verdict": "supported"}], "s7002": []}',
-        "[{'id': 7001, 'claims': []}]",
-        '{"sentences": [{"id": 7001, "claims": [{"verd',
-        '{"passages": [{"context": 7001, "relevance": "relevant"}]}',
-        '{"question_parts": [{"part": "a", "answered_by": [ 7001], "answered": "fully"}]}',
-        # Numberings that overlap: one of three ids is ours.
-        '{"sentences": [{"id": 4002}, {"id": 4003}, {"id": 4004}]}',
-    ],
-)
+@pytest.mark.parametrize("content", load_cases("numbering", "a_reply_with_the_ids_of_another_request_is_foreign"))
 def test_a_reply_with_the_ids_of_another_request_is_foreign(content: str) -> None:
     assert REQUEST.is_foreign(content)
 
 
 @pytest.mark.parametrize(
-    "content",
-    [
-        '{"sentences": [{"id": 4001, "claims": []}, {"id": 4002, "claims": []}]}',
-        '{"claims": [{"id": "4001.0", "verdict": "supported"}]}',
-        # What a model counts itself names no request.
-        '{"sentences": [{"id": 1}, {"id": 2}]}',
-        '{"sentences": [{"id": 0}, {"id": 1}]}',
-        '{"claims": [{"id": "0.0"}]}',
-        '{"sentences": [{"claims": [{"verdict": "supported"}]}]}',
-        # One more than it was asked for.
-        '{"sentences": [{"id": 4001}, {"id": 4002}, {"id": 4003}]}',
-        # Texts are not looked into.
-        json.dumps({"sentences": [{"id": 4_001, "claims": [{"quotes": ['{"id": 7001, "id": 7002}', "in 1931"]}]}]}),
-        "Everything is fine.",
-        "",
-    ],
+    "content", load_cases("numbering", "a_reply_with_ids_of_the_request_or_none_of_any_is_not_foreign")
 )
 def test_a_reply_with_ids_of_the_request_or_none_of_any_is_not_foreign(content: str) -> None:
     assert not REQUEST.is_foreign(content)

@@ -6,65 +6,10 @@ import pytest
 
 from plumbline.cli.main import main
 from plumbline.ground.settings import Settings, unknown_variables, variable_name
+from tests.making.cases import load_cases
 
 # A wrong value for each setting that can be wrong; the values of secrets are planted words.
-WRONG = {
-    "PLUMBLINE_COMPAT": "tool,planted",
-    "PLUMBLINE_API_KEYS": "planted",
-    "PLUMBLINE_ALLOW_ANONYMOUS": "planted",
-    "PLUMBLINE_MAX_BODY_BYTES": "1",
-    "PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES": "1",
-    "PLUMBLINE_MAX_BATCH_BODY_BYTES": "1",
-    "PLUMBLINE_MAX_BATCH_SAMPLES": "0",
-    "PLUMBLINE_MAX_JOB_BODY_BYTES": "planted",
-    "PLUMBLINE_BODY_TIMEOUT_SECONDS": "601",
-    "PLUMBLINE_PUBLIC_URL": "planted",
-    "PLUMBLINE_CACHE_PATH": "/",
-    "PLUMBLINE_MAX_CONTEXTS": "0",
-    "PLUMBLINE_MAX_CONTEXT_CHARACTERS": "-1",
-    "PLUMBLINE_MAX_ANSWER_CHARACTERS": "1.5",
-    "PLUMBLINE_MAX_QUESTION_CHARACTERS": "planted",
-    "PLUMBLINE_THRESHOLD": "nan",
-    "PLUMBLINE_DEADLINE_SECONDS": "inf",
-    "PLUMBLINE_ROW_DEADLINE_SECONDS": "0",
-    "PLUMBLINE_BATCH_CONCURRENCY": "0",
-    "PLUMBLINE_DATABASE_URL": "mysql://u:planted@127.0.0.1/jobs",
-    "PLUMBLINE_JOB_CONCURRENCY": "-1",
-    "PLUMBLINE_CALIBRATION": "/nowhere/calibration.json",
-    "PLUMBLINE_LLM_PROVIDER": "planted",
-    "PLUMBLINE_LLM_EXTRA_HEADERS": '{"Host": "planted"}',
-    "PLUMBLINE_LLM_EXTRA_BODY": '{"model": "planted"}',
-    "PLUMBLINE_LLM_MAX_OUTPUT_TOKENS": "1",
-    "PLUMBLINE_LLM_CONTEXT_TOKENS": "1",
-    "PLUMBLINE_LLM_FALLBACKS": "[{]",
-    "PLUMBLINE_LLM_JUDGES": '{"default": []}',
-    "PLUMBLINE_LLM_MAX_CONCURRENCY": "0",
-    "PLUMBLINE_LLM_BACKOFF_SECONDS": "0",
-    "PLUMBLINE_LLM_RPM": "0",
-    "PLUMBLINE_LLM_TPM": "0",
-    "PLUMBLINE_LLM_PRICES": '{"m": {"input": -1, "output": 1}}',
-    "PLUMBLINE_LLM_MAX_COST": "0",
-    "PLUMBLINE_PROMPTS_DIR": "/nowhere",
-    "PLUMBLINE_LLM_CONTROLS": "planted",
-    "PLUMBLINE_EMBEDDING_LANGUAGES": "en,planted",
-    "PLUMBLINE_EMBEDDING_PROVIDER": "planted",
-    "PLUMBLINE_EMBEDDING_BASE_URL": "planted",
-    "PLUMBLINE_EMBEDDING_DIMENSIONS": "0",
-    "PLUMBLINE_EMBEDDING_MAX_TOKENS": "1",
-    "PLUMBLINE_EMBEDDING_BACKEND": "planted",
-    "PLUMBLINE_EMBEDDING_PRECISION": "planted",
-    "PLUMBLINE_EMBEDDING_THREADS": "0",
-    "PLUMBLINE_WARM_UP": "planted",
-    "PLUMBLINE_DETECTOR": "none.toml",
-    "PLUMBLINE_CACHE_TTL_SECONDS": "-1",
-    "PLUMBLINE_DRAIN_SECONDS": "0",
-    "PLUMBLINE_KEY_CONCURRENCY": "0",
-    "PLUMBLINE_MAX_CONCURRENT_REQUESTS": "0",
-    "PLUMBLINE_CORS_ORIGINS": "https://app.example/planted",
-    "PLUMBLINE_WORKERS": "0",
-    "PLUMBLINE_LOG_LEVEL": "planted",
-    "PLUMBLINE_TRACING": "planted",
-}
+WRONG = load_cases("start_errors", "wrong")
 # Any text may be right; `/readyz` and the answers say when it was not.
 FREE = {
     "PLUMBLINE_DATA_DIR",
@@ -107,15 +52,7 @@ def test_a_wrong_value_stops_the_start(
     assert "planted" not in said
 
 
-@pytest.mark.parametrize(
-    ("mistyped", "meant"),
-    [
-        ("PLUMBLINE_TRESHOLD", "PLUMBLINE_THRESHOLD"),
-        ("PLUMBLINE_API_KEY", "PLUMBLINE_API_KEYS"),
-        ("PLUMBLINE_LLM_URL", "PLUMBLINE_LLM_"),
-        ("PLUMBLINE_DATADIR", "PLUMBLINE_DATA_DIR"),
-    ],
-)
+@pytest.mark.parametrize(("mistyped", "meant"), load_cases("start_errors", "a_mistyped_setting_stops_the_start"))
 def test_a_mistyped_setting_stops_the_start(
     mistyped: str, meant: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

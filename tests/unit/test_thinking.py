@@ -7,44 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.models.chat.completions import without_thinking
+from tests.making.cases import load_cases
 
 REPLY = '{"ok": true}'
-TAKEN_OUT = [
-    f"<think>well</think>{REPLY}",
-    f"\n<think>\nwell\n</think>\n\n{REPLY}\n",
-    f"<THINK>well</Think>{REPLY}",
-    f"<think></think>{REPLY}",
-    f"<thinking>a <b> { {'x': 1} }</thinking> {REPLY}",
-    f"<thought>well</thought>{REPLY}",
-    f"<reasoning>well</reasoning>{REPLY}",
-    f"<seed:think>well</seed:think>{REPLY}",
-    f"[THINK]well[/THINK]{REPLY}",
-    f"<think>a</think>\n<think>b</think>{REPLY}",
-    f"well, I think so\n</think>\n{REPLY}",
-    f"<|channel|>analysis<|message|>well<|end|><|start|>assistant<|channel|>final<|message|>{REPLY}<|return|>",
-    f"<|channel|>final <|constrain|>json<|message|>{REPLY}",
-    f"<|start|>assistant<|channel|>final<|message|>{REPLY}<|end|>",
-    f"<think>İİİ</think>{REPLY}",
-]
-ONLY_THOUGHT = [
-    "<think>well",
-    f"<think>{REPLY}",
-    f"<thinking>{REPLY}</think>",
-    "[THINK]well",
-    "<think>a</think><think>b",
-    f"<|channel|>analysis<|message|>{REPLY}",
-    "well</think>",
-    " \n",
-]
-KEPT = [
-    REPLY,
-    f"```json\n{REPLY}\n```",
-    f"Here it is: {REPLY}",
-    json.dumps({"quote": "<think>a</think>"}),
-    json.dumps({"quote": "a</think>b"}),
-    "<thinker>a</thinker>",
-    json.dumps({"quote": "<|channel|>final<|message|>"}),
-]
+TAKEN_OUT = load_cases("thinking", "taken_out")
+ONLY_THOUGHT = load_cases("thinking", "only_thought")
+KEPT = load_cases("thinking", "kept")
 
 
 @pytest.mark.parametrize("content", TAKEN_OUT)
