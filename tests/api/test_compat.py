@@ -89,12 +89,12 @@ async def test_litellms_contexts_may_be_marked_in_the_prompt() -> None:
 
 
 async def test_the_calls_that_are_kept_are_bound_in_number_and_size() -> None:
-    # 63,999,900 characters leave room for 100 calls of one character in 64 million.
+    # 63,899,000 characters leave room for 99 calls of one character, each counted as 1,001, in 64 million.
     memory, fields = CallMemory(), {"contexts": ["c"], "question": "", "answer": ""}
 
     for number in range(300):
         memory.recall("t", str(number), fields, is_request=True)
-    memory.recall("t", "large", {**fields, "contexts": ["c" * 63_999_900]}, is_request=True)
+    memory.recall("t", "large", {**fields, "contexts": ["c" * 63_899_000]}, is_request=True)
 
     def is_kept(call: str, tenant: str = "t") -> bool:
         try:
@@ -103,7 +103,7 @@ async def test_the_calls_that_are_kept_are_bound_in_number_and_size() -> None:
             return False
 
     assert not is_kept("large", tenant="another")
-    assert [is_kept(str(number)) for number in (0, 199, 200, 299)] == [False, False, True, True]
+    assert [is_kept(str(number)) for number in (0, 200, 201, 299)] == [False, False, True, True]
     assert is_kept("large")
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.service.access.access import Keyring, is_loopback
+from plumbline.ground.proxies import is_loopback
+from plumbline.service.access.access import Keyring
 from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, read_keys
 
 

@@ -22,9 +22,10 @@ from uvicorn.supervisors.multiprocess import Multiprocess
 from plumbline.cli import Commands, number_type
 from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.ground.errors import ConfigurationError, PlumblineError
+from plumbline.ground.proxies import is_loopback
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
-from plumbline.service.access.access import build_access, is_loopback
+from plumbline.service.access.access import build_access
 from plumbline.service.worker_share import divide_bounds
 
 # An ASGI app, or in a worker what makes it.

@@ -1,7 +1,8 @@
 """Proxies of the environment, for every connection to others: never for this machine."""
 
 from contextlib import suppress
-from ipaddress import ip_address, ip_network
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Final
 from urllib.request import getproxies, proxy_bypass
 
@@ -27,7 +28,7 @@ def find_proxy(url: "httpx2.URL") -> "httpx2.Proxy | None":
     name = url.scheme if proxies.get(url.scheme) else "all"
     address = proxies.get(name)
     place = f"{url.host}:{url.port or _DEFAULT_PORTS[url.scheme]}"
-    if not address or is_loopback(url.host) or _is_listed(url.host, proxies.get("no", "")) or proxy_bypass(place):
+    if not address or _is_here(url.host) or _is_listed(url.host, proxies.get("no", "")) or proxy_bypass(place):
         return None
     try:
         proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
@@ -49,12 +50,21 @@ def proxy_place(proxy: "httpx2.Proxy") -> str:
     return f"{proxy.url.host}:{proxy.url.port or _DEFAULT_PORTS[proxy.url.scheme]}"
 
 
+@lru_cache
 def is_loopback(host: str) -> bool:
-    """Return True for an address or a name of this machine."""
+    """Return True for `localhost` and loopback addresses, brackets and mapped IPv4 included. Resolves no name."""
+    if host.lower() == "localhost":
+        return True
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _is_here(host: str) -> bool:
+    return is_loopback(host) or host.endswith(".localhost")
 
 
 def _is_listed(host: str, no_proxy: str) -> bool:

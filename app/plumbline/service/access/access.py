@@ -6,8 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -256,16 +254,3 @@ def build_access(settings: Settings, *, processes: int = 1) -> Access:
 
 def key_path(settings: Settings) -> Path:
     return settings.keys_file or settings.data_dir / KEYS_FILE_NAME
-
-
-@lru_cache
-def is_loopback(host: str) -> bool:
-    """Return True for `localhost` and loopback addresses, brackets and mapped IPv4 included. Resolves no name."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        address = ip_address(host.removeprefix("[").removesuffix("]"))
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_loopback

@@ -15,7 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from plumbline.ground.errors import KeyMissing, Locked, PlumblineError, ScopeMissing
-from plumbline.service.access.access import Access, Quota, is_loopback
+from plumbline.ground.proxies import is_loopback
+from plumbline.service.access.access import Access, Quota
 from plumbline.service.access.keys import AccessKey, Scope
 from plumbline.service.api.body_stream import RequestBody
 from plumbline.service.api.edge import is_under_v1

@@ -6,7 +6,6 @@ platforms that import tools: Dify, Coze, FastGPT.
 
 import base64
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -16,6 +15,7 @@ from pydantic import ValidationError
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 
+from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.ground.errors import InvalidInput, TooBusy
 from plumbline.ground.settings import Settings
 from plumbline.ground.version import VERSION
@@ -151,9 +151,10 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-_MOST_CALLS: Final = 256
 _MOST_CHARACTERS: Final = 64_000_000
 _CALL_SECONDS: Final = 600.0
+# What a call takes besides its texts, so that their number is bounded, too.
+_CALL_CHARACTERS: Final = 1_000
 
 
 class _Call(NamedTuple):
@@ -161,17 +162,14 @@ class _Call(NamedTuple):
     contexts: list[str]
     question: str
 
-    @property
-    def characters(self) -> int:
-        return sum(map(len, self.contexts)) + len(self.question)
-
 
 class CallMemory:
     """The newest calls, for ten minutes, up to 64 million characters."""
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[tuple[str, str], _Call] = OrderedDict()
-        self._characters = 0
+        self._calls: BoundedCache[tuple[str, str], _Call] = BoundedCache(
+            _MOST_CHARACTERS, lambda call: sum(map(len, call.contexts)) + len(call.question) + _CALL_CHARACTERS
+        )
 
     def recall(self, tenant: str, call_id: str, fields: dict[str, Any], *, is_request: bool) -> dict[str, Any]:
         """Keep the contexts of a request; return a response's fields with those of its request.
@@ -181,22 +179,11 @@ class CallMemory:
         """
         key, now = (tenant, call_id), time.monotonic()
         if is_request or fields["contexts"]:
-            self._forget(key)
-            self._calls[key] = call = _Call(now + _CALL_SECONDS, fields["contexts"], fields["question"])
-            self._characters += call.characters
-        while self._calls and (
-            len(self._calls) > _MOST_CALLS
-            or self._characters > _MOST_CHARACTERS
-            or next(iter(self._calls.values())).until < now
-        ):
-            self._forget(next(iter(self._calls)))
-        if key not in self._calls:
+            self._calls.put(key, _Call(now + _CALL_SECONDS, fields["contexts"], fields["question"]))
+        call = self._calls.get(key)
+        if call is None or call.until < now:
             raise InvalidInput("the request of this call was not seen: let the guardrail run pre_call too, one worker")
-        return {**fields, "contexts": self._calls[key].contexts, "question": self._calls[key].question}
-
-    def _forget(self, key: tuple[str, str]) -> None:
-        if key in self._calls:
-            self._characters -= self._calls.pop(key).characters
+        return {**fields, "contexts": call.contexts, "question": call.question}
 
 
 def tool_document_routes(settings: Settings) -> APIRouter:
