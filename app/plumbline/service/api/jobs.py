@@ -39,7 +39,7 @@ from plumbline.service.api.job_answers import (
 from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.language import LANGUAGE, choose_language
-from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE, header
+from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
 from plumbline.service.api.responses import JSON, choose_format
 
@@ -52,15 +52,8 @@ _OPERATIONS_ON_A_JOB: Final = (
     "get_job", "get_job_results", "get_job_report", "pause_job", "resume_job", "cancel_job", "retry_job",
     "delete_job",
 )  # fmt: skip
-_SUBMITTED: Final[dict[str, Any]] = {
-    "description": "The job is stored and will be scored, even if this process ends.",
-    "links": {
-        name: {"operationId": name, "parameters": {"job_id": "$response.body#/id"}} for name in _OPERATIONS_ON_A_JOB
-    },
-    "headers": {
-        "Location": header("Path of the job."),
-        "Idempotency-Replayed": header("`true` if the key already named this job: nothing was started."),
-    },
+_LINKS: Final = {
+    name: {"operationId": name, "parameters": {"job_id": "$response.body#/id"}} for name in _OPERATIONS_ON_A_JOB
 }
 
 
@@ -119,7 +112,7 @@ router = APIRouter(
     operation_id="submit_job",
     status_code=202,
     response_model=JobInfo,
-    responses={202: _SUBMITTED},
+    responses={202: {**DOCUMENTS["submitted"], "links": _LINKS}},
     openapi_extra=DOCUMENTS["submit_job"],
 )
 async def submit_job(

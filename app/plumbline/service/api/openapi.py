@@ -21,12 +21,6 @@ def reference(name: str) -> dict[str, str]:
     return {"$ref": SCHEMA_REFERENCE.format(model=name)}
 
 
-def header(description: str, example: str | None = None) -> dict[str, Any]:
-    """Return the description of a response header that holds a string."""
-    shown = {} if example is None else {"example": example}
-    return {"description": description, "schema": {"type": "string"}, **shown}
-
-
 def add_schemas(app: FastAPI, make_schemas: Callable[[], Mapping[str, Any]]) -> None:
     """Add component schemas to the document (https://fastapi.tiangolo.com/how-to/extending-openapi/).
 

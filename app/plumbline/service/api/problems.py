@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from plumbline.ground import errors
 from plumbline.ground.telemetry import log_failure
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
-from plumbline.service.api.openapi import SCHEMA_REFERENCE, add_schemas, header, reference
+from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE, add_schemas, reference
 
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
@@ -76,34 +76,15 @@ def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the `responses=` of a route that documents its problems; needs `install_problem_handlers`."""
     content = {PROBLEM_MEDIA_TYPE: {"schema": reference("Problem")}}
     return {
-        status: {"description": HTTPStatus(status).phrase, "content": content, **_DOCUMENTED.get(status, {})}
+        status: {
+            "description": HTTPStatus(status).phrase,
+            "content": content,
+            **DOCUMENTS["problems"].get(str(status), {}),
+        }
         for status in statuses
     }
 
 
-_RETRY_AFTER: Final = {"Retry-After": header("Seconds after which to try again.", "7")}
-_DOCUMENTED: Final[Mapping[int, Mapping[str, Any]]] = MappingProxyType(
-    {
-        HTTPStatus.FORBIDDEN: {"description": "The key lacks the scope of this route."},
-        HTTPStatus.UNSUPPORTED_MEDIA_TYPE: {
-            "description": "The body is of another type, or of another Content-Encoding than gzip. The bounds on a "
-            "body hold for it as it is sent and for what it expands to.",
-            "headers": {"Accept-Encoding": header("Where it was the encoding: the one that is read.", "gzip")},
-        },
-        HTTPStatus.TOO_MANY_REQUESTS: {
-            "description": "The key has as many requests in flight as it may have.",
-            "headers": {
-                **_RETRY_AFTER,
-                "RateLimit-Policy": header(
-                    "Limit of the key, on every answer to a key that has one.",
-                    '"concurrency";q=8;qu="concurrent-requests"',
-                ),
-                "RateLimit": header("What is left of it.", '"concurrency";r=7'),
-            },
-        },
-        HTTPStatus.SERVICE_UNAVAILABLE: {"headers": _RETRY_AFTER},
-    }
-)
 # Of a route that takes a body and needs a key.
 PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = problem_responses(400, 401, 403, 408, 413, 415, 422, 429, 500, 503)
 
