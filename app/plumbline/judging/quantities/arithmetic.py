@@ -132,7 +132,7 @@ _OPEN_ENDED = 1.25
 # Feet converted to metres are rounded.
 _CONVERTED = 0.025
 # frozenset: testing a float against a range is linear.
-_YEARS = frozenset(range(1_000, 2_100))
+YEARS = frozenset(range(1_000, 2_100))
 _YEAR_TOLERANCE = 5
 _DECADE, _CENTURY = 10, 100
 # "The 90s" are those of the last century.
@@ -240,7 +240,7 @@ def _is_meant(quantity: Quantity, found: float) -> bool:
         return (claimed - 1) * _CENTURY <= found <= claimed * _CENTURY
     if quantity.is_decade:
         return any(first <= found < first + _span(quantity) for first in (claimed, claimed + _DECADES_BEFORE))
-    if quantity.is_year and claimed in _YEARS and quantity.unit is None:
+    if quantity.is_year and claimed in YEARS and quantity.unit is None:
         return bool(quantity.hedge) and abs(claimed - found) <= _YEAR_TOLERANCE
     return _is_near(quantity, found)
 

@@ -65,8 +65,8 @@ _HAN_TIME = re.compile(
 )
 _HAN_HOUR = re.compile("[点點时時]")
 _LAST_DAY = re.compile("^last day|最后一[天日]$")
-# Of a date without a year.
-_LEAP_YEAR = 2_000
+# Year of a date that names none.
+LEAP_YEAR = 2_000
 _MONTHS_IN_YEAR, _DAYS_IN_MONTH, _HALF_DAY_MINUTES = 12, 31, 720
 _HOUR, _HALF_HOUR, _QUARTER_HOUR, _HOURS_IN_DAY = 60, 30, 15, 24
 
@@ -162,7 +162,7 @@ def _read(match: re.Match[str]) -> Iterator[Date]:
     month = _MONTH_BY_NAME[name] if name in _MONTH_BY_NAME else _number(name)
     is_month = month is None or 1 <= month <= _MONTHS_IN_YEAR
     if month and is_month and _LAST_DAY.search(match.group()):
-        day = monthrange(_number(parts.get("year")) or _LEAP_YEAR, month)[1]
+        day = monthrange(_number(parts.get("year")) or LEAP_YEAR, month)[1]
     if is_month and (day is None or 1 <= day <= _DAYS_IN_MONTH):
         for year in _centuries(short) if short else (_number(parts.get("year")),):
             yield Date(year, month, day, *match.span())

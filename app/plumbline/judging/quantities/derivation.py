@@ -7,16 +7,14 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import TypeVar
 
-from plumbline.judging.quantities.arithmetic import Quantity
-from plumbline.judging.quantities.dates import Date
+from plumbline.judging.quantities.arithmetic import YEARS, Quantity
+from plumbline.judging.quantities.dates import LEAP_YEAR, Date
 from plumbline.judging.quantities.numerals import HAN_NUMERAL, PERCENT, UNIT_BY_NAME, Unit, han_value
 
 One = TypeVar("One")
 Other = TypeVar("Other")
 Amount = tuple[float, Unit | None]
 
-# frozenset: testing a float against a range is linear.
-_YEARS = frozenset(range(1_000, 2_100))
 _YEAR, _DAY = UNIT_BY_NAME["year"], UNIT_BY_NAME["day"]
 # Neighbours: at most so far apart, and of those the next few, so that the work is linear.
 _REACH_CHARACTERS = 160
@@ -40,8 +38,6 @@ MULTIPLIED = (
 _NEXT_YEAR = re.compile(r"\b(?:following|next) year\b|次年|翌年")
 # Without a unit smaller numbers count pages, sections and years of age.
 _LEAST_CHANGED = 10
-# Of a date without a year.
-_LEAP_YEAR = 2_000
 
 
 def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> tuple[list[Amount], list[Date]]:
@@ -50,8 +46,8 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
         return [], []
     placed = sorted({(each.start, each.value, each.unit) for each in quantities}, key=itemgetter(0))
     years = sorted(
-        {(start, value) for start, value, unit in placed if unit in (None, _YEAR) and value in _YEARS}
-        | {(date.start, float(date.year)) for date in dates if date.year and date.year in _YEARS}
+        {(start, value) for start, value, unit in placed if unit in (None, _YEAR) and value in YEARS}
+        | {(date.start, float(date.year)) for date in dates if date.year and date.year in YEARS}
     )
     days = [
         (start, value * unit.size / _DAY.size)
@@ -70,7 +66,7 @@ def derive(text: str, quantities: Sequence[Quantity], dates: Sequence[Date]) -> 
     plain = [
         (start, (value, unit))
         for start, value, unit in placed
-        if unit != PERCENT and value not in _YEARS and (unit or value >= _LEAST_CHANGED)
+        if unit != PERCENT and value not in YEARS and (unit or value >= _LEAST_CHANGED)
     ]
     shares = [(start, value / 100) for start, value, unit in placed if unit == PERCENT]
     factors = [(start, factor) for start, share in shares for factor in (1 + share, 1 - share, share)]
@@ -106,7 +102,7 @@ def _ages(text: str) -> list[tuple[int, float]]:
 
 def _shift_date(date: Date, days: int) -> Iterator[Date]:
     try:
-        first = datetime.date(date.year or _LEAP_YEAR, date.month or 1, date.day or 1)
+        first = datetime.date(date.year or LEAP_YEAR, date.month or 1, date.day or 1)
     except ValueError:
         return
     for shift in (days, -days):

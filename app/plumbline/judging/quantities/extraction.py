@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain
 
 from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.quantities.arithmetic import Facts, Hedge, Quantity, Stated
+from plumbline.judging.quantities.arithmetic import YEARS, Facts, Hedge, Quantity, Stated
 from plumbline.judging.quantities.dates import Date, Time, blank_spans, find_dates, find_times
 from plumbline.judging.quantities.derivation import MAX_QUANTITIES, derive
 from plumbline.judging.quantities.numerals import (
@@ -82,8 +82,6 @@ _VULGAR = re.compile("(\\d)([¼-¾⅐-⅞])")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
 _MEASURES = frozenset(WORDS.read("han.measures").replace("\n", ""))
 _HAN_IDIOMS = re.compile(WORDS.pattern("han.idioms"))
-# frozenset: testing a float against a range is linear.
-_YEARS = frozenset(range(1_000, 2_100))
 _TWO, _YEAR_DIGITS = 2, 4
 _WORD = re.compile(r"[a-z-]{3,20}")
 # Ordinals, multiples and their plurals.
@@ -252,7 +250,7 @@ def _english(text: str, *, in_claim: bool) -> Iterator[Quantity]:
             unit,
             1.0,
             _hedge(text, match.start(), end) if in_claim else "",
-            is_year=value in _YEARS and " " in match.group(),
+            is_year=value in YEARS and " " in match.group(),
             is_century=bool(_CENTURY.match(text, end)),
             start=match.start(),
             end=end,

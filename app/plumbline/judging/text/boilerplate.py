@@ -6,9 +6,8 @@ from typing import Final
 
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import has_word
+from plumbline.judging.text.words import STEM
 
-# Words of the question are compared up to here: "resetting" meets "reset".
-STEM_CHARACTERS = 5
 _MAX_CHARACTERS = 240
 _MAX_LEAD_CHARACTERS = 160
 # An answer carries a few openers one after the other, and a closer or two.
@@ -232,7 +231,7 @@ def _new_of(token: str, stems: Container[str], known: Container[str], words: Con
     if token in words:
         return 0
     if not _HAN.match(token):
-        return 0 if token[:STEM_CHARACTERS] in stems and not token.isdigit() else 1
+        return 0 if token[:STEM] in stems and not token.isdigit() else 1
     at = new = 0
     while at < len(token):
         longest = next((size for size in range(_LONGEST_ZH, 0, -1) if token[at : at + size] in words), 0)

@@ -5,10 +5,10 @@ from collections.abc import Container, Sequence
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.phrases import Phrases
-from plumbline.judging.text.boilerplate import STEM_CHARACTERS, asks, count_new, introduces, is_boilerplate
+from plumbline.judging.text.boilerplate import asks, count_new, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.structured import EMPTY_CELLS, header_positions, split_cells
-from plumbline.judging.text.words import content_words, han_share
+from plumbline.judging.text.words import STEM, content_words, han_share
 
 # A heading of more content words than this asserts something ("# The bridge was closed to cars in 2008"), and would be
 # a place to hide a false claim in. Of Chinese the words are character pairs.
@@ -98,7 +98,7 @@ def _is_label(sentence: Sentence, stems: Container[str], known: Container[str], 
     if (_STATES_ZH if is_chinese else _STATES_EN).search(text):
         return False
     # "Lorivan kills children" has the shape of "Payment methods accepted": only what is new to question and contexts.
-    is_new = any(word not in known and word[:STEM_CHARACTERS] not in stems for word in words)
+    is_new = any(word not in known and word[:STEM] not in stems for word in words)
     return not (is_new and _SUBJECT_VERB_EN.match(text))
 
 

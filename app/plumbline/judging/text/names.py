@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from plumbline.ground.phrases import Phrases
-from plumbline.judging.text.words import detect_language, has_content, split_words, to_simplified
+from plumbline.judging.text.words import STEM, detect_language, has_content, split_words, to_simplified
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
@@ -32,7 +32,6 @@ _SPELT_OUT = re.compile(r"\b[A-Z]\w+(?:(?: of| the| for| and| &)? [A-Z]\w+){1,6}
 _INITIAL = re.compile(r"\b[A-Z]")
 # Forms of one name begin alike and end in a few letters more: Nazi and Nazism, America and American; not Austrian and
 # Australian, Maria and Marie.
-_STEM = 5
 _SHORTEST_NAME_WITH_ENDING = 4
 _LONGEST_ENDING = 3
 
@@ -82,7 +81,7 @@ class KnownNames:
         if bare in self._bare or (len(bare) >= _SHORTEST_NAME_WITH_ENDING and bare in self._stems):
             return True
         stems = _stems(bare)
-        return any(stem in self._stems if len(stem) >= _STEM else stem in self._bare for stem in stems)
+        return any(stem in self._stems if len(stem) >= STEM else stem in self._bare for stem in stems)
 
     def _spelt_out(self, text: str) -> frozenset[str]:
         """Return the words of names whose initials the texts have as an acronym."""
@@ -187,12 +186,12 @@ def _acts_of(text: str) -> Iterator[tuple[Collection[str], str, Collection[str]]
             continue
         one, other = (set(split_words(name.group()).without_stopwords) for name in (first, second))
         if one and other and not one & other and not (one | other) & _DATES:
-            yield (other, verbs[0][:_STEM], one) if _PASSIVE in words else (one, verbs[0][:_STEM], other)
+            yield ((other, verbs[0][:STEM], one) if _PASSIVE in words else (one, verbs[0][:STEM], other))
 
 
 def _acts(words: Sequence[str], one: Collection[str], verb: str, other: Collection[str]) -> bool:
     for at, word in enumerate(words):
-        if word[:_STEM] == verb:
+        if word[:STEM] == verb:
             before, after = set(words[max(0, at - _REACH) : at]), set(words[at + 1 : at + 1 + _REACH])
             if _PASSIVE in words[at + 1 : at + 1 + _REACH_OF_BY]:
                 before, after = after, before

@@ -9,6 +9,7 @@ from itertools import islice
 
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.words import (
+    STEM,
     content_words,
     detect_language,
     has_content,
@@ -33,8 +34,6 @@ _MIN_REPEATED = 0.8
 _GAP_WORDS = 2
 _GAP_HAN = 3
 _PAIR, _OBJECT_HAN, _REACH_HAN = 2, 3, 4
-# Words cut to this length meet their inflections.
-_STEM = 5
 # "Running" for "runs", "stopped" for "stop".
 _ENDING = re.compile(r"(?:([bdgmnprt])\1)?(?:ing|ed)\Z")
 _AUXILIARIES = _PHRASES.words("en.auxiliaries")
@@ -220,9 +219,9 @@ def _states(text: str, before: Sequence[str], after: Sequence[str], *, gap: int 
 
 
 def _stem(word: str) -> str:
-    if len(word) > _STEM and word.endswith(("ing", "ed")):
+    if len(word) > STEM and word.endswith(("ing", "ed")):
         word = _ENDING.sub(lambda match: match[1] or "", word)
-    return word[:_STEM].rstrip("se")
+    return word[:STEM].rstrip("se")
 
 
 def _follow(words: Sequence[str], wanted: Sequence[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
-from plumbline.judging.text.boilerplate import LABELS, STEM_CHARACTERS, strip_boilerplate
+from plumbline.judging.text.boilerplate import LABELS, strip_boilerplate
 from plumbline.judging.text.checkable import abstains, checkable_positions, may_abstain
 from plumbline.judging.text.citation_marks import FoundMarks, find_marks, strip_marks
 from plumbline.judging.text.sample import Sample
@@ -20,6 +20,7 @@ from plumbline.judging.text.short_answers import question_assertions, says_yes_o
 from plumbline.judging.text.structured import header_positions, read_rows, split_context
 from plumbline.judging.text.words import (
     CITATION_MARK,
+    STEM,
     Language,
     Passage,
     Words,
@@ -205,7 +206,7 @@ def question_stems(question: str) -> frozenset[str]:
     """Return the words of a question up to five characters, and its Chinese characters one by one."""
     stems: set[str] = set()
     for token in split_tokens(question):
-        stems.update(token if is_han(token) else (token[:STEM_CHARACTERS],))
+        stems.update(token if is_han(token) else (token[:STEM],))
     return frozenset(stems)
 
 
@@ -265,7 +266,7 @@ def _field(name: str, index: ContextIndex, stems: Container[str]) -> str:
         return name
     kept = [token for token in tokens if any(word in index for word in content_words(token))]
     layout = (token for token in tokens if token not in kept)
-    if not all(token in LABELS or token[:STEM_CHARACTERS] in stems or not has_content(token) for token in layout):
+    if not all(token in LABELS or token[:STEM] in stems or not has_content(token) for token in layout):
         return name
     if len(kept) == len(tokens):
         return name

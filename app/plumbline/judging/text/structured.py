@@ -12,7 +12,7 @@ from typing import Final
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import TABLE_RULE
 from plumbline.judging.text.segmentation import Sentence, split_sentences
-from plumbline.judging.text.words import split_words
+from plumbline.judging.text.words import STEM, split_words
 
 _SPACE: Final = re.compile(r"\s*+")
 # A string whole, also as Python prints it, a number or literal, a bracket, a colon or a comma; possessive: linear.
@@ -29,7 +29,6 @@ _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
 # Chinese stands around a number without a blank.
 _TOKEN: Final = re.compile(r"[^\W\u3400-\u9fff](?:[^\W\u3400-\u9fff]|[.-])*+")
 _CLAUSE_ENDS: Final = re.compile(r"[,;，；、。]\s|\b(?:and|while|but|whereas)\b|[和而但]")
-_STEM: Final = 5
 _MOST_LINES: Final = 2_000
 _FEWEST_ROWS: Final = 2
 _COLUMN_NAME: Final = re.compile(r"(?=.*\w)[\w ()/%.#&€$£¥°'-]{1,40}")
@@ -94,7 +93,7 @@ class ExactFacts:
     """
 
     def __init__(self, lines: Iterable[str]) -> None:
-        stems = ((line, frozenset(word[:_STEM] for word in _plain_words(line))) for line in islice(lines, _MOST_LINES))
+        stems = ((line, frozenset(word[:STEM] for word in _plain_words(line))) for line in islice(lines, _MOST_LINES))
         self._lines = [(words, frozenset(_exact(line))) for line, words in within_deadline(stems)]
         self._known = frozenset[str]().union(*(tokens for _, tokens in self._lines))
 
@@ -104,7 +103,7 @@ class ExactFacts:
         for clause in _CLAUSE_ENDS.split(text) if self._lines else ():
             wanted = [token for token in _exact(clause) if token in self._known]
             plain = _plain_words(clause)
-            words = frozenset(word[:_STEM] for word in plain)
+            words = frozenset(word[:STEM] for word in plain)
             scores = [len(words & line) for line, _ in self._lines] if wanted else []
             if top := max(scores, default=0):
                 near = [tokens for (_, tokens), score in zip(self._lines, scores, strict=True) if score == top]

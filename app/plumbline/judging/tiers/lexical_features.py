@@ -23,6 +23,7 @@ from plumbline.judging.text.structured import ExactFacts
 from plumbline.judging.text.words import (
     COMMON_CHARACTERS,
     FUNCTION_CHARACTERS,
+    STEM,
     Words,
     is_han,
     split_characters,
@@ -188,16 +189,14 @@ class KnownPassages:
         """Return the passages that may deny a sentence, with the stems of their words."""
         denying = ((text, words) for text, words in zip(self.texts, self.words, strict=True) if negation.may_deny(text))
         short = (each for each in denying if len(each[0]) <= _LONGEST_COMPARED)
-        return [
-            (text, frozenset(word[:_STEM] for word in words.content)) for text, words in islice(short, _MAX_DENYING)
-        ]
+        return [(text, frozenset(word[:STEM] for word in words.content)) for text, words in islice(short, _MAX_DENYING)]
 
     def _is_denied(self, text: str, content: Sequence[str] | None, best: list[str]) -> bool:
         if len(text) > _LONGEST_COMPARED:
             return False
         near = best
         if not negation.may_deny(text):
-            words = {word[:_STEM] for word in content or split_words(text).content} if self._denying else set()
+            words = {word[:STEM] for word in content or split_words(text).content} if self._denying else set()
             near = [other for other, stems in self._denying if len(words & stems) >= negation.FEWEST_WORDS]
         if not near:
             return False
@@ -309,8 +308,6 @@ def _number_units(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Un
     return np.array(flat[:-1], dtype=np.uint64)
 
 
-# Words cut to this length meet their inflections; a stemmer agreed no better with people.
-_STEM = 5
 # Content words at most this far apart in one sentence of the contexts are near.
 _NEAR = 3
 
@@ -319,19 +316,19 @@ class Cooccurrence:
     """Neighbouring content words of sentences, among the words of those asked about; linear in their length."""
 
     def __init__(self, sentences: Iterable[Sequence[str]], asked: Iterable[Sequence[str]]) -> None:
-        wanted = frozenset(word[:_STEM] for words in asked for word in words)
+        wanted = frozenset(word[:STEM] for words in asked for word in words)
         # None: any word that is not asked about.
         self._pairs: set[tuple[str | None, str | None]] = set()
         self._known: set[str | None] = set()
         for words in within_deadline(sentences):
-            cuts = [cut if (cut := word[:_STEM]) in wanted else None for word in words]
+            cuts = [cut if (cut := word[:STEM]) in wanted else None for word in words]
             self._known.update(cuts)
             for distance in range(1, _NEAR + 1):
                 self._pairs.update(zip(cuts, cuts[distance:], strict=False))
 
     def share(self, words: Sequence[str]) -> float:
         """Return the share in [0, 1] of neighbours in `words` near each other; 1 for one known word, 0 for none."""
-        cut = [word[:_STEM] for word in words]
+        cut = [word[:STEM] for word in words]
         pairs = list(pairwise(cut))
         if not pairs:
             return float(self._known.issuperset(cut)) if cut else 0.0

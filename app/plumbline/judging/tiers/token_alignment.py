@@ -18,7 +18,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.words import content_words, split_compounds
+from plumbline.judging.text.words import STEM, content_words, split_compounds
 
 ALIGNMENT_MEASURES = ("alignment",)
 # Tokens of sentences compared between two looks at the clock, and at a time in memory.
@@ -84,8 +84,6 @@ def measure_unrelated(texts: TokenVectors) -> float:
 # Windows that a sentence is compared with, besides those near the others, and how many an answer is compared with at
 # least: docs/decisions/0007.
 _NEAR_WINDOWS, _FEWEST_WINDOWS = 3, 5
-# Words cut to this length meet their inflections.
-_STEM = 5
 # MiniLM reads 256 tokens; English runs at 4 to 5 characters a token, so this stays inside with room for numbers.
 MAX_CHARACTERS = 800
 _BREAK = re.compile(r"[\s,;:，；：、]")
@@ -200,7 +198,7 @@ def _select_near(parts: Sequence[str], windows: Sequence[str]) -> Sequence[str]:
 
 
 def _stems(text: str) -> dict[str, None]:
-    return dict.fromkeys(word[:_STEM] for word in content_words(text))
+    return dict.fromkeys(word[:STEM] for word in content_words(text))
 
 
 def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, WindowMatch]:

@@ -20,7 +20,7 @@ from plumbline.judging.text.verdicts import (
     Scores,
     Verdict,
 )
-from plumbline.judging.text.words import contains_verbatim, content_words, detect_language, han_share
+from plumbline.judging.text.words import STEM, contains_verbatim, content_words, detect_language, han_share
 
 MISSING = "evidence_missing"
 UNVERIFIED = "evidence_unverified"
@@ -191,8 +191,6 @@ def with_flags(claim: Claim, *flags: str) -> Claim:
     return replace(claim, flags=tuple(dict.fromkeys((*claim.flags, *flags))))
 
 
-# Words cut to this length meet their inflections.
-_STEM: Final = 5
 # Supported claims of faithful answers share less with the sentences they are quoted from in 7 to 9 % of the cases
 # (docs/decisions/0011-belief.md).
 _DOUBTED_BELOW: Final = 0.25
@@ -207,7 +205,7 @@ _REPLY_STEMS: Final = frozenset(_REPLY_WORDS.split())
 
 def word_stems(text: str) -> frozenset[str]:
     """Return the content words of a text up to five characters; of Chinese, pairs of characters."""
-    return frozenset(word[:_STEM] for word in content_words(text))
+    return frozenset(word[:STEM] for word in content_words(text))
 
 
 def shared_words(claim: str, passages: Iterable[str]) -> float | None:
