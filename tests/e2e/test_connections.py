@@ -1,7 +1,6 @@
 """Callers of `plumbline serve` who send a head slowly, take no answer, break off, or are too many."""
 
 import asyncio
-import inspect
 import json
 import logging
 import resource
@@ -18,36 +17,12 @@ import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
-from uvicorn.supervisors.multiprocess import Multiprocess
 
 from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.cli.serve import connections_within_descriptors
 from tests.running.edge_app import in_thread
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
-# Attributes of uvicorn that are not documented, and that the server relies on.
-SERVER = ("should_exit", "started", "server_state", "run")
-SUPERVISOR = ("processes", "run")
-PROTOCOL = (
-    "conn",
-    "connections",
-    "cycle",
-    "loop",
-    "server_state",
-    "transport",
-    "connection_lost",
-    "connection_made",
-    "flow",
-    "handle_events",
-    "on_response_complete",
-    "pause_writing",
-    "resume_writing",
-    "send_400_response",
-    "shutdown",
-    "timeout_keep_alive_handler",
-)
-CYCLE = ("default_headers", "disconnected", "message_event", "response_complete", "response_started")
 PROMPT = ConnectionTimeouts(head_seconds=0.3, send_seconds=0.3)
 
 
@@ -237,27 +212,6 @@ def test_a_body_that_breaks_off_into_nonsense_disturbs_nobody(path: bytes, caplo
 
     assert received.startswith(b"HTTP/1.1 400 ") == (path == b"/held")
     assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
-
-
-async def test_uvicorn_has_what_connections_and_shutdown_build_on() -> None:
-    config = uvicorn.Config(small_app(threading.Semaphore(0)), log_config=None, lifespan="off")
-    server = uvicorn.Server(config)
-    supervisor = inspect.getsource(Multiprocess)
-    protocol = H11Protocol(config, server.server_state, {}, asyncio.get_running_loop())
-    cycle = inspect.getsource(RequestResponseCycle.__init__)
-
-    missing = [
-        *(f"Server.{name}" for name in SERVER if not hasattr(server, name)),
-        *(f"ServerState.{name}" for name in ("connections",) if not hasattr(server.server_state, name)),
-        *(f"H11Protocol.{name}" for name in PROTOCOL if not hasattr(protocol, name)),
-        *(f"RequestResponseCycle.{name}" for name in CYCLE if f"self.{name} =" not in cycle),
-        *(f"Multiprocess.{name}" for name in SUPERVISOR if name not in supervisor),
-    ]
-
-    assert not missing, (
-        f"uvicorn {uvicorn.__version__} has no {', '.join(missing)}: adapt cli/connections.py and "
-        "cli/serve.py, or keep uvicorn below this version"
-    )
 
 
 @pytest.mark.parametrize(

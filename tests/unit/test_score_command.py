@@ -201,6 +201,10 @@ def test_another_input_and_a_file_of_others_are_refused(
         (("-o", "x.jsonl", "--max-drop", "0.1"), "--max-drop: needs --baseline"),
         (("-o", "x.jsonl", "--fail-under", "faith=0.1"), "unknown score 'faith'"),
         (("-o", "x.jsonl", "--baseline", "none.jsonl"), "none.jsonl: cannot be read"),
+        (
+            ("-o", "x.jsonl", "--tiers", "llm"),
+            "tier llm has no judge: set DASHSCOPE_API_KEY, or PLUMBLINE_LLM",
+        ),
     ],
 )
 def test_what_the_user_can_fix_is_one_line_and_code_2(
@@ -304,16 +308,6 @@ def test_a_share_of_rows_may_have_unsupported_claims(tmp_path: Path, most: str, 
     assert (b'failures="0"' in junit.read_bytes()) == (code == 0)
 
 
-def test_rows_that_did_not_pass_are_failures_in_junit_on_request(tmp_path: Path, data: Path) -> None:
-    out, junit = tmp_path / "out.jsonl", tmp_path / "gates.xml"
-    options = (data, "-o", out, *LEXICAL, "--threshold", "1", "--junit", junit)
-
-    assert score(*options) == 0
-    assert b'failures="0"' in junit.read_bytes()
-    assert score(*options, "--junit-rows") == 0
-    assert b'failures="12"' in junit.read_bytes()
-
-
 def test_gates_are_judged_told_and_written(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out, junit, markdown = tmp_path / "out.jsonl", tmp_path / "gates.xml", tmp_path / "gates.md"
     written = ("--junit", junit, "--markdown", markdown)
@@ -324,7 +318,11 @@ def test_gates_are_judged_told_and_written(tmp_path: Path, data: Path, capsys: p
     assert [line.split(":")[:2] for line in said(capsys).splitlines()] == [["gate faithfulness", " FAILED"]]
     assert b"<failure" in junit.read_bytes()
     assert "faithfulness" in markdown.read_text(encoding="utf-8")
-    assert score(data, "-o", out, *LEXICAL, "--fail-under", "faithfulness=0.01") == 0
+    assert score(data, "-o", out, *LEXICAL, "--fail-under", "faithfulness=0.01", "--junit", junit) == 0
+    assert b'failures="0"' in junit.read_bytes()
+    strict = ("--threshold", "1", "--restart", "--junit", junit, "--junit-rows")
+    assert score(data, "-o", out, *LEXICAL, *strict) == 0
+    assert b'failures="12"' in junit.read_bytes()
 
 
 def test_a_baseline_that_was_better_fails_and_an_equal_one_does_not(tmp_path: Path, data: Path) -> None:
@@ -374,15 +372,6 @@ def test_a_terminal_is_shown_a_bar_and_then_the_summary(
     assert "0 rows 0.0/s ETA ?" in shown
     assert "12 rows: 12 judged, 0 abstained, 0 empty, 0 not judged, 0 errors; 0 degraded\n" in shown
     assert "mean faithfulness: lexical 0." in shown
-
-
-def test_tier_llm_alone_without_a_judge_is_refused_before_the_first_row(
-    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "llm", "--quiet") == 2
-
-    assert said(capsys).startswith("plumbline: tier llm has no judge: set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER")
-    assert {path.name for path in tmp_path.iterdir()} == {"data.jsonl"}
 
 
 def test_reasons_and_warnings_are_in_the_language_asked_for_and_nothing_else_changes(tmp_path: Path) -> None:
