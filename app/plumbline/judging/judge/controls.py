@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.questions import Mark
 from plumbline.judging.judge.replies import ClaimReply
@@ -23,36 +24,20 @@ _LENGTHS_ZH: Final = range(8, 61)
 _FEWEST_WORDS: Final = 3
 _YEARS: Final = range(1_000, 2_100)
 _EARLY_YEARS: Final = range(1_612, 1_768)
-_ARTICLES: Final = frozenset({"The", "A", "An", "It", "He", "She", "They", "This", "These", "In", "On", "At", "All"})
+_WORDS: Final = Phrases("judging/judge/controls")
+_ARTICLES: Final = _WORDS.words("articles")
 # Short ones cost few tokens; of as many as this one is drawn.
 _DRAWN_FROM: Final = 6
 # Each is looked for in all contexts.
 _MOST_TRIED: Final = 40
-# A sentence that cannot be read alone is no copy that a judge must support.
-_UNCLEAR: Final = re.compile(
-    r"\W*(?:it|he|she|they|this|that|these|those|its|his|her|their|such|there|here|i|we|you|but|and|or|so|then|also"
-    r"|however|if|when|as|who|what|which|how|why)\b|[它他她这那此其该但而且并也又则如若]|\W*\d+[.)、]",
-    re.IGNORECASE,
+_UNCLEAR, _SPOKEN, _BOUNDED, _NEGATED = (
+    re.compile(_WORDS.pattern(name), re.IGNORECASE) for name in ("unclear", "spoken", "bounded", "negated")
 )
-# These mark speech, lists and remains of web pages.
-_SPOKEN: Final = re.compile(r"\b(?:i|me|my|we|us|our|sorry)\b|[我咱您:：\"“”「」…|/!?！？]|\.\.", re.IGNORECASE)
+_COPULA, _COPULA_ZH = (re.compile(_WORDS.pattern(name)) for name in ("copula", "copula_zh"))
 _STATEMENT_END: Final = re.compile(r"[.。][\"'”’」]?\s*\Z")
 _NUMBER: Final = re.compile(
     r"(?<![\d.,:/A-Za-z#\-–—])(\d{1,6})(?:\.\d{1,3})?(?![\d:/\-–—]|[.,]\d|s\b|th\b|st\b|nd\b|rd\b)"
 )
-# "Under 20" is true of 34 as well, and "by 1998" of 2005.
-_BOUNDED: Final = re.compile(
-    r"\b(?:under|less|fewer|below|up to|at most|within|maximum|by (?=\w* ?\d)|before|until|since|or more|or less)\b"
-    r"|不到|低于|以内|至多|最多|少于|不超过|以前|之前|以来|以后",
-    re.IGNORECASE,
-)
-_NEGATED: Final = re.compile(
-    r"\b(?:not|no|never|none|nor|neither|without|cannot|only|hardly|few|if|unless|or|and|but|while|although|which|that"
-    r"|some|any|most|usually|often|may|might)\b|n['’]t\b|[不没未无非否或如若仅只且但]",
-    re.IGNORECASE,
-)
-_COPULA: Final = re.compile(r"\b(?:is|are|was|were|will|must|can)\b(?! to\b)")
-_COPULA_ZH: Final = re.compile("(?<![但可还于就都也总要或正若凡])是(?!否)|位于|属于|需要|可以")
 
 
 @dataclass(frozen=True, slots=True)
