@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
 from plumbline.judging.judge.probes import (
     CLAIMS_BY_REFERENCE,
@@ -41,19 +42,9 @@ _TYPE_WEIGHT: Final = 0.1
 _SHORT: Final = 80
 _SHORT_ZH: Final = 40
 _HAN: Final = 0.2
-_ASKS_AMOUNT: Final = re.compile(
-    r"\b(?:when|how (?:many|much|long|old|tall|far|high|often|big|large)"
-    r"|what (?:year|date|time|day|age|number|percentage)|which year)\b"
-    r"|多少|几|何时|什么时候|哪一?年|哪天|日期|时间|多[大高长久]|比分|数量|金额",
-    re.IGNORECASE,
-)
-_ASKS_NAME: Final = re.compile(
-    r"\b(?:who|whom|whose|where)\b|谁|哪位|哪个(?:人|国家|城市|地方|省)|何人|什么人|姓名|哪里|何处|哪儿|什么地方",
-    re.IGNORECASE,
-)
-_AMOUNT: Final = re.compile(
-    r"\d|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|hundred|thousand|million)\b|[一二三四五六七八九十百千万亿]",
-    re.IGNORECASE,
+_WORDS: Final = Phrases("judging/judge/question_words")
+_ASKS_AMOUNT, _ASKS_NAME, _AMOUNT = (
+    re.compile(_WORDS.pattern(name), re.IGNORECASE) for name in ("asks_amount", "asks_name", "amount")
 )
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from plumbline.ground.errors import FailureReason
+from plumbline.ground.phrases import load_data
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
@@ -215,12 +216,7 @@ QUESTION_PARTS: Final = Probe(
     name="question_parts",
     text="part",
     verdict="answered",
-    words={
-        "fully": "full complete completely yes answered 完全 完整 是 已回答 完全回答",
-        "partly": "partially partial incomplete some 部分 部分回答 不完整",
-        "evaded": "evasive evades avoided declined deflected 回避 答非所问 拒答 敷衍",
-        "no": "not none notanswered unanswered missing silent 否 未回答 没有回答 无",
-    },
+    words=load_data("judging/judge/verdict_words")["question_parts"],
     members={"answered_by": _SENTENCES},
     shows=("question", "answer"),
     prove=_prove_part,
@@ -238,10 +234,7 @@ PASSAGES: Final = Probe(
     name="passages",
     about="context",
     verdict="relevance",
-    words={
-        "relevant": "yes useful needed helpful 相关 有关 有用 是 需要",
-        "irrelevant": "no notrelevant unrelated useless notneeded 不相关 无关 无用 否 不需要",
-    },
+    words=load_data("judging/judge/verdict_words")["passages"],
     members=_QUOTE,
     ids=lambda material: tuple(
         str(number) for number, text in enumerate(material.case.source.contexts, start=1) if has_content(text)
@@ -294,11 +287,7 @@ REFERENCE_IN_ANSWER: Final = Probe(
     about="reference",
     text="fact",
     verdict="in_answer",
-    words={
-        "stated": "yes present supported entailed found 有 提到 已提到 是",
-        "contradicted": "contradicts contradiction wrong conflicting 矛盾 相矛盾 错误",
-        "missing": "no absent notmentioned notstated unmentioned 无 没有 未提到 未提及 缺失",
-    },
+    words=load_data("judging/judge/verdict_words")["reference_in_answer"],
     members={"stated_by": _SENTENCES},
     ids=_reference_ids,
     shows=("question", "answer", "reference"),
@@ -310,10 +299,7 @@ REFERENCE_IN_CONTEXTS: Final = Probe(
     about="reference",
     text="fact",
     verdict="in_contexts",
-    words={
-        "found": "yes present stated supported entailed 有 找到 提到 是",
-        "missing": "no absent notfound notmentioned notstated 无 没有 未找到 未提到 缺失",
-    },
+    words=load_data("judging/judge/verdict_words")["reference_in_contexts"],
     members=_QUOTE,
     ids=_reference_ids,
     shows=("contexts", "question", "reference"),
@@ -324,11 +310,7 @@ CLAIMS_BY_REFERENCE: Final = Probe(
     name="claims_by_reference",
     about="claim_id",
     verdict="by_reference",
-    words={
-        "stated": "yes supported entailed correct found 有 支持 正确 是",
-        "contradicted": "contradicts contradiction wrong incorrect conflicting 矛盾 相矛盾 错误",
-        "not_mentioned": "no missing unmentioned absent neutral notstated 无 未提到 未提及 没有提到",
-    },
+    words=load_data("judging/judge/verdict_words")["claims_by_reference"],
     members=_QUOTE,
     ids=lambda material: tuple(claim.id for claim in select_compared_claims(material.claims)),
     shows=("question", "reference", "claims"),

@@ -43,7 +43,7 @@ _PASSAGE_NAMES: Final = ("quote", "text", "passage", "content", "原文", "引�
 _CONTEXT_NAMES: Final = ("context_ids", "context_id", "context", "contexts")
 _VERDICT_BY_WORD: Final = {
     word: Verdict(verdict)
-    for verdict, words in load_data("judging/judge/verdict_words").items()
+    for verdict, words in load_data("judging/judge/verdict_words")["verdicts"].items()
     for word in words.split()
 }
 _MAX_ID_CHARACTERS: Final = 40
