@@ -123,7 +123,9 @@ def describe(decision: Decision) -> str:
     lines += [
         f"  {claim.verdict} {claim.support} {claim.text!r}: {claim.reason} {claim.flags}" for claim in result.claims
     ]
-    lines += [f"  {attempt.tier}: {attempt.reason} {attempt.detail}" for attempt in result.attempts if attempt.reason]
+    lines += [
+        f"  {attempt.tier}: {attempt.reason} {attempt.detail}" for attempt in result.trace.attempts if attempt.reason
+    ]
     return "\n".join(lines)
 
 

@@ -96,7 +96,7 @@ def ask(port: int, tier: str) -> bool:
     with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
         result: dict[str, Any] = json.load(answer)
     if result["tier"] is None:
-        print(result["attempts"])
+        print(result["trace"]["attempts"])
     return bool(result["tier"] == tier)
 
 

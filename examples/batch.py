@@ -29,7 +29,7 @@ def main() -> None:
             if row.result is None:
                 counts["not read"] += 1
                 continue
-            counts["fully supported" if row.result.unsupported_claims == 0 else "with an unsupported claim"] += 1
+            counts["fully supported" if row.result.scores.unsupported_claims == 0 else "with an unsupported claim"] += 1
             unsupported += [claim.text for claim in row.result.claims if claim.verdict != "supported"]
     for name, count in sorted(counts.items()):
         print(f"{count:4} {name}")

@@ -41,7 +41,7 @@ async def test_each_row_gets_the_result_of_a_single_evaluation() -> None:
     (only,), _ = read_lines(batch)
     assert (only["custom_id"], only["index"]) == ("a", 0)
     for result in (single, only["result"]):
-        for attempt in result["attempts"]:
+        for attempt in result["trace"]["attempts"]:
             del attempt["seconds"]
     assert only["result"] == single
 
@@ -104,7 +104,7 @@ async def test_a_character_that_ends_a_line_in_unicode_does_not_end_a_row() -> N
 
     by_id = {each["custom_id"]: each["result"] for each in rows}
     assert set(by_id) == {"a", "b"}
-    texts = " ".join(sentence["text"] for sentence in by_id["a"]["sentences"])
+    texts = " ".join(claim["text"] for claim in by_id["a"]["claims"])
     assert texts.split() == answer.split()
 
 

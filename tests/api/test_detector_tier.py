@@ -23,8 +23,8 @@ async def test_a_detector_answers_before_the_embedding_model(tmp_path: Path) -> 
         result = (await client.post(URL, json=SAMPLE)).json()
         ready = (await client.get("/readyz")).json()
     assert result["tier"] == "detector"
-    assert [attempt["tier"] for attempt in result["attempts"]] == ["llm", "detector"]
-    assert result["judge"]["model"] == "mine"
+    assert [attempt["tier"] for attempt in result["trace"]["attempts"]] == ["llm", "detector"]
+    assert result["trace"]["judge"]["model"] == "mine"
     assert "uncalibrated" in result["flags"]
     assert 0.0 < result["claims"][0]["support"] < 1.0
     assert ready["tiers"]["detector"]["state"] == "ready"
@@ -37,7 +37,7 @@ async def test_a_detector_that_fails_its_probe_is_told_with_both_numbers(tmp_pat
         result = (await client.post(URL, json=SAMPLE)).json()
         ready = (await client.get("/readyz")).json()
     assert result["tier"] == "embedding"
-    failed = result["attempts"][1]
+    failed = result["trace"]["attempts"][1]
     assert (failed["tier"], failed["reason"]) == ("detector", "detector_probe_failed")
     assert "for pair 1 of its probe, expected at least 1" in failed["detail"]
     assert ready["tiers"]["detector"] == {"state": "unavailable", "detail": failed["detail"]}
@@ -48,8 +48,8 @@ async def test_without_a_detector_only_a_request_that_names_it_hears_of_it() -> 
         result = (await client.post(URL, json=SAMPLE)).json()
         named = (await client.post(URL, json={**SAMPLE, "tiers": ["detector", "lexical"]})).json()
         ready = (await client.get("/readyz")).json()
-    assert "detector" not in [attempt["tier"] for attempt in result["attempts"]]
-    assert [(each["tier"], each["reason"]) for each in named["attempts"]] == [
+    assert "detector" not in [attempt["tier"] for attempt in result["trace"]["attempts"]]
+    assert [(each["tier"], each.get("reason")) for each in named["trace"]["attempts"]] == [
         ("detector", "not_configured"),
         ("lexical", None),
     ]

@@ -12,6 +12,8 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, highest_score, load_calibrations
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.tier import TierName
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.result_upgrade import upgrade_result
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
@@ -32,11 +34,7 @@ COPY = CONTEXT
 FOREIGN = "Zebras enjoy quantum jazz."
 # 0.569683 with the 0.97 of today.
 HALF_COPIED = round(VERBATIM_SUPPORT * 37 / (37 + 26), 6)
-SCORES = (
-    "faithfulness", "faithfulness_strict", "hallucination_rate", "contradiction_rate", "unsupported_rate",
-    "context_utilization", "contexts_used_share", "token_f1", "exact_match", "passed", "passed_by", "confidence",
-    "lowest_support", "unsupported_claims", "threshold",
-)  # fmt: skip
+UNSCORED = ("faithfulness", "hallucination_rate", "context_utilization", "passed", "decision", "confidence")
 
 
 async def lexical(*, settings: dict[str, Any] | None = None, **sample: Any) -> dict[str, Any]:
@@ -50,7 +48,7 @@ async def unjudged(judge: ScriptedJudge, **sample: Any) -> dict[str, Any]:
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, **sample)
     assert judge.calls == judge.connections == 0
-    assert (result["tier"], result["judge"], result["attempts"]) == (None, None, [])
+    assert (result["tier"], result["trace"]["judge"], result["trace"]["attempts"]) == (None, None, [])
     return result
 
 
@@ -66,7 +64,8 @@ async def test_an_answer_without_a_letter_or_digit_is_empty_and_costs_no_call(
     result = await unjudged(judge, contexts=[CONTEXT], answer=answer)
 
     assert result["status"] == "empty_answer"
-    assert {name: result[name] for name in SCORES} == dict.fromkeys(SCORES)
+    assert [result[name] for name in UNSCORED] == [None] * len(UNSCORED)
+    assert set(result["scores"].values()) == {None}
     assert result["claims"] == []
 
 
@@ -84,7 +83,8 @@ async def test_an_answer_that_declines_abstains_and_costs_no_call(judge: Scripte
     result = await unjudged(judge, contexts=[CONTEXT], answer=answer)
 
     assert result["status"] == "abstained"
-    assert {name: result[name] for name in SCORES} == dict.fromkeys(SCORES)
+    assert [result[name] for name in UNSCORED] == [None] * len(UNSCORED)
+    assert set(result["scores"].values()) == {None}
     assert {made["verdict"] for made in result["claims"]} == {"not_a_claim"}
 
 
@@ -125,14 +125,14 @@ async def test_faithfulness_is_the_mean_over_the_sentences_by_length() -> None:
         ("supported", VERBATIM_SUPPORT, 37), ("not_mentioned", 0.0, 26),
     ]  # fmt: skip
     assert result["context_utilization"] == 0.5
-    assert (result["contexts_used"], result["contexts_used_share"]) == ([0], 1.0)
+    assert (result["contexts_used"], result["scores"]["contexts_used_share"]) == ([0], 1.0)
 
 
 @pytest.mark.parametrize(("threshold", "passed"), [(0, True), (0.5696, True), (0.5697, False), (1, False)])
 async def test_an_answer_passes_from_the_threshold_on(threshold: float, passed: bool) -> None:
     result = await lexical(answer=f"{COPY} {FOREIGN}", threshold=threshold)
 
-    assert (result["passed"], result["threshold"]) == (passed, threshold)
+    assert (result["passed"], result["decision"]["threshold"]) == (passed, threshold)
 
 
 async def test_without_a_threshold_an_answer_passes_at_the_calibrated_boundary_of_its_tier() -> None:
@@ -141,12 +141,12 @@ async def test_without_a_threshold_an_answer_passes_at_the_calibrated_boundary_o
     copied, half = [await lexical(answer=answer) for answer in (COPY, f"{COPY} {FOREIGN}")]
 
     for result in (copied, half):
-        assert (result["passed_by"], result["threshold"]) == ("calibrated", calibration.boundary)
+        assert (result["decision"]["rule"], result["decision"]["threshold"]) == ("calibrated", calibration.boundary)
         assert result["passed"] == (result["faithfulness"] >= calibration.boundary)
         # The share of faithful answers is one half at the boundary, so that the decision is never the less likely one.
         assert result["confidence"] >= 0.5
-    assert (copied["lowest_support"], copied["unsupported_claims"]) == (VERBATIM_SUPPORT, 0)
-    assert (half["lowest_support"], half["unsupported_claims"]) == (0.0, 1)
+    assert (copied["scores"]["lowest_support"], copied["scores"]["unsupported_claims"]) == (VERBATIM_SUPPORT, 0)
+    assert (half["scores"]["lowest_support"], half["scores"]["unsupported_claims"]) == (0.0, 1)
 
 
 async def test_an_answer_without_contexts_fails_for_its_claims_unless_a_threshold_decides() -> None:
@@ -154,9 +154,13 @@ async def test_an_answer_without_contexts_fails_for_its_claims_unless_a_threshol
     plain = await lexical(contexts=[], answer=answer)
     thresholded = await lexical(contexts=[], answer=answer, threshold=0.0)
 
-    assert (plain["passed"], plain["passed_by"], plain["threshold"]) == (False, "all_supported", None)
-    assert (plain["lowest_support"], plain["unsupported_claims"]) == (0.0, 2)
-    assert (thresholded["passed"], thresholded["passed_by"]) == (True, "threshold")
+    assert (plain["passed"], plain["decision"]["rule"], plain["decision"]["threshold"]) == (
+        False,
+        "all_supported",
+        None,
+    )
+    assert (plain["scores"]["lowest_support"], plain["scores"]["unsupported_claims"]) == (0.0, 2)
+    assert (thresholded["passed"], thresholded["decision"]["rule"]) == (True, "threshold")
 
 
 async def test_a_threshold_above_the_highest_score_of_the_tier_is_warned_of() -> None:
@@ -177,7 +181,7 @@ async def test_a_threshold_above_the_highest_score_of_the_tier_is_warned_of() ->
 async def test_the_threshold_of_the_service_holds_where_the_caller_names_none() -> None:
     result = await lexical(settings={"threshold": 0.4}, answer=f"{COPY} {FOREIGN}")
 
-    assert (result["passed"], result["threshold"]) == (True, 0.4)
+    assert (result["passed"], result["decision"]["threshold"]) == (True, 0.4)
 
 
 @pytest.mark.parametrize(
@@ -193,13 +197,17 @@ async def test_the_threshold_of_the_service_holds_where_the_caller_names_none() 
 async def test_a_reference_is_compared_as_squad_does(answer: str, reference: str, f1: float, exact: float) -> None:
     result = await lexical(contexts=[CONTEXT, "1931年"], answer=answer, reference=reference)
 
-    assert (result["token_f1"], result["exact_match"]) == (f1, exact)
+    assert (result["scores"]["token_f1"], result["scores"]["exact_match"]) == (f1, exact)
 
 
 async def test_a_reference_is_compared_even_where_there_is_no_score(judge: ScriptedJudge) -> None:
     result = await unjudged(judge, contexts=[CONTEXT], answer="", reference="1931")
 
-    assert (result["status"], result["token_f1"], result["exact_match"]) == ("empty_answer", 0.0, 0.0)
+    assert (result["status"], result["scores"]["token_f1"], result["scores"]["exact_match"]) == (
+        "empty_answer",
+        0.0,
+        0.0,
+    )
 
 
 # --- what the caller chooses
@@ -224,7 +232,7 @@ async def test_tiers_are_asked_in_the_order_of_the_caller(
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, contexts=[CONTEXT], answer=COPY, tiers=tiers)
 
-    assert [attempt["tier"] for attempt in result["attempts"]] == tried
+    assert [attempt["tier"] for attempt in result["trace"]["attempts"]] == tried
     assert result["tier"] == tried[-1]
     assert judge.calls == tried.count("llm")
 
@@ -260,12 +268,10 @@ async def test_offsets_count_in_the_unit_asked_for(judge: ScriptedJudge, unit: s
         )
 
     assert result["tier"] == "llm"
-    assert [cut(answer, each["start"], each["end"]) for each in result["sentences"]] == [
-        each["text"] for each in result["sentences"]
-    ]
+    assert (result["offset_unit"], result["decision"]["because"][0]["sentence"]) == (unit, "It is red.")
     (evidence,) = result["claims"][1]["evidence"]
     assert cut(context, evidence["start"], evidence["end"]) == evidence["quote"] == "opened in 1931"
-    assert cut(answer, result["claims"][1]["start"], result["claims"][1]["end"]) == result["sentences"][1]["text"]
+    assert cut(answer, result["claims"][1]["start"], result["claims"][1]["end"]) == "It was opened in 1931 🎉."
 
 
 async def test_an_answer_just_under_the_limit_without_a_full_stop_is_answered() -> None:
@@ -301,8 +307,12 @@ async def test_a_sample_that_would_wait_too_long_for_the_model_is_refused_with_a
 OLD_LINES = Path("tests/data/old_requests.jsonl").read_text(encoding="utf-8").splitlines()
 
 
-async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave() -> None:
-    # Requests and, below each, what the service said before it read citations and conversations; seconds are 0.
+def upgraded(result: str) -> EvaluationResult:
+    return EvaluationResult.model_validate(upgrade_result(json.loads(result)))
+
+
+async def test_requests_of_the_old_shape_give_what_they_gave() -> None:
+    # Requests and, below each, what the service of 0.2 said before it read citations and conversations; seconds are 0.
     calibration = Path("tests/data/old_calibration.json")
 
     async with running(plain_settings(calibration=calibration)) as client:
@@ -311,7 +321,9 @@ async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave() -> None
             for line in OLD_LINES[::2]
         ]
 
-    assert [re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', each) for each in said] == OLD_LINES[1::2]
+    assert [upgraded(re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', each)) for each in said] == list(
+        map(upgraded, OLD_LINES[1::2])
+    )
 
 
 @pytest.mark.parametrize("tier", ["embedding", "lexical"])

@@ -127,7 +127,7 @@ async def test_kept_verdicts_are_a_keys_own_and_outlive_its_secret(tmp_path: Pat
     async with running(settings) as client:
         answers.append(await client.post(URL, json=sample, headers=with_key(rotated)))
 
-    assert [answer.json()["judge"]["cache"] for answer in answers] == ["miss", "miss", "hit", "hit"]
+    assert [answer.json()["trace"]["judge"]["cache"] for answer in answers] == ["miss", "miss", "hit", "hit"]
     assert judge.calls == 2
 
 

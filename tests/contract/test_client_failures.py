@@ -25,6 +25,7 @@ from plumbline.client import (
     TimedOut,
 )
 from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.schemas.result_parts import NO_USAGE
 from tests.doubles.scripted_service import Answer, ScriptedService, in_turn, json_answer, problem, result_of, scripted
 
 SAMPLE: dict[str, Any] = {"contexts": ["It is so."], "answer": "It is so."}
@@ -221,8 +222,8 @@ async def test_garbage_is_no_result(service: ScriptedService, client: AsyncPlumb
 
 
 async def test_what_a_newer_service_adds_is_left_out(service: ScriptedService, client: AsyncPlumbline) -> None:
-    usage = {**result_of(None)["usage"], "joules": 3}
-    service.script = in_turn(json_answer({**result_of("q1"), "mood": "good", "usage": usage}))
+    usage = {**NO_USAGE.model_dump(), "joules": 3}
+    service.script = in_turn(json_answer({**result_of("q1"), "mood": "good", "trace": {"usage": usage}}))
 
     assert (await client.evaluate(**SAMPLE)).id == "q1"
 

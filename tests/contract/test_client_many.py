@@ -53,19 +53,6 @@ async def client(service: ScriptedService) -> AsyncIterator[AsyncPlumbline]:
         yield client
 
 
-def test_results_of_a_service_of_version_0_1_are_read() -> None:
-    old = {
-        name: value
-        for name, value in result_of("q0", passed=True).items()
-        if name not in ("passed_by", "lowest_support", "unsupported_claims")
-    }
-
-    row = Row(0, "q0", None, json.dumps(old).encode())
-
-    assert row.result is not None
-    assert (row.result.passed, row.result.passed_by, row.result.unsupported_claims) == (True, None, None)
-
-
 def sample(number: int, **fields: Any) -> dict[str, Any]:
     return {"custom_id": f"q{number}", "contexts": ["It is so."], "answer": f"a{number}", **fields}
 

@@ -53,8 +53,8 @@ async def test_many_are_judged_whatever_the_limits_of_the_service_are(url: str) 
         if row.index not in problems:
             assert row.result is not None
             assert row.result.id == row.custom_id == given[row.index]["custom_id"]
-            assert row.result.sentences[0].text == CONTEXT
-            assert row.result.sentences[-1].text == f"It is {row.index}."
+            assert row.result.claims[0].text == CONTEXT
+            assert row.result.claims[-1].text == f"It is {row.index}."
 
 
 async def test_a_row_is_a_line_of_a_file_of_results_to_the_byte(url: str) -> None:

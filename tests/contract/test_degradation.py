@@ -16,16 +16,13 @@ from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
 from tests.running.edge_app import read_problem
-from tests.running.service import URL, evaluate, judge_settings, plain_settings, running
+from tests.running.service import URL, evaluate, judge_settings, plain_settings, read_result, running
 
 SAMPLE: dict[str, Any] = {
     "contexts": ["The Marlow Bridge was opened in 1931."],
     "answer": "The Marlow Bridge was opened in 1931.",
 }
-SCORES = (
-    "faithfulness", "faithfulness_strict", "hallucination_rate", "contradiction_rate", "unsupported_rate", "passed",
-    "confidence", "contexts_used_share",
-)  # fmt: skip
+SCORES = ("faithfulness", "hallucination_rate", "passed", "decision", "confidence")
 
 
 class BrokenEncoder(WordEncoder):
@@ -48,7 +45,7 @@ class SlowEncoder(WordEncoder):
 
 
 def reasons(result: dict[str, Any]) -> list[tuple[str, str | None]]:
-    return [(attempt["tier"], attempt["reason"]) for attempt in result["attempts"]]
+    return [(attempt["tier"], attempt["reason"]) for attempt in result["trace"]["attempts"]]
 
 
 # --- no judge
@@ -60,7 +57,7 @@ async def test_without_a_judge_the_next_tier_answers_and_says_so() -> None:
 
     assert result["tier"] == "embedding"
     assert reasons(result) == [("llm", "not_configured"), ("embedding", None)]
-    assert "DASHSCOPE_API_KEY" in result["attempts"][0]["detail"]
+    assert "DASHSCOPE_API_KEY" in result["trace"]["attempts"][0]["detail"]
     assert "degraded" in result["flags"]
 
 
@@ -101,12 +98,12 @@ async def test_a_failing_judge_without_a_fallback_gives_no_score(judge: Scripted
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, **SAMPLE, tiers=["llm"])
 
-    assert (result["status"], result["tier"], result["judge"]) == ("not_judged", None, None)
+    assert (result["status"], result["tier"], result["trace"]["judge"]) == ("not_judged", None, None)
     assert {name: result[name] for name in SCORES} == dict.fromkeys(SCORES)
+    assert set(result["scores"].values()) == {None}
     assert (result["claims"], result["contexts_used"]) == ([], [])
     assert set(result["counts"].values()) == {0}
     assert reasons(result) == [("llm", "upstream_error")]
-    assert len(result["sentences"]) == 1
     assert result["warnings"]
 
 
@@ -120,6 +117,7 @@ async def test_when_every_tier_fails_every_reason_is_given() -> None:
 
     assert (result["status"], result["tier"]) == ("not_judged", None)
     assert {name: result[name] for name in SCORES} == dict.fromkeys(SCORES)
+    assert set(result["scores"].values()) == {None}
     assert reasons(result) == [("embedding", "unsupported_language"), ("lexical", "cross_lingual")]
 
 
@@ -180,8 +178,7 @@ async def test_a_model_that_gives_numbers_that_are_none_never_makes_a_score() ->
     async with running(plain_settings(), encoder=Nan()) as client:
         response = await client.post(URL, json={**SAMPLE, "answer": "Zebras enjoy quantum jazz."})
 
-    result = response.json()
-    assert [(attempt["tier"], attempt["reason"]) for attempt in result["attempts"]][-2:] == [
+    assert reasons(read_result(response))[-2:] == [
         ("embedding", "invalid_reply"),
         ("lexical", None),
     ]

@@ -385,13 +385,13 @@ async def test_chinese_is_judged_by_the_second_tier_and_said_to_be_uncalibrated(
         result = await evaluate(client, **CHINESE)
         later = await evaluate(client, **{**CHINESE, "answer": "桥很长。"})
 
-    assert (result["tier"], result["judge"]["model"]) == ("embedding", MODEL)
+    assert (result["tier"], result["trace"]["judge"]["model"]) == ("embedding", MODEL)
     assert "uncalibrated" in result["flags"]
     assert [evidence["context"] for evidence in result["claims"][0]["evidence"]] == [1]
     # A sentence and two windows, five tokens each; then, once, the eight unrelated sentences.
-    assert (result["usage"]["calls"], result["usage"]["prompt_tokens"]) == (2, 55)
+    assert (result["trace"]["usage"]["calls"], result["trace"]["usage"]["prompt_tokens"]) == (2, 55)
     # The windows are known.
-    assert (later["usage"]["calls"], later["usage"]["prompt_tokens"]) == (1, 5)
+    assert (later["trace"]["usage"]["calls"], later["trace"]["usage"]["prompt_tokens"]) == (1, 5)
 
 
 async def test_a_server_that_fails_leaves_the_sample_to_the_next_tier_with_the_reason(judge: ScriptedJudge) -> None:
@@ -401,7 +401,7 @@ async def test_a_server_that_fails_leaves_the_sample_to_the_next_tier_with_the_r
         result = await evaluate(client, **CHINESE)
 
     assert result["tier"] == "lexical"
-    (attempt,) = (each for each in result["attempts"] if each["tier"] == "embedding")
+    (attempt,) = (each for each in result["trace"]["attempts"] if each["tier"] == "embedding")
     assert (attempt["reason"], attempt["calls"]) == ("invalid_reply", 1)
     assert attempt["detail"].endswith(": the embeddings API's reply has 2 vectors for 3 texts")
 

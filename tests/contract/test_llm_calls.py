@@ -60,7 +60,7 @@ async def test_one_more_call_mends_a_reply_and_asks_for_nothing_else(judge: Scri
         result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
 
     assert (result["tier"], result["faithfulness"]) == ("llm", 1.0)
-    assert result["usage"]["calls"] == result["judge"]["calls"] == judge.calls == 2
+    assert result["trace"]["usage"]["calls"] == result["trace"]["judge"]["calls"] == judge.calls == 2
     asked = [each["id"] for each in data_of(judge.requests[1])["claims"]]
     assert (
         asked
@@ -135,7 +135,7 @@ async def test_numbers_add_up_to_what_the_provider_counted(judge: ScriptedJudge)
     async with running(judge_settings(judge, llm_prices=prices)) as client:
         results = [await evaluate(client, contexts=CONTEXTS, answer=f"{ANSWER} {FACTS[each]}") for each in range(3)]
 
-    usages = [result["usage"] for result in results]
+    usages = [result["trace"]["usage"] for result in results]
     assert sum(usage["calls"] for usage in usages) == judge.calls == 6
     assert sum(usage["prompt_tokens"] for usage in usages) == judge.tokens_served.prompt == 600
     assert sum(usage["completion_tokens"] for usage in usages) == judge.tokens_served.completion == 120
@@ -149,9 +149,9 @@ async def test_what_a_failed_tier_spent_is_in_the_usage(judge: ScriptedJudge) ->
         result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
 
     assert result["tier"] != "llm"
-    assert result["judge"]["calls"] == 0
-    assert result["attempts"][0]["calls"] == result["usage"]["calls"] == judge.calls == 2
-    assert (result["usage"]["prompt_tokens"], result["usage"]["completion_tokens"]) == (100, 10)
+    assert result["trace"]["judge"]["calls"] == 0
+    assert result["trace"]["attempts"][0]["calls"] == result["trace"]["usage"]["calls"] == judge.calls == 2
+    assert (result["trace"]["usage"]["prompt_tokens"], result["trace"]["usage"]["completion_tokens"]) == (100, 10)
 
 
 # --- the cache
@@ -166,8 +166,8 @@ async def test_an_identical_second_batch_costs_no_call(judge: ScriptedJudge) -> 
         second = [await evaluate(client, contexts=CONTEXTS, answer=answer) for answer in answers]
 
     assert judge.calls == len(answers)
-    assert [result["judge"]["cache"] for result in first + second] == ["miss"] * 4 + ["hit"] * 4
-    assert [result["usage"]["calls"] for result in second] == [0] * 4
+    assert [result["trace"]["judge"]["cache"] for result in first + second] == ["miss"] * 4 + ["hit"] * 4
+    assert [result["trace"]["usage"]["calls"] for result in second] == [0] * 4
     for before, after in zip(first, second, strict=True):
         assert before["claims"] == after["claims"]
         assert before["faithfulness"] == after["faithfulness"]
@@ -212,7 +212,7 @@ async def test_three_judges_vote_and_their_agreement_is_the_confidence(judge: Sc
     assert (disputed["faithfulness"], disputed["confidence"]) == (1.0, 0.6)
     assert all("disputed" in each["flags"] for each in disputed["claims"])
     assert [request.json["model"] for request in judge.requests[:2]] == ["judge-1", "judge-2"]
-    assert disputed["usage"]["calls"] == 3
+    assert disputed["trace"]["usage"]["calls"] == 3
 
 
 @pytest.mark.parametrize("field", [{"judges": ["nobody"]}, {"escalation": "nobody"}])
@@ -247,7 +247,7 @@ async def test_half_a_megabyte_of_context_is_read_by_a_small_model(judge: Script
         result = await evaluate(client, contexts=contexts, answer=ANSWER)
 
     assert (result["tier"], result["faithfulness"]) == ("llm", 1.0)
-    assert result["windows"] > 4
+    assert result["trace"]["windows"] > 4
     assert result["contexts_used"] == [38]
     shown = {piece["id"]: "" for request in judge.requests for piece in data_of(request)["contexts"]}
     assert len(shown) == len(contexts)

@@ -121,15 +121,19 @@ FINE: dict[str, str] = {
 
 def assert_next_tier_answered(result: dict[str, Any], reason: str) -> None:
     """Proves that tier 2 alone made the result, after tier 1 failed for this reason."""
-    llm, embedding = result["attempts"]
+    llm, embedding = result["trace"]["attempts"]
     assert (llm["tier"], llm["outcome"], llm["reason"]) == ("llm", "failed", reason)
     assert llm["detail"]
     assert (embedding["tier"], embedding["outcome"], embedding["reason"]) == ("embedding", "answered", None)
     assert (result["status"], result["tier"]) == ("judged", "embedding")
     assert (result["faithfulness"], result["hallucination_rate"]) == (BY_EMBEDDING, round(1 - BY_EMBEDDING, 6))
-    assert (result["faithfulness_strict"], result["contradiction_rate"], result["unsupported_rate"]) == (None,) * 3
-    assert result["judge"]["model"] == "words"
-    assert result["judge"]["tokens"] == {"prompt": None, "completion": None}
+    assert (
+        result["scores"]["faithfulness_strict"],
+        result["scores"]["contradiction_rate"],
+        result["scores"]["unsupported_rate"],
+    ) == (None,) * 3
+    assert result["trace"]["judge"]["model"] == "words"
+    assert result["trace"]["judge"]["tokens"] == {"prompt": None, "completion": None}
     assert [made["reason"] for made in result["claims"]] == [None, None]
     assert "degraded" in result["flags"]
     assert any(reason in warning for warning in result["warnings"])
@@ -160,7 +164,7 @@ async def test_a_broken_connection_falls_through(judge: ScriptedJudge, step: Ste
 async def test_a_late_judge_leaves_time_for_the_next_tier(judge: ScriptedJudge, step: Step) -> None:
     result = await result_of(judge, step, seconds=0.5)
 
-    late, following = result["attempts"][:2]
+    late, following = result["trace"]["attempts"][:2]
     assert (late["tier"], late["reason"]) == ("llm", "timeout")
     # How much time is left is the cascade's test: here a busy machine may have used it up.
     assert following["tier"] == "embedding"

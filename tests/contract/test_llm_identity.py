@@ -88,7 +88,7 @@ async def test_the_reply_to_another_request_is_billed_and_asked_for_again_on_a_n
 
     assert (result["tier"], result["faithfulness"], result["flags"]) == ("llm", 1.0, [])
     assert (judge.calls, judge.connections) == (2, 2)
-    assert (result["usage"]["calls"], result["usage"]["prompt_tokens"]) == (2, 200)
+    assert (result["trace"]["usage"]["calls"], result["trace"]["usage"]["prompt_tokens"]) == (2, 200)
     assert 'outcome="foreign_reply"' in metrics
 
 
@@ -99,7 +99,7 @@ async def test_a_judge_that_only_sends_replies_to_others_fails_by_name(judge: Sc
         result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
 
     assert result["tier"] != "llm"
-    assert (result["attempts"][0]["reason"], result["attempts"][0]["calls"]) == ("foreign_reply", 3)
+    assert (result["trace"]["attempts"][0]["reason"], result["trace"]["attempts"][0]["calls"]) == ("foreign_reply", 3)
 
 
 @pytest.mark.parametrize("first", [0, 1])

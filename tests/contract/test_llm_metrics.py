@@ -60,7 +60,7 @@ async def test_five_metrics_take_one_call(judge: ScriptedJudge) -> None:
     assert values_of(result) == VALUES
     assert {metric["status"] for metric in result["metrics"].values()} == {"judged"}
     assert judge.calls == 1
-    assert "ask_metrics/v2.en" in result["judge"]["prompt"]
+    assert "ask_metrics/v2.en" in result["trace"]["judge"]["prompt"]
 
 
 async def test_each_verdict_shows_its_evidence(judge: ScriptedJudge) -> None:
@@ -80,8 +80,8 @@ async def test_without_metrics_request_and_result_are_as_ever(judge: ScriptedJud
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, **SAMPLE)
 
-    assert "metrics" not in result
-    assert result["judge"]["prompt"] == "verify_claims/v3.en"
+    assert result["metrics"] == {}
+    assert result["trace"]["judge"]["prompt"] == "verify_claims/v3.en"
     assert "question_parts" not in judge.requests[0].prompt
 
 
@@ -228,7 +228,7 @@ async def test_verdicts_are_cached_by_metrics(judge: ScriptedJudge) -> None:
         second = await evaluate(client, **SAMPLE, metrics=METRICS)
         third = await evaluate(client, **SAMPLE, metrics=METRICS)
 
-    assert [each["judge"]["cache"] for each in (first, second, third)] == ["miss", "miss", "hit"]
+    assert [each["trace"]["judge"]["cache"] for each in (first, second, third)] == ["miss", "miss", "hit"]
     assert third["metrics"] == second["metrics"]
     assert judge.calls == 2
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from plumbline.ground.settings import Settings
+from plumbline.judging.text.segmentation import split_sentences
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, completion
 from tests.running.service import (
@@ -92,10 +93,10 @@ async def test_a_hostile_answer_stays_inside_the_data(judge: ScriptedJudge, host
     answer = f"The bridge {hostile} was opened."
     judge.reply_with(completion("no"))
     async with running(judge_settings(judge)) as client:
-        result = await evaluate(client, contexts=[CONTEXT], answer=answer)
+        await evaluate(client, contexts=[CONTEXT], answer=answer)
 
     data = data_of(judge.requests[0])
-    spoken = [for_the_judge(sentence["text"]) for sentence in result["sentences"] if sentence["kind"] != "markup"]
+    spoken = [for_the_judge(sentence.text) for sentence in split_sentences(answer) if sentence.kind != "markup"]
     assert [sentence["text"] for sentence in data["answer"]] == spoken
     assert set(data) == {"contexts", "question", "answer"}
 

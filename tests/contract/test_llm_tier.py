@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.result_upgrade import upgrade_result
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
 from tests.running.service import claim, data_of, evaluate, evaluate_every_shape, judge_settings, running, verdicts
@@ -59,13 +61,17 @@ async def test_scores_are_counted_from_the_verdicts(judge: ScriptedJudge) -> Non
     assert result["faithfulness"] == 0.5  # (1 + (1 + 0) / 2 + 0.5 + 0) / 4
     assert [each["weight"] for each in result["claims"] if each["verdict"] != "not_a_claim"] == [1, 0.5, 0.5, 1, 1]
     assert result["hallucination_rate"] == 0.5
-    assert result["faithfulness_strict"] == 0.375  # (1 + (1 + 0) / 2 + 0 + 0) / 4
-    assert result["contradiction_rate"] == 0.2
-    assert result["unsupported_rate"] == 0.2
+    assert result["scores"]["faithfulness_strict"] == 0.375  # (1 + (1 + 0) / 2 + 0 + 0) / 4
+    assert result["scores"]["contradiction_rate"] == 0.2
+    assert result["scores"]["unsupported_rate"] == 0.2
     assert result["contexts_used"] == [0, 1]
-    assert result["contexts_used_share"] == 0.666667
-    assert (result["passed"], result["passed_by"], result["threshold"]) == (False, "all_supported", None)
-    assert (result["lowest_support"], result["unsupported_claims"]) == (0.0, 3)
+    assert result["scores"]["contexts_used_share"] == 0.666667
+    assert (result["passed"], result["decision"]["rule"], result["decision"]["threshold"]) == (
+        False,
+        "all_supported",
+        None,
+    )
+    assert (result["scores"]["lowest_support"], result["scores"]["unsupported_claims"]) == (0.0, 3)
     assert result["confidence"] is None
 
 
@@ -97,29 +103,27 @@ async def test_numbers_that_the_judge_writes_are_no_scores(judge: ScriptedJudge)
 # --- claims, sentences, evidence
 
 
-async def test_sentences_are_slices_of_the_answer_in_order(judge: ScriptedJudge) -> None:
+async def test_sentences_of_claims_are_slices_of_the_answer_in_order(judge: ScriptedJudge) -> None:
     result = await judged(judge)
 
-    texts = [sentence["text"] for sentence in result["sentences"]]
-    assert texts == [ANSWER[sentence["start"] : sentence["end"]] for sentence in result["sentences"]]
-    assert texts[1:] == [
+    sentences = {each["sentence"]: ANSWER[each["start"] : each["end"]] for each in result["claims"]}
+    assert list(sentences) == list(range(6))
+    assert list(sentences.values())[1:] == [
         "The Marlow Bridge was opened in 1931.",
         "It is 412 metres long and has four tracks.",
         "Thousands walk across it on bank holidays.",
         "Its engineer won a medal.",
         "What a bridge!",
     ]
-    assert [sentence["kind"] for sentence in result["sentences"]] == ["heading", *["prose"] * 5]
 
 
 async def test_claims_carry_verdict_reason_and_the_place_of_their_sentence(judge: ScriptedJudge) -> None:
     result = await judged(judge)
 
     tracks = next(each for each in result["claims"] if each["verdict"] == "contradicted")
-    sentence = result["sentences"][tracks["sentence"]]
     assert tracks["text"] == "The Marlow Bridge has four tracks."
     assert (tracks["support"], tracks["reason"]) == (0.0, "two, not four")
-    assert (tracks["start"], tracks["end"]) == (sentence["start"], sentence["end"])
+    assert ANSWER[tracks["start"] : tracks["end"]] == "It is 412 metres long and has four tracks."
     assert len({each["id"] for each in result["claims"]}) == len(result["claims"]) == 7
 
 
@@ -141,11 +145,11 @@ async def test_verified_quotes_are_slices_of_their_context(judge: ScriptedJudge)
 async def test_the_account_names_the_model_and_the_tokens_that_the_provider_counted(judge: ScriptedJudge) -> None:
     result = await judged(judge)
 
-    assert result["judge"]["model"] == "judge-1-0613"
-    assert result["judge"]["calls"] == judge.calls == 1
-    assert result["judge"]["tokens"] == {"prompt": 321, "completion": 45}
+    assert result["trace"]["judge"]["model"] == "judge-1-0613"
+    assert result["trace"]["judge"]["calls"] == judge.calls == 1
+    assert result["trace"]["judge"]["tokens"] == {"prompt": 321, "completion": 45}
     assert judge.tokens_served == (321, 45)
-    (attempt,) = result["attempts"]
+    (attempt,) = result["trace"]["attempts"]
     assert (attempt["tier"], attempt["outcome"], attempt["reason"]) == ("llm", "answered", None)
     assert (result["flags"], result["warnings"]) == ([], [])
 
@@ -155,7 +159,7 @@ async def test_tokens_that_the_provider_did_not_count_are_null(judge: ScriptedJu
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
 
-    assert result["judge"]["tokens"] == {"prompt": None, "completion": None}
+    assert result["trace"]["judge"]["tokens"] == {"prompt": None, "completion": None}
 
 
 ZH_CONTEXT = "青川水库于1987年建成，主要用于灌溉和防洪。"
@@ -180,8 +184,8 @@ async def test_the_prompt_is_in_the_language_of_the_answer_and_named_with_its_di
     result = await judged(judge, reply, answer=answer, contexts=contexts)
 
     file = PROMPTS / f"v3.{language}.toml"
-    assert result["judge"]["prompt"] == f"verify_claims/v3.{language}"
-    assert result["judge"]["prompt_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert result["trace"]["judge"]["prompt"] == f"verify_claims/v3.{language}"
+    assert result["trace"]["judge"]["prompt_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
     system = judge.requests[0].json["messages"][0]["content"]
     assert len(system) > 1000
     assert system in file.read_text(encoding="utf-8")
@@ -232,7 +236,11 @@ def by_words(request: RecordedRequest) -> Reply:
     return completion(json.dumps({"sentences": judged}), usage=(100, 20))
 
 
-async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave(judge: ScriptedJudge) -> None:
+def upgrade(result: str) -> EvaluationResult:
+    return EvaluationResult.model_validate(upgrade_result(json.loads(result)))
+
+
+async def test_requests_of_the_old_shape_give_what_they_gave(judge: ScriptedJudge) -> None:
     # What the service of 8374950, which read no citations and conversations, said with this judge; seconds are 0.
     requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1:2])
     judge.reply_with(by_words)
@@ -241,7 +249,8 @@ async def test_requests_of_the_old_shape_give_the_bytes_that_they_gave(judge: Sc
         answers = [await client.post("/v1/evaluations", json={**each, "tiers": ["llm"]}) for each in requests]
 
     said = [re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', answer.text) for answer in answers]
-    assert said == (DATA / "old_judged.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    old = (DATA / "old_judged.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    assert [upgrade(each) for each in said] == [upgrade(each) for each in old]
 
 
 async def test_features_that_a_request_does_not_use_change_nothing(judge: ScriptedJudge) -> None:

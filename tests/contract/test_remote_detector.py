@@ -158,4 +158,4 @@ async def test_the_service_asks_the_server_and_falls_back_without_it(server: Scr
         assert result["claims"][0]["verdict"] == "contradicted"
         server.reply_with(status(500, b""))
         result = (await client.post(URL, json={**sample, "answer": "Oslo is far away."})).json()
-    assert [attempt["tier"] for attempt in result["attempts"]] == ["llm", "detector", "embedding"]
+    assert [attempt["tier"] for attempt in result["trace"]["attempts"]] == ["llm", "detector", "embedding"]

@@ -13,16 +13,16 @@ def service_result(answer: str, name: str | None = None) -> dict[str, Any]:
     if answer == "I do not know.":
         return result_of(name, status="abstained", faithfulness=None)
     is_false = FALSE in answer
-    sentence = {"index": 0, "text": answer, "start": 0, "end": len(answer), "kind": "prose"}
     claim = {
-        "id": "c1", "sentence": 0, "text": answer, "start": 0, "end": len(answer), "weight": 1.0, "flags": [],
+        "id": "c1", "sentence": 0, "text": answer, "start": 0, "end": len(answer), "weight": 1.0,
         "verdict": "contradicted" if is_false else "supported", "support": 0.0 if is_false else 1.0,
-        "reason": "The context says 41." if is_false else None, "evidence": [],
+        "reason": "The context says 41." if is_false else None,
     }  # fmt: skip
     score = 0.0 if is_false else 1.0
     return result_of(
-        name, tier="llm", faithfulness=score, lowest_support=score, passed=not is_false, passed_by="threshold",
-        unsupported_claims=int(is_false), sentences=[sentence], claims=[claim],
+        name, tier="llm", faithfulness=score, passed=not is_false, claims=[claim],
+        decision={"rule": "threshold", "threshold": 0.5},
+        scores={"lowest_support": score, "unsupported_claims": int(is_false)},
     )  # fmt: skip
 
 

@@ -63,7 +63,7 @@ def assert_own(result: dict[str, Any], number: int, tier: str) -> None:
     """Proves that the result is that of `sample(number, tier)`."""
     sent = sample(number, tier)
     assert (result["id"], result["status"], result["tier"]) == (sent["id"], "judged", tier)
-    assert [sentence["text"] for sentence in result["sentences"]] == [sent["answer"]]
+    assert [claim["text"] for claim in result["claims"]] == [sent["answer"]]
     (made,) = result["claims"]
     expected = ("supported", VERBATIM_SUPPORT) if number % 2 == 0 else ("not_mentioned", 0.0)
     assert (made["verdict"], made["support"]) == expected

@@ -25,8 +25,8 @@ async def test_a_model_that_reads_chinese_judges_it(tmp_path: Path) -> None:
         result = await evaluate(client, answer=ANSWER, contexts=CONTEXTS)
         unread = await evaluate(client, answer="Ħġż ħġż.", contexts=["Ħġż."])
 
-    assert (result["tier"], result["judge"]["model"]) == ("embedding", "multilingual-e5-small")
+    assert (result["tier"], result["trace"]["judge"]["model"]) == ("embedding", "multilingual-e5-small")
     assert "uncalibrated" in result["flags"]
     # The name is no promise: what the tokenizer does not know is not read.
-    reasons = {attempt["tier"]: attempt["reason"] for attempt in unread["attempts"]}
+    reasons = {attempt["tier"]: attempt["reason"] for attempt in unread["trace"]["attempts"]}
     assert reasons["embedding"] == "unsupported_language"

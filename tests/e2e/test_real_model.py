@@ -63,7 +63,7 @@ async def test_the_model_is_named_and_calibrated(real_service: httpx2.AsyncClien
     result = await evaluate(real_service, contexts=[CONTEXT], answer="The bridge was opened in 1931.")
     ready = (await real_service.get("/readyz")).json()["tiers"]["embedding"]
 
-    assert result["judge"]["model"] == "all-MiniLM-L6-v2"
+    assert result["trace"]["judge"]["model"] == "all-MiniLM-L6-v2"
     assert "uncalibrated" not in result["flags"]
     assert result["confidence"] is not None
     assert ready["state"] == "ready"
@@ -88,7 +88,7 @@ async def test_the_model_steps_aside_for_what_it_does_not_read(
     result = await evaluate(real_service, contexts=[context], answer=answer)
 
     assert result["tier"] != "embedding"
-    assert [attempt["reason"] for attempt in result["attempts"]][1] == "unsupported_language"
+    assert [attempt["reason"] for attempt in result["trace"]["attempts"]][1] == "unsupported_language"
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ async def test_a_service_with_refused_weights_answers_by_words(tmp_path: Path, m
     encoder.close()
 
     assert result["tier"] == "lexical"
-    assert [attempt["reason"] for attempt in result["attempts"]] == ["not_configured", "not_installed", None]
+    assert [attempt["reason"] for attempt in result["trace"]["attempts"]] == ["not_configured", "not_installed", None]
     assert ready["first_tier"] == "lexical"
     assert "not loaded" in ready["tiers"]["embedding"]["detail"]
 

@@ -53,7 +53,8 @@ def columns_of(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def without_seconds(result: dict[str, Any]) -> dict[str, Any]:
-    return {**result, "attempts": [{**each, "seconds": 0} for each in result["attempts"]]}
+    trace = result["trace"]
+    return {**result, "trace": {**trace, "attempts": [{**each, "seconds": 0} for each in trace.get("attempts", [])]}}
 
 
 def score_by_command(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def outcome_of(result: dict[str, Any]) -> str:
     """`llm`, or the reason of the tier's failure, once its detail is proven to be one line that names the host."""
     if result["tier"] == "llm":
         return "llm"
-    (attempt,) = (each for each in result["attempts"] if each["tier"] == "llm")
+    (attempt,) = (each for each in result["trace"]["attempts"] if each["tier"] == "llm")
     assert attempt["detail"].count("\n") == 0
     assert 0 < len(attempt["detail"]) < 300
     return str(attempt["reason"])

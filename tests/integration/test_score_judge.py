@@ -98,7 +98,7 @@ def test_having_spent_what_it_may_a_run_stops_and_goes_on_for_more(
     assert score(data, "-o", out, *options, "--max-cost", "9", "--fail-under", "faithfulness=0.5") == 0
 
     assert judge.calls == 20
-    costs = [row["result"]["usage"]["cost"] for row in read_rows(out)]
+    costs = [row["result"]["trace"]["usage"]["cost"] for row in read_rows(out)]
     assert 0.004 <= sum(costs[:first]) < 0.004 + 2 * max(costs)
 
 

@@ -1,6 +1,7 @@
 """Lines of results as the service writes them, for what reads them; every text in them can be chosen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from plumbline.rows.report.baseline import Baseline
@@ -25,10 +26,16 @@ def scored_line(
     passed: bool | None = None,
     cost: float | None = 0.25,
     flags: Sequence[str] = (),
+    decision: Mapping[str, Any] | None = MappingProxyType({"rule": "threshold", "threshold": 0.7}),
+    scores: Mapping[str, Any] = MappingProxyType({}),
+    trace: Mapping[str, Any] = MappingProxyType({}),
     **fields: Any,
 ) -> bytes:
     """A judged row with one sentence and one claim for each verdict."""
     counts = {verdict: sum(each == verdict for each in verdicts) for verdict in VERDICTS}
+    supports = [support for verdict in verdicts if (support := _WEIGHTS[verdict]) is not None]
+    unsupported = sum(counts[verdict] for verdict in ("partial", "contradicted", "not_mentioned"))
+    known = {"lowest_support": min(supports, default=None), "unsupported_claims": unsupported}
     return result_line(
         custom_id,
         row=row,
@@ -38,13 +45,11 @@ def scored_line(
         hallucination_rate=1 - faithfulness,
         context_utilization=0.5,
         passed=faithfulness >= 0.7 if passed is None else passed,
-        sentences=[
-            {"index": place, "text": text, "start": 0, "end": len(text), "kind": "prose"}
-            for place, _ in enumerate(verdicts)
-        ],
         claims=[claim(place, verdict, text) for place, verdict in enumerate(verdicts)],
         counts=counts,
-        usage=usage(cost),
+        decision=decision,
+        scores={**known, **scores},
+        trace={"usage": usage(cost), **trace},
         flags=list(flags),
         **fields,
     )
@@ -87,12 +92,8 @@ def usage(cost: float | None) -> dict[str, Any]:
 
 def result_line(custom_id: str, *, row: int = 0, **fields: Any) -> bytes:
     """A row with a result; fields that are not given say that nothing is known."""
-    unknown = dict.fromkeys(EvaluationResult.model_fields)
-    lists: dict[str, Any] = {
-        name: [] for name in ("contexts_used", "sentences", "claims", "attempts", "flags", "warnings")
-    }
-    defaults = {"threshold": 0.7, "windows": 1, "counts": dict.fromkeys(VERDICTS, 0), "usage": usage(0.0)}
-    result = EvaluationResult.model_validate({**unknown, **lists, **defaults, "id": custom_id, **fields})
+    unknown = dict.fromkeys(("tier", "faithfulness", "hallucination_rate", "context_utilization", "passed"))
+    result = EvaluationResult.model_validate({**unknown, "trace": {}, "id": custom_id, **fields})
     return json_line(RowResult(custom_id=custom_id, row=row, result=result))
 
 
@@ -115,9 +116,11 @@ def hostile_lines(text: str) -> list[bytes]:
     attempt = {"tier": "llm", "outcome": "failed", "reason": text, "detail": text, "seconds": 1.0, "calls": 1}
     name = text[:200] or "q"
     return [
-        scored_line(name, 0.0, row=0, verdicts=VERDICTS, text=text, flags=[text], warnings=[text], attempts=[attempt]),
+        scored_line(
+            name, 0.0, row=0, verdicts=VERDICTS, text=text, flags=[text], warnings=[text], trace={"attempts": [attempt]}
+        ),
         scored_line(f"{name[:199]}2", 1.0, row=1, tier="lexical", text=text),
-        result_line(name, row=2, status="not_judged", attempts=[attempt], warnings=[text]),
+        result_line(name, row=2, status="not_judged", trace={"attempts": [attempt]}, warnings=[text]),
         result_line(name, row=3, status="abstained"),
         result_line(name, row=4, status="empty_answer"),
         error_line(name, row=5, detail=text, title=text),

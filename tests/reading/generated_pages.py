@@ -89,8 +89,7 @@ def _settings_lists(titles: Mapping[str, str], text: Callable[[str], str]) -> st
 def excerpt(result: dict[str, Any]) -> str:
     """Format the lines of a result that matter first."""
     claims = [f"        {json.dumps(_brief(each), ensure_ascii=False)}" for each in result["claims"]]
-    shown = {name: result[name] for name in ("tier", "passed", "unsupported_claims")}
-    shown = {"tier": shown["tier"], "faithfulness": round(result["faithfulness"], 2), **shown}
+    shown = {"tier": result["tier"], "faithfulness": round(result["faithfulness"], 2), "passed": result["passed"]}
     lines = [f"    {json.dumps(name)}: {json.dumps(value)}," for name, value in shown.items()]
     return "\n".join(["{", *lines, '    "claims": [', ",\n".join(claims), "    ]", "}"])
 
@@ -104,7 +103,7 @@ def highest_scores() -> str:
 
 
 def _brief(claim: dict[str, Any]) -> dict[str, Any]:
-    return {name: claim[name] for name in ("text", "verdict", "reason") if claim[name] is not None}
+    return {name: claim[name] for name in ("text", "verdict", "reason") if name in claim}
 
 
 def _default(value: object) -> str:
@@ -120,7 +119,11 @@ async def _update_answers(text: str, client: Any, *, whole: bool) -> str:
         result = (await client.post("/v1/evaluations", json=json.loads(sent))).json()
         if whole:
             # Seconds differ from run to run
-            for attempt, before in zip(result["attempts"], json.loads(printed)["attempts"], strict=False):
+            for attempt, before in zip(
+                result["trace"]["attempts"],
+                json.loads(printed)["trace"]["attempts"],
+                strict=False,
+            ):
                 attempt["seconds"] = before["seconds"]
         text = text.replace(printed, json.dumps(result, indent=4, ensure_ascii=False) if whole else excerpt(result))
     return text

@@ -16,10 +16,8 @@ from tests.running.service import data_of, evaluate, judge_settings, running
 FAMILIES = sorted({sample.family for sample in HOSTILE_SAMPLES})
 _INJECTION_FLAGS = {SUSPECTED, *KINDS}
 # What must not move with the hostile text. `claims` are compared apart: the hostile sentences are among them.
-_SCORES = (
-    "status", "tier", "faithfulness", "hallucination_rate", "faithfulness_strict", "contradiction_rate",
-    "unsupported_rate", "passed",
-)  # fmt: skip
+_SCORES = ("status", "tier", "faithfulness", "hallucination_rate", "passed")
+_RATES = ("faithfulness_strict", "contradiction_rate", "unsupported_rate")
 
 Judge = Callable[[str], dict[str, Any]]
 
@@ -120,6 +118,7 @@ async def test_before_a_judge_that_does_not_obey_hostile_text_changes_nothing_bu
 
             told = f"{sample.hostile[:100]!r}: {hostile['claims']}"
             assert {name: hostile[name] for name in _SCORES} == {name: plain[name] for name in _SCORES}, told
+            assert [hostile["scores"][name] for name in _RATES] == [plain["scores"][name] for name in _RATES], told
             assert plain["faithfulness"] == pytest.approx(sample.plain.faithfulness), plain["claims"]
             assert _judged(hostile) == _judged(plain), told
             assert set(plain["flags"]) == set(hostile["flags"]) - _INJECTION_FLAGS, told

@@ -12,10 +12,11 @@ import pytest
 
 from plumbline.cli.main import main
 from plumbline.ground.settings import load_settings
+from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.scripted_batches import ScriptedBatches
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
-from tests.running.service import JUDGE_KEY, data_of, evaluate, running
+from tests.running.service import JUDGE_KEY, data_of, evaluate, running, with_every_field
 
 DAM = "The dam was built in 1932. It is 120 metres high."
 ROWS: Sequence[Mapping[str, Any]] = (
@@ -140,8 +141,11 @@ def live(*rows: Mapping[str, Any], **options: Any) -> list[dict[str, Any]]:
 
 
 def timeless(result: dict[str, Any]) -> dict[str, Any]:
-    """The result without the seconds that its tiers took."""
-    return {**result, "attempts": [{**each, "seconds": 0.0} for each in result["attempts"]]}
+    """The result with all its fields, and without the seconds that its tiers took."""
+    whole: dict[str, Any] = with_every_field(EvaluationResult.model_validate(result))
+    for attempt in whole["trace"]["attempts"]:
+        attempt["seconds"] = 0.0
+    return whole
 
 
 def _refused(name: str) -> None:

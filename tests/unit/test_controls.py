@@ -166,5 +166,5 @@ def test_replies_of_batch_files_are_not_read_without_the_controls_that_were_aske
         found = [line["result"] for line in run.results()]
 
     assert "settings changed since the batch files were prepared: llm_controls; " in capsys.readouterr().err
-    assert [each["judge"]["controls"] for each in found if each["tier"] == "llm"] == [1, 1, 1]
-    assert [each["flags"] for each in found if each["tier"] == "llm"] == [[], [], []]
+    assert [each["trace"]["judge"]["controls"] for each in found if each["tier"] == "llm"] == [1, 1, 1]
+    assert [each.get("flags", []) for each in found if each["tier"] == "llm"] == [[], [], []]

@@ -25,6 +25,7 @@ def judged(supported: np.ndarray, rng: np.random.Generator, *, lenient: float = 
                     "custom_id": f"a{row}",
                     "result": {
                         "status": "judged",
+                        "trace": {},
                         "tier": "llm",
                         "faithfulness": float(claims.mean()),
                         "passed": bool(claims.all()),
@@ -60,7 +61,7 @@ def test_the_same_judge_raises_a_false_alarm_in_at_most_one_of_twenty_runs() -> 
 def _file(path: Path, scores: list[float], *, model: str) -> str:
     judge = {"model": model, "prompt": "p/v1", "prompt_digest": "d", "calls": 1}
     judge |= {"tokens": {"prompt": None, "completion": None}, "cache": None, "controls": None, "controls_right": None}
-    lines = [scored_line(f"a{row}", score, row=row, judge=judge) for row, score in enumerate(scores)]
+    lines = [scored_line(f"a{row}", score, row=row, trace={"judge": judge}) for row, score in enumerate(scores)]
     path.write_bytes(b"\n".join(lines))
     return str(path)
 

@@ -1,7 +1,11 @@
 """Question and contexts on a page of results: what claims rest on is marked where it stands, in bounded texts."""
 
+from typing import Any
+
+import pytest
+
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.report.marked_passages import Span, mark, mark_passages, shown_source
+from plumbline.rows.report.marked_passages import Span, is_answer_of, mark, mark_passages, shown_source
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.result_lines import ResultRow, RowResult, read_line
 from tests.making.result_rows import build_report, scored_line
@@ -41,7 +45,6 @@ def test_the_contexts_of_evidence_come_before_others_when_there_are_many() -> No
 
     source = shown_source(sample, result_of(scored_line("a", 1.0)))
 
-    assert source is not None
     assert [context.number for context in source.contexts] == list(range(20))
     assert source.hidden == 40
     assert (FACT, "evidence") in source.contexts[2].parts
@@ -50,12 +53,16 @@ def test_the_contexts_of_evidence_come_before_others_when_there_are_many() -> No
 def test_what_no_claim_rests_on_is_not_marked() -> None:
     source = shown_source(Sample("", CONTEXTS, FACT), result_of(scored_line("a", 0.0, verdicts=("not_mentioned",))))
 
-    assert source is not None
     assert not any(part.kind for context in source.contexts for part in context.parts)
 
 
-def test_the_contexts_of_another_answer_are_not_shown() -> None:
-    assert shown_source(Sample("", CONTEXTS, "Another answer."), result_of(scored_line("a", 1.0))) is None
+@pytest.mark.parametrize("fields", [{}, {"tier": "lexical"}])
+def test_the_contexts_of_another_answer_are_not_shown(fields: dict[str, Any]) -> None:
+    result = result_of(scored_line("a", 1.0, **fields))
+
+    assert is_answer_of(FACT, result)
+    assert not is_answer_of("Another answer.", result)
+    assert not is_answer_of("It is old. It is no bridge of ours.", result)
 
 
 def test_the_page_marks_evidence_and_escapes_all_texts() -> None:

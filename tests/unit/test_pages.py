@@ -16,6 +16,8 @@ from plumbline.service.web.pages import PARTS
 from plumbline.service.web.playground import load_samples, parse_pasted
 from tests.making.result_rows import scored_line
 
+FACT = "The bridge was opened in 1931."
+
 
 @pytest.mark.parametrize(
     "pasted",
@@ -67,14 +69,14 @@ def test_where_marks_overlap_evidence_wins_and_no_character_is_lost() -> None:
 
 
 def test_evidence_is_marked_in_its_context() -> None:
-    context = "Before. The bridge was opened in 1931. After."
+    context = f"Before. {FACT} After."
     line = json.loads(scored_line("a", 0.5, verdicts=("supported", "not_a_claim")))
-    line["result"]["claims"][0]["evidence"][0] |= {"context": 0, "start": 8, "quote": "The bridge was opened in 1931."}
+    line["result"]["claims"][0]["evidence"][0] |= {"context": 0, "start": 8, "quote": FACT}
     result = EvaluationResult.model_validate(line["result"])
 
-    shown = judged_answer(result, SampleTexts(contexts=[context, "other"], answer="x"))
+    shown = judged_answer(result, SampleTexts(contexts=[context, "other"], answer=FACT))
 
-    marked = (Piece("Before. "), Piece("The bridge was opened in 1931.", "evidence"), Piece(" After."))
+    marked = (Piece("Before. "), Piece(FACT, "evidence"), Piece(" After."))
     assert shown.contexts == (marked, (Piece("other"),))
     assert [sentence.verdict for sentence in shown.sentences] == ["supported", "not_a_claim"]
     (claim,) = shown.sentences[0].claims
@@ -84,7 +86,7 @@ def test_evidence_is_marked_in_its_context() -> None:
 def test_a_quote_that_is_not_in_its_context_is_shown_by_itself() -> None:
     result = EvaluationResult.model_validate(json.loads(scored_line("a", 1.0))["result"])
 
-    shown = judged_answer(result, SampleTexts(contexts=["one", "two"], answer="x"))
+    shown = judged_answer(result, SampleTexts(contexts=["one", "two"], answer=FACT))
 
     (passage,) = shown.sentences[0].claims[0].passages
     assert (passage.context, passage.is_verified) == (3, False)

@@ -10,7 +10,7 @@ import pytest
 from plumbline.rows.report import result_lines
 from plumbline.rows.report.building import Report, ReportBuilder
 from plumbline.rows.report.result_lines import read_line
-from plumbline.schemas import batch, evaluation, metric, problem
+from plumbline.schemas import batch, evaluation, problem, result_parts
 from plumbline.schemas.batch import RowResult
 from plumbline.schemas.wire import json_line
 from tests.making.result_rows import build_report, error_line, result_line, scored_line
@@ -52,35 +52,12 @@ def test_every_row_is_counted_once_under_its_status() -> None:
     assert (summary.passed, summary.bad_lines) == (1, 0)
 
 
-def old_line(line: bytes) -> bytes:
-    """The line as version 0.1 wrote it."""
-    row = json.loads(line)
-    for name in ("passed_by", "lowest_support", "unsupported_claims"):
-        del row["result"][name]
-    return json.dumps(row).encode()
-
-
-def test_results_of_version_0_1_are_decided_by_a_threshold_and_their_claims_say_the_rest() -> None:
-    lines = [
-        scored_line("a", 0.5, verdicts=("supported", "partial", "contradicted", "not_a_claim")),
-        scored_line("b", 1.0, row=1),
-        result_line("c", row=2, status="abstained"),
-    ]
-
-    (tier,) = build_report(map(old_line, lines)).summary.tiers
-
-    assert tier.passed_by == {"threshold": 2}
-    # Row a: 0 is its least support, row b has one claim of 1; one row of two has an unsupported claim.
-    assert (tier.scores.lowest_support.mean, tier.scores.unsupported_share.mean) == (0.5, 0.5)
-    assert build_report(map(old_line, lines)).summary.worst[0].unsupported_claims == 2
-
-
 def test_pairs_that_pass_or_fail_anew_are_counted_where_one_rule_decided_both() -> None:
     def line(name: str, passed: bool, rule: str) -> bytes:
-        return scored_line(name, 0.9, passed=passed, passed_by=rule, threshold=None, lowest_support=0.0)
+        return scored_line(name, 0.9, passed=passed, decision={"rule": rule})
 
     rule = "all_supported"
-    before = [line("a", True, rule), line("b", False, rule), line("c", True, rule), old_line(scored_line("d", 0.9))]
+    before = [line("a", True, rule), line("b", False, rule), line("c", True, rule), scored_line("d", 0.9)]
     now = [line("a", False, rule), line("b", True, rule), line("c", True, rule), line("d", False, rule)]
 
     comparison = build_report(now, baseline_lines=before).summary.comparison
@@ -204,7 +181,7 @@ def test_a_long_row_is_shortened_and_says_so() -> None:
 
     assert kept.is_cut
     assert kept.row.result is not None
-    assert len(kept.row.result.sentences[0].text) < 1_000
+    assert len(kept.row.result.claims[0].text) < 1_000
     assert len(msgspec.json.encode(kept.row)) < 10_000
 
 
@@ -219,7 +196,7 @@ def test_a_long_row_is_shortened_and_says_so() -> None:
         (None, "too long"),
         (b'{"x": ' + b"[" * 100_000, "nested too deep"),
         (b'{"custom_id": "\\ud800", "row": 0}', "not JSON"),
-        (scored_line("a", 0.5).replace(b'"cost":0.25', b'"cost":1e308'), "$.result.usage.cost"),
+        (scored_line("a", 0.5).replace(b'"cost":0.25', b'"cost":1e308'), "$.result.trace.usage.cost"),
         (scored_line("a", 0.5).replace(b'"row":0', b'"row":99999999999999999999'), "$.row"),
         (scored_line("a", 0.5).replace(b'"tier":"llm"', b'"tier":"SECRET"'), "$.result.tier"),
         (scored_line("a", 0.5).replace(b'"faithfulness":0.5', b'"faithfulness":1.5'), "$.result.faithfulness"),
@@ -340,12 +317,16 @@ async def test_what_the_service_says_of_a_sample_is_read() -> None:
     ("ours", "wire"),
     [
         (result_lines.RowResult, evaluation.EvaluationResult),
-        (result_lines.Sentence, evaluation.SentenceItem),
-        (result_lines.Claim, evaluation.ClaimItem),
-        (result_lines.Evidence, metric.EvidenceItem),
-        (result_lines.Counts, evaluation.VerdictCounts),
-        (result_lines.Attempt, evaluation.AttemptItem),
-        (result_lines.RowUsage, evaluation.UsageItem),
+        (result_lines.Claim, result_parts.ClaimItem),
+        (result_lines.Evidence, result_parts.EvidenceItem),
+        (result_lines.Counts, result_parts.VerdictCounts),
+        (result_lines.Attempt, result_parts.AttemptItem),
+        (result_lines.RowUsage, result_parts.UsageItem),
+        (result_lines.RowTrace, result_parts.TraceItem),
+        (result_lines.RowScores, result_parts.ScoreItems),
+        (result_lines.Decision, result_parts.DecisionItem),
+        (result_lines.Because, result_parts.DecidingClaim),
+        (result_lines.Citation, result_parts.CitationItem),
         (result_lines.Fault, problem.RowProblem),
         (result_lines.FieldFault, problem.FieldProblem),
     ],
@@ -362,7 +343,7 @@ def test_a_row_on_the_wire_is_a_row_here() -> None:
 
 def test_a_problem_never_quotes_the_file() -> None:
     line = json.loads(scored_line("a", 0.5))
-    for path in (("result", "status"), ("result", "claims", 0, "verdict"), ("result", "attempts")):
+    for path in (("result", "status"), ("result", "claims", 0, "verdict"), ("result", "trace", "attempts")):
         broken = json.loads(json.dumps(line))
         place = broken
         for part in path[:-1]:
@@ -380,7 +361,7 @@ def test_rows_that_no_tier_judged_are_no_figure_of_a_tier() -> None:
     """Tier lexical has no strict faithfulness: the one row without contexts, 0 by rule, stood in headline type."""
     report = build_report([
         *(scored_line(f"q{row}", 0.8, row=row, tier="lexical") for row in range(3)),
-        scored_line("empty", 0.0, row=3, tier=None, verdicts=["not_mentioned"], faithfulness_strict=0.0),
+        scored_line("empty", 0.0, row=3, tier=None, verdicts=["not_mentioned"], scores={"faithfulness_strict": 0.0}),
     ])  # fmt: skip
 
     (tier,) = report.summary.tiers

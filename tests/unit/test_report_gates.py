@@ -69,8 +69,8 @@ def test_a_metric_is_gated_over_the_rows_that_have_it() -> None:
 
 def test_seed_1_token_f1_is_gated_over_all_rows_with_a_reference() -> None:
     # one judged, one abstained, one without a reference
-    rows = (scored_line("a", 0.7, token_f1=0.8, exact_match=1.0), scored_line("c", 0.9))
-    summary = summary_of(*rows, result_line("b", status="abstained", token_f1=0.0, exact_match=0.0))
+    rows = (scored_line("a", 0.7, scores={"token_f1": 0.8, "exact_match": 1.0}), scored_line("c", 0.9))
+    summary = summary_of(*rows, result_line("b", status="abstained", scores={"token_f1": 0.0, "exact_match": 0.0}))
 
     outcomes = [parse_gate(spec).outcomes(summary)[0] for spec in ("token_f1=0.4", "token_f1=0.41", "exact_match=0.5")]
 
@@ -120,11 +120,8 @@ def test_of_hallucination_less_is_better() -> None:
 
 def test_rows_with_an_unsupported_claim_are_bounded_from_above() -> None:
     summary = summary_of(
-        scored_line("a", 0.9, unsupported_claims=1, lowest_support=0.5, passed_by="all_supported"),
-        *(
-            scored_line(f"b{row}", 1.0, unsupported_claims=0, lowest_support=1.0, passed_by="all_supported")
-            for row in range(3)
-        ),
+        scored_line("a", 0.9, scores={"unsupported_claims": 1, "lowest_support": 0.5}),
+        *(scored_line(f"b{row}", 1.0) for row in range(3)),
     )
 
     outcomes = [CiGate("unsupported_share", bound).outcomes(summary)[0] for bound in (0.25, 0.2)]

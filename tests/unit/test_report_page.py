@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.report import page as page_module
 from plumbline.rows.report.gates import max_degraded_outcome, parse_gate
 from plumbline.rows.report.markdown import markdown_summary
@@ -133,8 +134,7 @@ def test_every_verdict_is_told_by_word_and_sign_too() -> None:
 def test_a_sentence_has_the_gravest_verdict_of_its_claims() -> None:
     text = "Built in 1931 in Rome."
     claims = [claim(0, verdict, text) for verdict in ("supported", "contradicted", "partial")]
-    sentence = {"index": 0, "text": text, "start": 0, "end": len(text), "kind": "prose"}
-    line = result_line("a", status="judged", tier="llm", faithfulness=0.5, sentences=[sentence], claims=claims)
+    line = result_line("a", status="judged", tier="llm", faithfulness=0.5, claims=claims)
     (kept,) = build_report([line]).worst
 
     (shown,) = shown_row(kept, 0).sentences
@@ -156,15 +156,17 @@ def test_what_is_no_claim_is_in_no_list_of_claims() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "said"),
+    ("decision", "said"),
     [
-        ({"passed_by": "all_supported", "threshold": None}, "rule: every claim supported"),
-        ({"passed_by": "calibrated", "threshold": 0.47}, "calibrated boundary 0.47"),
-        ({"passed_by": "threshold", "threshold": 0.8}, "threshold 0.8"),
+        ({"rule": "all_supported"}, "rule: every claim supported"),
+        ({"rule": "calibrated", "threshold": 0.47}, "calibrated boundary 0.47"),
+        ({"rule": "threshold", "threshold": 0.8}, "threshold 0.8"),
     ],
 )
-def test_a_row_names_the_rule_that_decided_and_the_weakest_claim(fields: dict[str, Any], said: str) -> None:
-    line = scored_line("a", 0.9, passed=False, lowest_support=0.125, unsupported_claims=2, **fields)
+def test_a_row_names_the_rule_that_decided_and_the_weakest_claim(decision: dict[str, Any], said: str) -> None:
+    line = scored_line(
+        "a", 0.9, passed=False, decision=decision, scores={"lowest_support": 0.125, "unsupported_claims": 2}
+    )
 
     text = Page(render_html(build_report([line]))).text
 
@@ -174,22 +176,39 @@ def test_a_row_names_the_rule_that_decided_and_the_weakest_claim(fields: dict[st
 
 def test_a_row_leads_with_its_gravest_sentence() -> None:
     texts = {"fine": "supported", "wrong": "contradicted", "silent": "not_mentioned"}
-    sentences = [
-        {"index": place, "text": text, "start": 0, "end": len(text), "kind": "prose"}
-        for place, text in enumerate(texts)
-    ]
     claims = [claim(place, verdict, text) for place, (text, verdict) in enumerate(texts.items())]
-    line = result_line("a", status="judged", tier="llm", faithfulness=0.3, sentences=sentences, claims=claims)
+    line = result_line("a", status="judged", tier="llm", faithfulness=0.3, claims=claims)
     report = build_report([line, error_line("b", detail="no answer"), result_line("c", status="empty_answer")])
 
     assert [shown_row(kept, 0).lead for kept in (*report.worst, *report.unscored)] == ["wrong", "no answer", ""]
 
 
 def test_sentences_that_no_tier_judged_have_no_verdict() -> None:
-    sentence = {"index": 0, "text": "Cats sleep.", "start": 0, "end": 11, "kind": "prose"}
-    (kept,) = build_report([result_line("a", status="not_judged", sentences=[sentence])]).unscored
+    (kept,) = build_report([result_line("a", status="not_judged")]).unscored
 
-    assert shown_row(kept, 0).sentences[0].verdict is None
+    (shown,) = shown_row(kept, 0, Sample("", (), "Cats sleep.")).sentences
+
+    assert (shown.text, shown.verdict) == ("Cats sleep.", None)
+
+
+def test_an_answer_is_shown_by_its_own_text_where_the_sample_is_at_hand() -> None:
+    answer = "# Report\n😀 It is wide. It is deep."
+    units = {"code_point": (9, 22, 23, 34), "utf16": (9, 23, 24, 35)}
+    for unit, (first, first_end, second, second_end) in units.items():
+        claims = [
+            {**claim(1, "supported", "wide"), "start": first, "end": first_end},
+            {**claim(2, "partial", "deep"), "start": second, "end": second_end},
+        ]
+        line = result_line("a", status="judged", tier="llm", faithfulness=0.5, claims=claims, offset_unit=unit)
+        (kept,) = build_report([line]).worst
+
+        shown = shown_row(kept, 0, Sample("", (), answer))
+
+        assert [(each.text, each.verdict) for each in shown.sentences] == [
+            ("# Report", "not_a_claim"),
+            ("😀 It is wide.", "supported"),
+            ("It is deep.", "partial"),
+        ]
 
 
 @pytest.mark.parametrize(("language", "html_lang"), [("en", "en"), ("zh", "zh-Hans")])

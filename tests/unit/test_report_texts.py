@@ -78,9 +78,7 @@ def test_only_a_gate_that_failed_fails_the_suite() -> None:
 
 def test_a_row_whose_claims_must_all_be_supported_fails_by_their_number() -> None:
     verdicts = ("supported", "contradicted", "partial", "not_a_claim")
-    line = scored_line(
-        "low", 0.5, verdicts=verdicts, passed=False, passed_by="all_supported", threshold=None, unsupported_claims=2
-    )
+    line = scored_line("low", 0.5, verdicts=verdicts, passed=False, decision={"rule": "all_supported"})
 
     (failure,) = suite_of(junit_xml(build_report([line]), with_rows=True)).iter("failure")
 

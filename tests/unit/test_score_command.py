@@ -132,7 +132,7 @@ def test_columns_are_named_by_preset_or_one_by_one(tmp_path: Path) -> None:
         assert score(data, "-o", tmp_path / f"{name}.out.jsonl", *LEXICAL, *options) == 0
         (row,) = read_rows(tmp_path / f"{name}.out.jsonl")
         assert row["result"]["contexts_used"] == [0]
-        assert row["result"]["contexts_used_share"] == (1.0 if name == "ragas" else 0.5)
+        assert row["result"]["scores"]["contexts_used_share"] == (1.0 if name == "ragas" else 0.5)
         assert row["custom_id"] == ("7" if name == "own" else "0")
 
 

@@ -30,7 +30,7 @@ from plumbline.models.chat.batch_api import BatchApi, BatchInfo, open_batch_api
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.scored_row import RowStatus, RowTally
 from plumbline.schemas.batch import BatchSummary
-from plumbline.schemas.evaluation import TierName
+from plumbline.schemas.result_parts import TierName
 
 _INCOMPLETE: Final = 3
 _SECRET_BYTES: Final = 32

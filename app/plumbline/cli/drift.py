@@ -88,8 +88,8 @@ def _tier_drift(each: "TierDifference", level: float) -> TierDrift:
 
 
 def _versions(heads: "Iterable[RowHead]", name: str) -> list[str]:
-    judges = [head.result.judge for head in heads if head.result is not None and head.result.judge is not None]
-    return sorted({value for judge in judges if (value := getattr(judge, name)) is not None})
+    judges = [head.result.trace.judge for head in heads if head.result is not None]
+    return sorted({value for judge in judges if (value := getattr(judge, name, None)) is not None})
 
 
 def _lines(found: Sequence[TierDrift], changed: Mapping[str, list[list[str]]], other_tier: int) -> Iterator[str]:

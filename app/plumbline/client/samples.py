@@ -13,9 +13,9 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record, context_fields
 from plumbline.schemas.batch import BatchConversation, BatchSample
 from plumbline.schemas.conversation import ConversationRequest, is_conversation
-from plumbline.schemas.evaluation import CONTEXT_TAGS, EvaluationOptions, EvaluationRequest, TierName
-from plumbline.schemas.metric import Criterion
+from plumbline.schemas.evaluation import CONTEXT_TAGS, Criterion, EvaluationOptions, EvaluationRequest
 from plumbline.schemas.problem import VALIDATION, RowProblem
+from plumbline.schemas.result_parts import TierName
 
 AnySample = BatchSample | BatchConversation | Sample | Record | Mapping[str, Any]
 AnyOptions = EvaluationOptions | Mapping[str, Any] | None

@@ -12,6 +12,7 @@ from plumbline.ground.version import VERSION
 from plumbline.integrations.checker import Checker
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.explanation import explain, summarize
+from plumbline.schemas.result_upgrade import upgrade_result
 
 _INSTRUCTIONS = (
     "Before you give an answer that rests on retrieved passages, call check_answer with the answer and those passages. "
@@ -35,7 +36,7 @@ def build_server(checker: Checker) -> MCPServer:
     def explain_result(result: dict[str, Any]) -> str:
         """Explain a result of Plumbline, as its API and result files have it, in words."""
         try:
-            return explain(EvaluationResult.model_validate(result.get("result", result)))
+            return explain(EvaluationResult.model_validate(upgrade_result(result.get("result", result))))
         except ValidationError as error:
             place = ".".join(str(part) for part in error.errors()[0]["loc"])
             raise ToolError(f"this is no result of Plumbline: {place}: {error.errors()[0]['msg']}") from None

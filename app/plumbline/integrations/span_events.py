@@ -34,7 +34,7 @@ def evaluation_attributes(
     if response_id is not None:
         attributes["gen_ai.response.id"] = response_id
     if result.status == "not_judged":
-        attributes["error.type"] = next((each.reason for each in result.attempts if each.reason), "not_judged")
+        attributes["error.type"] = next((each.reason for each in result.trace.attempts if each.reason), "not_judged")
     return attributes
 
 

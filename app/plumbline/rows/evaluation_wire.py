@@ -3,7 +3,6 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields
 from typing import Literal
 
 from plumbline.ground.errors import InvalidInput
@@ -14,33 +13,43 @@ from plumbline.judging.judge.probes import PASSAGES
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join_labels
 from plumbline.judging.text.scores import claim_weights, count_verdicts
-from plumbline.judging.text.verdicts import Claim, Evidence, Scores
+from plumbline.judging.text.verdicts import Claim, Evidence, is_duplicate
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow
 from plumbline.rows.scored_row import usage_item
 from plumbline.schemas.conversation import ConversationTexts
 from plumbline.schemas.evaluation import (
-    AttemptItem,
-    CitationItem,
-    ClaimItem,
     ContextItem,
     EvaluationOptions,
     EvaluationResult,
-    JudgeItem,
     RequestLimits,
     SampleTexts,
-    SentenceItem,
-    Tokens,
-    VerdictCounts,
 )
-from plumbline.schemas.metric import EvidenceItem, MetricItem, MetricVerdictItem
-from plumbline.schemas.turns import ConversationItem, TurnItem
+from plumbline.schemas.result_parts import (
+    MOST_QUOTED_CHARACTERS,
+    AttemptItem,
+    CitationItem,
+    ClaimItem,
+    ConversationItem,
+    DecidingClaim,
+    DecisionItem,
+    EvidenceItem,
+    JudgeItem,
+    MetricItem,
+    MetricVerdictItem,
+    ScoreItems,
+    Tokens,
+    TraceItem,
+    TurnItem,
+    VerdictCounts,
+    deciding_claims,
+)
 
 OffsetMap = Callable[[int], int]
 
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
-_RATES = tuple(each.name for each in fields(Scores) if each.name != "unsupported_claims")
+_RATES = ("faithfulness_strict", "contradiction_rate", "unsupported_rate", "lowest_support")
 # Further digits are floating-point noise.
 _DECIMALS = 6
 
@@ -180,47 +189,77 @@ def to_wire(
     in_answer = _offset_map(sample.answer, offset_unit)
     in_contexts = [_offset_map(context, offset_unit) for context in sample.contexts]
     labels = [each for _, each in sample.labelled_contexts]
-    cited = result.citations
-    scores, account = result.scores, result.judge
-    used_share = None
-    if scores is not None and result.contexts_given:
-        used_share = len(result.contexts_used) / result.contexts_given
+    cited, scores = result.citations, result.scores
     return EvaluationResult(
         id=sample_id,
         status=result.status.value,
         tier=None if result.tier is None else result.tier.value,
-        **{name: _rounded(None if scores is None else getattr(scores, name)) for name in _RATES},
+        faithfulness=scores and _rounded(scores.faithfulness),
+        hallucination_rate=scores and _rounded(scores.hallucination_rate),
         context_utilization=_rounded(result.context_utilization),
-        contexts_used=list(result.contexts_used),
-        contexts_used_share=_rounded(used_share),
-        token_f1=_rounded(result.token_f1),
-        exact_match=result.exact_match,
-        unsupported_claims=None if scores is None else scores.unsupported_claims,
         passed=result.passed,
-        passed_by=None if result.passed_by is None else result.passed_by.value,
-        threshold=result.threshold,
+        decision=_decision(result),
         confidence=_rounded(result.confidence),
-        citations=cited and [_citation(each, in_answer, labels) for each in cited.citations],
-        citation_recall=cited and _rounded(cited.recall),
-        citation_precision=cited and _rounded(cited.precision),
-        uncited_sentences=cited and list(cited.uncited),
-        metrics=_metrics(result, in_contexts, labels),
-        conversation=None if sample.conversation is None else _conversation(sample, result, in_answer),
-        sentences=[
-            SentenceItem(
-                index=index,
-                text=sentence.text,
-                start=in_answer(sentence.start),
-                end=in_answer(sentence.end),
-                kind=sentence.kind,
-            )
-            for index, sentence in enumerate(result.sentences)
-        ],
         claims=[
             _claim(claim, weight, in_answer, in_contexts, labels)
             for claim, weight in zip(result.claims, claim_weights(result.claims), strict=True)
         ],
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
+        citations=[_citation(each, in_answer, labels) for each in cited.citations] if cited else [],
+        uncited_sentences=list(cited.uncited) if cited else [],
+        metrics=_metrics(result, in_contexts, labels),
+        conversation=None if sample.conversation is None else _conversation(sample, result, in_answer),
+        contexts_used=list(result.contexts_used),
+        scores=_scores(result),
+        trace=_trace(result),
+        flags=list(result.flags),
+        warnings=list(result.warnings),
+        offset_unit=offset_unit,
+    )
+
+
+def _decision(result: SampleResult) -> DecisionItem | None:
+    if result.passed_by is None:
+        return None
+    checkable = {
+        claim.id: (claim.verdict.value, claim.support or 0.0)
+        for claim in result.claims
+        if claim.is_checkable and not is_duplicate(claim)
+    }
+    at_fault = set(deciding_claims(result.passed_by.value, checkable)) if result.passed is False else ()
+    return DecisionItem(
+        rule=result.passed_by.value,
+        threshold=result.threshold,
+        because=[
+            DecidingClaim(
+                claim=claim.id,
+                sentence=result.sentences[claim.sentence].text[:MOST_QUOTED_CHARACTERS],
+                reason=claim.reason,
+            )
+            for claim in result.claims
+            if claim.id in at_fault
+        ],
+    )
+
+
+def _scores(result: SampleResult) -> ScoreItems:
+    scores, cited = result.scores, result.citations
+    found = {} if scores is None else {name: _rounded(getattr(scores, name)) for name in _RATES}
+    if scores is not None and result.contexts_given:
+        found["contexts_used_share"] = _rounded(len(result.contexts_used) / result.contexts_given)
+    return ScoreItems(
+        **found,
+        unsupported_claims=scores and scores.unsupported_claims,
+        token_f1=_rounded(result.token_f1),
+        exact_match=result.exact_match,
+        citation_recall=cited and _rounded(cited.recall),
+        citation_precision=cited and _rounded(cited.precision),
+    )
+
+
+def _trace(result: SampleResult) -> TraceItem:
+    account = result.judge
+    return TraceItem(
         attempts=[
             AttemptItem(
                 tier=attempt.tier.value,
@@ -245,14 +284,12 @@ def to_wire(
         ),
         usage=usage_item(result.usage),
         windows=result.windows,
-        flags=list(result.flags),
-        warnings=list(result.warnings),
     )
 
 
 def _metrics(
     result: SampleResult, in_contexts: list[OffsetMap], labels: Sequence[ContextLabels]
-) -> dict[str, MetricItem] | None:
+) -> dict[str, MetricItem]:
     return {
         metric.name: MetricItem(
             value=_rounded(metric.value),
@@ -263,7 +300,7 @@ def _metrics(
                 MetricVerdictItem(
                     of=verdict.probe,
                     context=int(verdict.id) - 1 if verdict.probe == PASSAGES.name else None,
-                    text=verdict.text,
+                    text=verdict.text or None,
                     verdict=verdict.verdict,
                     sentences=list(verdict.sentences),
                     evidence=[_evidence(each, in_contexts, labels) for each in verdict.evidence],
@@ -273,7 +310,7 @@ def _metrics(
             ],
         )
         for metric in result.metrics
-    } or None
+    }
 
 
 def _conversation(sample: Sample, result: SampleResult, in_answer: OffsetMap) -> ConversationItem:
@@ -296,7 +333,7 @@ def _conversation(sample: Sample, result: SampleResult, in_answer: OffsetMap) ->
                 passed=each.passed,
                 confidence=_rounded(each.confidence),
                 flags=list(each.flags),
-                metrics={metric.name: _rounded(metric.value) for metric in each.metrics} or None,
+                metrics={metric.name: _rounded(metric.value) for metric in each.metrics},
             )
         )
         first = last

@@ -10,8 +10,9 @@ from typing import NamedTuple, cast
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.schemas.batch import BatchSummary, RowError, RowResult, TierCounts
-from plumbline.schemas.evaluation import EvaluationResult, UsageItem
+from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.problem import ProblemKind, RowProblem
+from plumbline.schemas.result_parts import UsageItem
 from plumbline.schemas.wire import json_line
 
 _USAGE_FIELDS = tuple(each.name for each in fields(Usage))

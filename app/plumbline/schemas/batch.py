@@ -12,10 +12,10 @@ from plumbline.schemas.evaluation import (
     EvaluationResult,
     RequestLimits,
     SampleTexts,
-    UsageItem,
     bounded_texts,
 )
 from plumbline.schemas.problem import RowProblem
+from plumbline.schemas.result_parts import UsageItem
 from plumbline.schemas.wire import WireModel
 
 Format = Literal["ndjson", "array"]

@@ -1,8 +1,9 @@
 """The main job on the wire: a sample to judge, and everything that is said of it."""
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
     AfterValidator,
@@ -16,12 +17,20 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from plumbline.schemas.metric import Criterion, EvidenceItem, MetricItem
-from plumbline.schemas.turns import ConversationItem
-from plumbline.schemas.wire import Share, WireModel, is_none
+from plumbline.schemas.result_parts import (
+    CitationItem,
+    ClaimItem,
+    ConversationItem,
+    DecisionItem,
+    MetricItem,
+    ScoreItems,
+    Status,
+    TierName,
+    TraceItem,
+    VerdictCounts,
+)
+from plumbline.schemas.wire import Share, SparseModel, WireModel
 
-TierName = Literal["llm", "detector", "embedding", "lexical"]
-PassRule = Literal["all_supported", "calibrated", "threshold"]
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(@[1-9][0-9]{0,2})?$", max_length=64)]
 
@@ -29,6 +38,7 @@ MAX_ID_CHARACTERS = 200
 _MAX_DEADLINE_SECONDS = 600
 
 
+_NO_LETTER: Final = re.compile(r"[\W_]+")
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
 
@@ -79,6 +89,31 @@ class SampleTexts(WireModel):
         return [context if isinstance(context, str) else context.text for context in self.contexts]
 
 
+class Criterion(WireModel):
+    """A criterion of your own, judged in the same call as the rest: a question about the answer, and its labels."""
+
+    model_config = ConfigDict(strict=True)
+
+    name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The metric is called `criterion_NAME`.")
+    question: str = Field(min_length=1, max_length=500, description="For the judge: Is the tone formal?")
+    labels: dict[Annotated[str, Field(min_length=1, max_length=40)], Share] = Field(
+        min_length=2, max_length=10, description="The labels that the judge chooses from, each with its value."
+    )
+    quote_from: Literal["answer", "contexts"] | None = Field(
+        default=None,
+        description="Where the judge must quote from for any label but the lowest; without a quote that is found there "
+        "the lowest counts.",
+    )
+
+    @field_validator("labels")
+    @classmethod
+    def _labels_differ_by_their_letters(cls, labels: dict[str, float]) -> dict[str, float]:
+        folded = {_NO_LETTER.sub("", label.casefold()) for label in labels}
+        if "" in folded or len(folded) < len(labels):
+            raise PydanticCustomError("labels_alike", "expected labels that differ by their letters or digits")
+        return labels
+
+
 class EvaluationOptions(WireModel):
     """Options of an evaluation."""
 
@@ -95,7 +130,7 @@ class EvaluationOptions(WireModel):
     threshold: Share | None = Field(
         default=None,
         description="Faithfulness from which `passed` is true, in every tier. Default: the service's setting; where "
-        "that is empty, the rule of the tier that answers, see `passed_by`.",
+        "that is empty, the rule of the tier that answers, see `decision`.",
     )
     deadline_seconds: float | None = Field(
         default=None,
@@ -143,7 +178,7 @@ class EvaluationOptions(WireModel):
     )
     criteria: list[Criterion] | None = Field(
         default=None,
-        exclude_if=is_none,
+        exclude_if=lambda criteria: criteria is None,
         min_length=1,
         max_length=10,
         description="Questions of yours about the answer, each a metric of its own.",
@@ -226,217 +261,65 @@ def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
     }
 
 
-class SentenceItem(WireModel):
-    """A sentence of the answer: `answer[start:end] == text`."""
+class EvaluationResult(SparseModel):
+    """The result of one sample. An unknown score is null, never NaN, -1 or 0; other keys without a value are left out.
 
-    index: int = Field(ge=0)
-    text: str
-    start: int = Field(ge=0)
-    end: int = Field(ge=0)
-    kind: Literal["prose", "heading", "list_item", "table_row", "code", "markup"] = Field(
-        description="`markup` (rules, bullets without words) is not judged; a short heading only when it stands alone."
-    )
+    In Python, what was left out reads as None or empty.
+    """
 
-
-class ClaimItem(WireModel):
-    """A checkable assertion of one sentence. Tiers `embedding` and `lexical` take the whole sentence as one claim."""
-
-    id: str
-    sentence: int = Field(description="Index into `sentences`.")
-    text: str
-    start: int = Field(description="Where its sentence begins in the answer.")
-    end: int
-    verdict: Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
-    support: Share | None = Field(
-        description="llm: the verdict's weight (supported 1, partial 0.5, else 0). Other tiers: calibrated similarity, "
-        "`supported` from 0.5. Null for `not_a_claim`."
-    )
-    weight: float = Field(
-        gt=0,
-        description="Weight in `faithfulness`, the weighted mean of support: that of its sentence, shared by the "
-        "claims of that sentence. A sentence weighs 1 in llm, its length in characters in the other tiers.",
-    )
-    reason: str | None = Field(
-        description="llm: the judge's reason. Other tiers: names and numbers of the sentence that no context has."
-    )
-    evidence: list[EvidenceItem]
-    flags: list[str]
-
-
-class VerdictCounts(WireModel):
-    """Number of claims with each verdict."""
-
-    supported: int
-    partial: int
-    contradicted: int
-    not_mentioned: int
-    not_a_claim: int
-
-
-class AttemptItem(WireModel):
-    """One tier's try, in the order in which they were made."""
-
-    tier: TierName
-    outcome: Literal["answered", "failed"]
-    reason: str | None = Field(description="Null when it answered; else one of a closed set, `timeout` for example.")
-    detail: str | None
-    seconds: float = Field(ge=0)
-    calls: int = Field(ge=0, description="Requests that reached a provider, retries included.")
-
-
-class Tokens(WireModel):
-    """Tokens as the provider counted them; null where it did not say."""
-
-    prompt: int | None
-    completion: int | None
-
-
-class JudgeItem(WireModel):
-    """The model that answered, and for an LLM the prompt by name, version, language and SHA-256."""
-
-    model: str
-    prompt: str | None
-    prompt_digest: str | None
-    calls: int
-    tokens: Tokens
-    cache: Literal["hit", "miss", "bypass"] | None = Field(
-        description="`hit` if the judgement came from the cache; null for tiers without one."
-    )
-    controls: int | None = Field(
-        default=None,
-        description="Sentences whose verdict we know, judged among the answer's to see if the judge can be trusted; "
-        "null for tiers without any.",
-    )
-    controls_right: int | None = Field(
-        default=None, description="Of them those that it judged rightly; else see the flag `control_failed`."
-    )
-
-
-class UsageItem(WireModel):
-    """Usage of all tiers together, failed ones included. Tokens are the providers' counts."""
-
-    calls: int
-    unmetered_calls: int = Field(description="Calls for which the provider gave no count of tokens.")
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int = Field(description="Of the prompt tokens, those that the provider had cached.")
-    cost: float | None = Field(description="In the currency of the price table; null when a call's price is not known.")
-
-
-class CitationItem(WireModel):
-    """A passage that a citation mark of the answer names; a mark that names two, [1, 2], is two of them."""
-
-    text: str = Field(description="The mark, as it stands at `answer[start:end]`.")
-    start: int = Field(ge=0)
-    end: int = Field(ge=0)
-    sentence: int = Field(ge=0, description="Index into `sentences`.")
-    label: str = Field(description="What the mark names: a number or an id.")
-    context: int | None = Field(description="Index of the context; null if there is none of that name.")
-    context_id: str | None = Field(
-        default=None, exclude_if=is_none, description="Its id; left out where you gave none."
-    )
-    verdict: Literal["supported", "partial", "wrong_passage", "not_supported", "no_such_passage"] = Field(
-        description="`supported`: the passage alone supports the statement before the mark. `partial`: a part of it, "
-        "or all of it together with others cited there. `wrong_passage`: another context does, see `better_context`."
-    )
-    better_context: int | None = Field(
-        description="For `wrong_passage`: index of a context that supports it. Else null."
-    )
-
-
-class EvaluationResult(WireModel):
-    """The result of one sample. An unknown number is null, never NaN, -1 or 0."""
-
-    # Fields with a default are always sent; results of version 0.1 lack them.
-    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
-
-    id: str | None
-    status: Literal["judged", "abstained", "empty_answer", "not_judged"] = Field(
+    id: str | None = None
+    status: Status = Field(
         description="`judged`: there is a score. `abstained`: the answer declines or asserts nothing to check."
-        " `empty_answer`: no letter or digit in it. `not_judged`: no tier could answer, see `attempts`."
+        " `empty_answer`: no letter or digit in it. `not_judged`: no tier could answer, see `trace.attempts`."
     )
     tier: TierName | None = Field(description="The tier that answered; null when none was needed or none could.")
     faithfulness: Share | None = Field(
         description="Mean over the checkable sentences of the mean support of their claims. Scores of different tiers "
         "are not comparable."
     )
-    faithfulness_strict: Share | None = Field(description="llm: as faithfulness, partial counting 0. Else null.")
     hallucination_rate: Share | None = Field(description="1 - faithfulness.")
-    lowest_support: Share | None = Field(
-        default=None, description="Least support of a checkable claim; null without a score."
-    )
-    contradiction_rate: Share | None = Field(description="llm: share of checkable claims contradicted. Else null.")
-    unsupported_rate: Share | None = Field(description="llm: share of checkable claims not mentioned. Else null.")
-    unsupported_claims: int | None = Field(
-        default=None,
-        ge=0,
-        description="Number of checkable claims whose verdict is not `supported`: `partial`, `contradicted` and "
-        "`not_mentioned`, without duplicates. Null without a score.",
-    )
     context_utilization: Share | None = Field(
         description="Share of the answer's sentences that are related to the contexts: one context sentence holds at "
         "least half of their content words, after normalisation (NFKC, case, punctuation, stopwords)."
     )
-    contexts_used: list[int] = Field(description="Indices of contexts with verified evidence for a supported claim.")
-    contexts_used_share: Share | None = Field(
-        description="Contexts used / contexts given: utilization as RAGChecker and Vertex mean it."
-    )
-    token_f1: Share | None = Field(description="Token F1 with the reference; null without one.")
-    exact_match: Share | None = Field(description="1 when equal to the reference after SQuAD normalisation, else 0.")
     passed: bool | None = Field(
-        description="True if the answer may be shown, by the rule in `passed_by`; null without a score."
+        description="True if the answer may be shown, by the rule in `decision`; null without a score."
     )
-    passed_by: PassRule | None = Field(
-        default=None,
-        description="Rule of `passed`. `threshold`: faithfulness >= the threshold of the request or the service. "
-        "Without one, `all_supported` in tier llm: `unsupported_claims` is 0; `calibrated` in the other tiers: "
-        "faithfulness >= the score at which half of the answers in their calibration data were faithful.",
-    )
-    threshold: Share | None = Field(
-        description="Faithfulness that decided: the one asked for, or the calibrated one; null with `all_supported`."
-    )
+    decision: DecisionItem | None = None
     confidence: Share | None = Field(
+        default=None,
         description="Calibrated probability that a human agrees with `passed`; with several votes of LLM judges "
-        "instead (agreeing + 1) / (votes + 2), a vote agreeing when its verdicts alone decide the same. Null where "
-        "there is neither."
+        "instead (agreeing + 1) / (votes + 2), a vote agreeing when its verdicts alone decide the same. Left out where "
+        "there is neither.",
     )
-    citations: list[CitationItem] | None = Field(
-        default=None, exclude_if=is_none, description="Left out, like the next three, if the answer has no mark."
+    claims: list[ClaimItem] = Field(default=[])
+    counts: VerdictCounts = VerdictCounts()
+    citations: list[CitationItem] = Field(default=[])
+    uncited_sentences: list[int] = Field(
+        default=[],
+        description="Numbers of the sentences that assert and cite nothing, in an answer with citation marks.",
     )
-    citation_recall: Share | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Sentences fully supported by the passages they cite / sentences that assert (Gao et al. 2023).",
-    )
-    citation_precision: Share | None = Field(
-        default=None,
-        exclude_if=is_none,
-        description="Citations that are sufficient, or needed beside others / citations (Gao et al. 2023).",
-    )
-    uncited_sentences: list[int] | None = Field(
-        default=None, exclude_if=is_none, description="Indices of the sentences that assert and cite nothing."
-    )
-    metrics: dict[str, MetricItem] | None = Field(
-        default=None,
-        exclude_if=is_none,
+    metrics: dict[str, MetricItem] = Field(
+        default={},
         description="Each metric of the request, by name; left out unless one besides `faithfulness` was asked for.",
     )
     conversation: ConversationItem | None = Field(
         default=None,
-        exclude_if=is_none,
         description="Left out without `messages`. With them, contexts are counted as they came: those of the request, "
         "then those of each message.",
     )
-    sentences: list[SentenceItem]
-    claims: list[ClaimItem]
-    counts: VerdictCounts
-    attempts: list[AttemptItem]
-    judge: JudgeItem | None
-    usage: UsageItem
-    windows: int = Field(ge=1, description="Parts into which the contexts were cut for a judge to read them all.")
+    contexts_used: list[int] = Field(
+        default=[], description="Indices of contexts with verified evidence for a supported claim."
+    )
+    scores: ScoreItems = ScoreItems()
+    trace: TraceItem
     flags: list[str] = Field(
+        default=[],
         description="`no_context`, `degraded`, `uncalibrated`, `mostly_copied` (tiers embedding and lexical: half or "
         "more of the runs of four words stand in the contexts, and the boundary lies higher), `no_checkable_claims`, "
-        "`threshold_unreachable`, `citation_without_passage` (a mark names no context), ..."
+        "`threshold_unreachable`, `citation_without_passage` (a mark names no context), ...",
     )
-    warnings: list[str]
+    warnings: list[str] = Field(default=[])
+    offset_unit: Literal["code_point", "utf16"] = Field(
+        default="code_point", description="Unit of all `start` and `end`, if it is `utf16`."
+    )

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from plumbline.schemas.evaluation import ClaimItem, EvaluationResult
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.result_parts import ClaimItem
 
 _SAID: Final = {
     "abstained": "the answer declines to answer, or asserts nothing that could be checked",
@@ -17,7 +18,7 @@ def unjudged_reason(result: EvaluationResult) -> str | None:
         return None
     if result.status in _SAID:
         return f"{result.status}: {_SAID[result.status]}"
-    tried = "; ".join(f"{each.tier}: {each.reason} ({each.detail})" for each in result.attempts)
+    tried = "; ".join(f"{each.tier}: {each.reason} ({each.detail})" for each in result.trace.attempts)
     return f"not_judged: {tried or 'no tier was asked'}"
 
 
@@ -50,12 +51,12 @@ def explain(result: EvaluationResult) -> str:
     else:
         head = "every claim of the answer is supported by the contexts"
     facts = [f"faithfulness {result.faithfulness:.2f}", f"tier {result.tier or 'none'}"]
-    if result.threshold is not None:
-        facts.insert(1, f"passes from {result.threshold:.2f}")
+    if result.decision and result.decision.threshold is not None:
+        facts.insert(1, f"passes from {result.decision.threshold:.2f}")
     lines = [f"{head} ({', '.join(facts)})"]
-    sentences = {each.index: each.text.strip() for each in result.sentences}
+    sentences = {each.claim: each.sentence.strip() for each in result.decision.because} if result.decision else {}
     for claim in bad:
-        sentence = sentences.get(claim.sentence, "")
+        sentence = sentences.get(claim.id, "")
         lines.append(f"  {claim.verdict}: {_short(sentence or claim.text)}")
         if sentence and claim.text.strip() != sentence:
             lines.append(f"    claim: {_short(claim.text)}")

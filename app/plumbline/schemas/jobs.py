@@ -7,7 +7,8 @@ from urllib.parse import quote
 from pydantic import ConfigDict, Field
 
 from plumbline.schemas.batch import TierCounts
-from plumbline.schemas.evaluation import EvaluationOptions, UsageItem
+from plumbline.schemas.evaluation import EvaluationOptions
+from plumbline.schemas.result_parts import UsageItem
 from plumbline.schemas.wire import WireModel
 
 JobStatus = Literal["queued", "running", "paused", "completed", "completed_with_errors", "cancelled", "failed"]

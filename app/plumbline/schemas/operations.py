@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from plumbline.schemas.evaluation import TierName
+from plumbline.schemas.result_parts import TierName
 from plumbline.schemas.wire import WireModel
 
 _DETAIL = "Empty for callers from other machines without a key of the scope `admin`."

@@ -5,8 +5,8 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from plumbline.schemas.batch import TierCounts
-from plumbline.schemas.evaluation import PassRule, UsageItem, VerdictCounts
-from plumbline.schemas.wire import WireModel, is_none
+from plumbline.schemas.result_parts import PassRule, UsageItem, VerdictCounts
+from plumbline.schemas.wire import SparseModel, WireModel
 
 ReportLanguage = Literal["en", "zh"]
 ReportFormat = Literal["html", "json"]
@@ -37,7 +37,7 @@ class ScoreMean(WireModel):
     rows: int = Field(ge=0, description="Rows that have the score.")
 
 
-class ScoreMeans(WireModel):
+class ScoreMeans(SparseModel):
     """The means over one group of judged rows."""
 
     faithfulness: ScoreMean
@@ -50,7 +50,7 @@ class ScoreMeans(WireModel):
     citation_recall: ScoreMean = Field(description="Of the rows whose answer has citation marks, as the next.")
     citation_precision: ScoreMean
     metrics: dict[str, ScoreMean] | None = Field(
-        default=None, exclude_if=is_none, description="Of the metrics that rows were asked for; left out without any."
+        default=None, description="Of the metrics that rows were asked for; left out without any."
     )
 
 
@@ -66,16 +66,16 @@ def metric_of(name: str) -> str | None:
     return bare if bare in METRICS and (has_depth or not at) else None
 
 
-class ReferenceMeans(WireModel):
+class ReferenceMeans(SparseModel):
     """The means over all rows with a reference, whatever their status: an abstained answer has no token right."""
 
     token_f1: ScoreMean
     exact_match: ScoreMean
     bleu: ScoreMean | None = Field(
-        default=None, exclude_if=is_none, description="Of rows that were asked for it, as the next two; else left out."
+        default=None, description="Of rows that were asked for it, as the next two; else left out."
     )
-    chrf: ScoreMean | None = Field(default=None, exclude_if=is_none)
-    gleu: ScoreMean | None = Field(default=None, exclude_if=is_none)
+    chrf: ScoreMean | None = None
+    gleu: ScoreMean | None = None
 
 
 class TierReport(WireModel):

@@ -1,8 +1,11 @@
 """The base of all messages, and a model as one line of JSON."""
 
-from typing import Annotated
+import operator
+from functools import partial
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import CoreSchema
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
@@ -13,9 +16,18 @@ class WireModel(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-def is_none(value: object) -> bool:
-    """Return True for None: a field that is left out then."""
-    return value is None
+class SparseModel(WireModel):
+    """Base of the parts of a result: a field with a default is left out of JSON where it has it."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        schema = handler(source)
+        fields: dict[str, Any] = handler.resolve_ref_schema(schema)["schema"]["fields"]
+        for field in fields.values():
+            if field["schema"]["type"] == "default":
+                # As `Field(exclude_if=...)` of each of them
+                field["serialization_exclude_if"] = partial(operator.eq, field["schema"]["default"])
+        return schema
 
 
 # JSON lets them stand as they are; readers that split lines as Unicode does would cut a row in two.

@@ -39,7 +39,7 @@ class RunCounts:
         self.unreachable += "threshold_unreachable" in result.flags
         _add_to_mean(self._faithfulness, result.tier, result.faithfulness)
         for name in ReferenceMeans.model_fields:
-            _add_to_mean(self._references, name, result.reference_score(name))
+            _add_to_mean(self._references, name, result.score(name))
 
     def start_part(self, share: float | None) -> None:
         """Begin the part of this process; `share` of the file is done before it."""
@@ -87,7 +87,7 @@ def outcome_of(row: ResultRow) -> ScoredRow:
     if result is None:
         is_ours = error is not None and error.status >= INTERNAL.status
         return failed_row(row.row, b"", RowStatus.FAILED if is_ours else RowStatus.INVALID)
-    usage = Usage(**{name: getattr(result.usage, name) for name in result.usage.__struct_fields__})
+    usage = Usage(**{name: getattr(result.trace.usage, name) for name in result.trace.usage.__struct_fields__})
     is_degraded = "degraded" in result.flags
     return ScoredRow(row.row, b"", RowStatus(result.status), result.tier, is_degraded, usage, passed=result.passed)
 

@@ -21,7 +21,8 @@ from plumbline.models.chat.resilient_endpoint import Tariff
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import ScoredRow
-from plumbline.schemas.evaluation import EvaluationOptions, TierName
+from plumbline.schemas.evaluation import EvaluationOptions
+from plumbline.schemas.result_parts import TierName
 
 _ASKED_BY: Final = (
     "max_contexts", "max_context_characters", "max_answer_characters", "max_question_characters",

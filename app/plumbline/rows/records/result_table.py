@@ -12,6 +12,8 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import atomic_write
 from plumbline.rows.records.binary_files import load_pyarrow
 from plumbline.rows.records.data_file import parse_row_format
+from plumbline.schemas.result_parts import NO_USAGE, VerdictCounts
+from plumbline.schemas.result_upgrade import upgrade_result
 
 ColumnType = Literal["text", "number", "whole", "truth", "texts"]
 
@@ -65,7 +67,14 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "error": "text",
 }
 # Objects of a result whose fields become columns of their own
-_OPENED: Final = ("counts", "judge", "usage")
+_OPENED: Final = ("decision", "scores", "counts", "judge", "usage")
+# Parts that a result leaves out where they count nothing
+_LEFT_OUT: Final = {
+    "counts": VerdictCounts().model_dump(),
+    "usage": NO_USAGE.model_dump(),
+    "flags": [],
+    "warnings": [],
+}
 _PROBLEM_TEXTS: Final = ("detail", "title", "message", "type")
 _DELIMITER: Final = {"csv": ",", "tsv": "\t"}
 # Texts that a spreadsheet takes for a formula (OWASP, CSV Injection), with the full-width signs that Chinese and
@@ -83,9 +92,11 @@ def flat_result(result: Mapping[str, object]) -> dict[str, object]:
         result: an answer of `POST /v1/evaluations`, itself or under `result`, with `custom_id` (or `id`), `row` and
             `error`: a text, or a problem object, of which the detail is kept. Values of a wrong type are left out.
     """
-    inner = result.get("result")
+    nested = result.get("result")
     given = {name: value for name, value in result.items() if value is not None}
-    fields = {**inner, **given} if isinstance(inner, Mapping) else dict(result)
+    fields = {**upgrade_result(nested), **given} if isinstance(nested, Mapping) else dict(upgrade_result(result))
+    if isinstance(trace := fields.get("trace"), Mapping):
+        fields = {**_LEFT_OUT, **trace, **fields}
     for name in _OPENED:
         opened = fields.get(name)
         if isinstance(opened, Mapping):
@@ -94,6 +105,7 @@ def flat_result(result: Mapping[str, object]) -> dict[str, object]:
         values = {name: each.get("value") for name, each in metrics.items() if isinstance(each, Mapping)}
         others = {name: value for name, value in values.items() if name not in RESULT_COLUMNS and value is not None}
         fields = {**values, **fields, "metrics": json.dumps(others, ensure_ascii=False) if others else None}
+    fields["passed_by"] = fields.get("rule")
     # The judge's calls are a part of all calls
     if isinstance(usage := fields.get("usage"), Mapping):
         fields["calls"] = usage.get("calls")

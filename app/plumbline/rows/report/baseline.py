@@ -9,8 +9,8 @@ from typing import Final, get_args
 
 from plumbline.rows.report.result_lines import Decided, ResultRow, Scored, read_line
 from plumbline.rows.report.tallies import TIERS, MeanTally
-from plumbline.schemas.evaluation import PassRule
 from plumbline.schemas.report import Comparison, ReportTier, RowMove, TierComparison
+from plumbline.schemas.result_parts import PassRule
 
 _HASH_BYTES: Final = 8
 _MOST_MOVES: Final = 20

@@ -13,8 +13,8 @@ from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.report.shown_rows import KeptRow, KeptRows
 from plumbline.rows.report.tallies import METHOD, TIERS, RowTally, ScoreTallies, TierTally
-from plumbline.schemas.evaluation import VerdictCounts
 from plumbline.schemas.report import BadLine, ReportSummary, ReportTier, WorstRow
+from plumbline.schemas.result_parts import VerdictCounts
 
 DEFAULT_WORST: Final = 200
 _MOST_BAD_LINES: Final = 20
@@ -136,14 +136,15 @@ def _in_short(row: ResultRow) -> WorstRow | None:
     scored = row.scored
     if scored is None or row.result is None:
         return None
+    decision, scores = row.result.decision, row.result.scores
     return WorstRow(
         custom_id=scored.custom_id,
         row=row.row,
         tier=scored.tier,
         faithfulness=scored.faithfulness,
         passed=row.result.passed,
-        passed_by=row.result.passed_by,
-        lowest_support=row.result.lowest_support,
-        unsupported_claims=row.result.unsupported_claims,
+        passed_by=decision and decision.rule,
+        lowest_support=scores.lowest_support,
+        unsupported_claims=scores.unsupported_claims,
         verdicts=VerdictCounts(**msgspec.structs.asdict(row.result.counts)),
     )

@@ -89,17 +89,18 @@ def _row_cases(report: Report) -> Iterator[_Case]:
 def _unscored_case(name: str, result: RowResult) -> _Case:
     if result.status != "not_judged":
         return _Case("rows", name, "skipped", message=result.status)
-    tried = "; ".join(f"{each.tier}: {each.reason or each.outcome}" for each in result.attempts)
+    tried = "; ".join(f"{each.tier}: {each.reason or each.outcome}" for each in result.trace.attempts)
     return _Case("rows", name, "error", "not_judged", f"no tier could judge it ({tried or 'none was asked'})")
 
 
 def _failed_case(name: str, kept: KeptRow, result: RowResult) -> _Case:
     verdict, text = worst_claim(kept)
     why = f"faithfulness {result.faithfulness or 0.0:.3f}"
-    if result.threshold is None:
-        why = f"{result.unsupported_claims or 0} claims without full support, {why}"
+    threshold = result.decision and result.decision.threshold
+    if threshold is None:
+        why = f"{result.scores.unsupported_claims or 0} claims without full support, {why}"
     else:
-        why += f" is below {result.threshold:g}"
+        why += f" is below {threshold:g}"
     why += f", tier {result.tier or 'none'}"
     message = why if verdict is None else f"{why}; {verdict}: {text}"
     claims = [f"{claim.verdict}: {claim.text}" for claim in result.claims if claim.verdict in UNSUPPORTED]

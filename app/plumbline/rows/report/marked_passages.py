@@ -1,12 +1,13 @@
-"""Question and contexts of a shown row, with the passages marked that its claims rest on."""
+"""The sentences of a shown answer, and its question and contexts with the passages marked that claims rest on."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.report.result_lines import RowResult
+from plumbline.rows.report.result_lines import OffsetUnit, RowResult
 
 # Of what stands beside a marked passage; a page holds hundreds of rows.
 _MOST_AROUND: Final = 600
@@ -45,10 +46,97 @@ class ShownSource:
     hidden: int
 
 
-def shown_source(sample: Sample, result: RowResult) -> ShownSource | None:
-    """Return question and contexts, those with evidence before others; None if another answer was judged."""
-    if not all(sentence.text in sample.answer for sentence in result.sentences):
-        return None
+class SpannedClaim(Protocol):
+    """A claim whose sentence is `answer[start:end]`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def sentence(self) -> int: ...
+    @property
+    def text(self) -> str: ...
+    @property
+    def start(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+
+C = TypeVar("C", bound=SpannedClaim)
+
+
+class AnswerSentence(NamedTuple, Generic[C]):
+    """A sentence with its claims; `number` is None for text of the answer that no claim is about."""
+
+    number: int | None
+    text: str
+    claims: tuple[C, ...]
+
+
+def answer_sentences(
+    claims: Iterable[C], answer: str | None, *, unit: OffsetUnit, quoted: Mapping[str, str] = MappingProxyType({})
+) -> list[AnswerSentence[C]]:
+    """Return the sentences of an answer in order.
+
+    Args:
+        answer: None: a sentence is what is quoted of it, else the text of its claims.
+        unit: of the claims' offsets.
+        quoted: texts of sentences, by the id of a claim.
+    """
+    by_number: dict[int, list[C]] = {}
+    for claim in claims:
+        by_number.setdefault(claim.sentence, []).append(claim)
+    groups = [(number, tuple(by_number[number])) for number in sorted(by_number)]
+    if answer is None:
+        return [AnswerSentence(number, _text_of(group, quoted), group) for number, group in groups]
+    found: list[AnswerSentence[C]] = []
+    (cut, _), position = _cutter(answer, unit), 0
+    for number, group in groups:
+        found += _rest(cut(position, group[0].start))
+        position = group[0].end
+        found.append(AnswerSentence(number, cut(group[0].start, position), group))
+    return [*found, *_rest(cut(position, None))]
+
+
+def _text_of(claims: Sequence[SpannedClaim], quoted: Mapping[str, str]) -> str:
+    known = next((quoted[claim.id] for claim in claims if claim.id in quoted), None)
+    return " ".join(dict.fromkeys(claim.text for claim in claims)) if known is None else known
+
+
+def _rest(text: str) -> list[AnswerSentence[Any]]:
+    return [AnswerSentence(None, text.strip(), ())] if any(map(str.isalnum, text)) else []
+
+
+def _cutter(text: str, unit: OffsetUnit) -> tuple[Callable[[int, int | None], str], int]:
+    """Return a function that cuts the text by offsets, and the length of the text."""
+    if unit == "code_point":
+        return (lambda start, end: text[start:end]), len(text)
+    units = text.encode("utf-16-le", "surrogatepass")
+
+    def cut(start: int, end: int | None) -> str:
+        return units[2 * start : None if end is None else 2 * end].decode("utf-16-le", "replace")
+
+    return cut, len(units) // 2
+
+
+def is_answer_of(answer: str, result: RowResult) -> bool:
+    """Return False if the claims are for certain about another answer."""
+    (cut, length), quoted = _cutter(answer, result.offset_unit), quoted_sentences(result)
+    for claim in result.claims:
+        text = cut(claim.start, claim.end)
+        if claim.end > length or text != text.strip() or not text.startswith(quoted.get(claim.id, "")):
+            return False
+        if result.tier != "llm" and text != claim.text:
+            return False
+    return True
+
+
+def quoted_sentences(result: RowResult) -> Mapping[str, str]:
+    """Return the sentences of the claims that decided against an answer, by id."""
+    return {each.claim: each.sentence for each in result.decision.because} if result.decision else {}
+
+
+def shown_source(sample: Sample, result: RowResult) -> ShownSource:
+    """Return question and contexts, those with evidence before others."""
     quotes: dict[int, list[str]] = {}
     for claim in result.claims:
         # No claim rests on what is only nearest to it.

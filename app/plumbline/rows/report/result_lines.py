@@ -1,13 +1,15 @@
 """Lines of results, decoded to what the report shows; ten times as fast as validating with `schemas.batch`."""
 
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from plumbline.schemas.evaluation import PassRule, TierName
 from plumbline.schemas.report import ReportRowStatus, ReportTier
+from plumbline.schemas.result_parts import PassRule, TierName
+from plumbline.schemas.result_upgrade import upgrade_row
 
 Verdict = Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
+OffsetUnit = Literal["code_point", "utf16"]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # Whole numbers that every JSON reader reads exactly; sums of such costs stay finite.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
@@ -18,123 +20,124 @@ _UNKNOWN_VALUE: Final = "Invalid enum value"
 _AT: Final = " - at `$"
 
 
-class Sentence(msgspec.Struct, frozen=True, gc=False):
-    index: int
-    text: str
-
-
 class Evidence(msgspec.Struct, frozen=True, gc=False):
     """A passage of a context; `context` counts from 0."""
 
-    context: int | None
     quote: str
     verified: bool
+    context: int | None = None
 
 
 class Claim(msgspec.Struct, frozen=True):
     """A claim of one sentence, its verdict and evidence."""
 
-    sentence: int
+    id: str
+    sentence: Count
     text: str
+    start: Count
+    end: Count
     verdict: Verdict
-    support: Share | None
-    reason: str | None
-    evidence: list[Evidence]
-    flags: list[str]
+    support: Share | None = None
+    reason: str | None = None
+    evidence: list[Evidence] = []
+    flags: list[str] = []
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):
-    supported: Count
-    partial: Count
-    contradicted: Count
-    not_mentioned: Count
-    not_a_claim: Count
+    supported: Count = 0
+    partial: Count = 0
+    contradicted: Count = 0
+    not_mentioned: Count = 0
+    not_a_claim: Count = 0
+
+
+class Because(msgspec.Struct, frozen=True, gc=False):
+    claim: str
+    sentence: str
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The rule that decided, and the claims that decided against the answer."""
+
+    rule: PassRule
+    threshold: Share | None = None
+    because: list[Because] = []
 
 
 class Attempt(msgspec.Struct, frozen=True, gc=False):
     tier: str
     outcome: Literal["answered", "failed"]
-    reason: str | None
-    detail: str | None
+    reason: str | None = None
+    detail: str | None = None
 
 
 class Citation(msgspec.Struct, frozen=True, gc=False):
     text: str
     sentence: Count
-    context: Count | None
     verdict: Literal["supported", "partial", "wrong_passage", "not_supported", "no_such_passage"]
+    context: Count | None = None
 
 
 class RowMetric(msgspec.Struct, frozen=True, gc=False):
     value: Share | None
 
 
-class RowUsage(msgspec.Struct, frozen=True, gc=False):
-    """Tokens, calls and cost of a row."""
+class RowScores(msgspec.Struct, frozen=True, gc=False):
+    faithfulness_strict: Share | None = None
+    lowest_support: Share | None = None
+    unsupported_claims: Count | None = None
+    token_f1: Share | None = None
+    exact_match: Share | None = None
+    citation_recall: Share | None = None
+    citation_precision: Share | None = None
 
-    calls: Count
-    unmetered_calls: Count
-    prompt_tokens: Count
-    completion_tokens: Count
-    cached_tokens: Count
-    cost: Cost | None
+
+class RowUsage(msgspec.Struct, frozen=True, gc=False):
+    """Tokens, calls and cost of a row; none where it made no call."""
+
+    calls: Count = 0
+    unmetered_calls: Count = 0
+    prompt_tokens: Count = 0
+    completion_tokens: Count = 0
+    cached_tokens: Count = 0
+    cost: Cost | None = 0.0
+
+
+class RowTrace(msgspec.Struct, frozen=True):
+    attempts: list[Attempt] = []
+    usage: RowUsage = RowUsage()
 
 
 class RowResult(msgspec.Struct, frozen=True):
-    """The shown part of an `EvaluationResult`.
-
-    Results of version 0.1 lack `passed_by`, `lowest_support` and `unsupported_claims`: a threshold decided them all,
-    and the other two are taken from claims and counts.
-    """
+    """The shown part of an `EvaluationResult`."""
 
     status: Literal["judged", "abstained", "empty_answer", "not_judged"]
     tier: TierName | None
     faithfulness: Share | None
-    faithfulness_strict: Share | None
     context_utilization: Share | None
     passed: bool | None
-    threshold: Share | None
-    confidence: Share | None
-    sentences: list[Sentence]
-    claims: list[Claim]
-    counts: Counts
-    attempts: list[Attempt]
-    usage: RowUsage
-    flags: list[str]
-    warnings: list[str]
-    passed_by: PassRule | None = None
-    lowest_support: Share | None = None
-    unsupported_claims: Count | None = None
-    citations: list[Citation] | None = None
-    citation_recall: Share | None = None
-    citation_precision: Share | None = None
-    metrics: dict[str, RowMetric] | None = None
-    token_f1: Share | None = None
-    exact_match: Share | None = None
+    trace: RowTrace
+    decision: Decision | None = None
+    confidence: Share | None = None
+    claims: list[Claim] = []
+    counts: Counts = Counts()
+    citations: list[Citation] = []
+    metrics: dict[str, RowMetric] = {}
+    scores: RowScores = RowScores()
+    flags: list[str] = []
+    warnings: list[str] = []
+    offset_unit: OffsetUnit = "code_point"
 
-    def __post_init__(self) -> None:
-        if self.passed is None or self.passed_by is not None:
-            return
-        counts = self.counts
-        supports = [
-            claim.support for claim in self.claims if claim.support is not None and "duplicate" not in claim.flags
-        ]
-        msgspec.structs.force_setattr(self, "passed_by", "threshold")
-        msgspec.structs.force_setattr(self, "lowest_support", min(supports, default=None))
-        msgspec.structs.force_setattr(
-            self, "unsupported_claims", counts.partial + counts.contradicted + counts.not_mentioned
-        )
-
-    def reference_score(self, name: str) -> float | None:
-        """Return a score of `ReferenceMeans`: a field of the result, or a metric that was asked for."""
-        metric = (self.metrics or {}).get(name)
-        value: float | None = metric.value if metric else getattr(self, name, None)
-        return value
+    def score(self, name: str) -> float | None:
+        """Return a score by its name: one of every result, one of `scores`, or a metric that was asked for."""
+        value: float | None = getattr(self.scores, name, getattr(self, name, None))
+        return self.metrics[name].value if value is None and name in self.metrics else value
 
     @property
     def has_unsupported(self) -> bool | None:
         """True if a claim is not `supported`; None without a score."""
-        return None if self.unsupported_claims is None else self.unsupported_claims > 0
+        count = self.scores.unsupported_claims
+        return None if count is None else count > 0
 
 
 class FieldFault(msgspec.Struct, frozen=True, gc=False):
@@ -179,8 +182,8 @@ class ResultRow(msgspec.Struct, frozen=True):
             return None
         if self.custom_id is None:
             return None
-        rule, passed = result.passed_by, result.passed
-        decided = None if rule is None or passed is None else Decided(rule, passed)
+        decision, passed = result.decision, result.passed
+        decided = None if decision is None or passed is None else Decided(decision.rule, passed)
         return Scored(self.custom_id, result.tier or "none", result.faithfulness, decided)
 
 
@@ -201,6 +204,18 @@ class Scored(NamedTuple):
 
 
 _DECODER: Final = msgspec.json.Decoder(ResultRow)
+T = TypeVar("T")
+
+
+def decode_result_row(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
+    """Decode a line of results, those of versions 0.1 and 0.2 included; raise as the decoder does."""
+    try:
+        return decoder.decode(line)
+    except msgspec.ValidationError:
+        row = msgspec.json.decode(line)
+        if (upgraded := upgrade_row(row)) is row:
+            raise
+        return msgspec.convert(upgraded, decoder.type)
 
 
 def read_line(line: bytes | None) -> ResultRow | str:
@@ -211,7 +226,7 @@ def read_line(line: bytes | None) -> ResultRow | str:
     if line is None:
         return "too long to be a row of results"
     try:
-        return _DECODER.decode(line)
+        return decode_result_row(_DECODER, line)
     except UnicodeDecodeError:
         return "not UTF-8"
     except msgspec.ValidationError as error:

@@ -9,6 +9,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.uncertainty import bootstrap_interval, paired_differences, paired_t_test, sign_flip_test
+from plumbline.rows.report.result_lines import decode_result_row
 from plumbline.rows.report.tallies import NORMAL_95
 
 # Pairs up to which the exact test of random signs is quick; Student's test above.
@@ -26,12 +27,16 @@ class Judge(msgspec.Struct, frozen=True, gc=False):
     prompt_digest: str | None = None
 
 
+class _Trace(msgspec.Struct, frozen=True, gc=False):
+    judge: Judge | None = None
+
+
 class _Result(msgspec.Struct, frozen=True, gc=False):
     status: str
     tier: str | None
     faithfulness: float | None
     passed: bool | None
-    judge: Judge | None = None
+    trace: _Trace
 
 
 class RowHead(msgspec.Struct, frozen=True):
@@ -83,7 +88,7 @@ _DECODER: Final = msgspec.json.Decoder(RowHead)
 def read_head(line: bytes) -> RowHead:
     """Decode the compared part of a line of results; raise InvalidInput if it is none."""
     try:
-        return _DECODER.decode(line)
+        return decode_result_row(_DECODER, line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"no line of results: {error}") from None
 

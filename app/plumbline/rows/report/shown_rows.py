@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final, NamedTuple, cast
@@ -10,7 +10,13 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.report.marked_passages import ShownSource, shown_source
+from plumbline.rows.report.marked_passages import (
+    ShownSource,
+    answer_sentences,
+    is_answer_of,
+    quoted_sentences,
+    shown_source,
+)
 from plumbline.rows.report.result_lines import Citation, Claim, Fault, ResultRow, RowResult, Verdict
 from plumbline.rows.report.tallies import TIERS
 from plumbline.rows.report.texts import one_line
@@ -132,7 +138,6 @@ class ShownRow:
     rank: int
     tier: ReportTier
     sentences: tuple[ShownSentence, ...]
-    loose_claims: tuple[Claim, ...]
     verdicts: tuple[tuple[Verdict, int], ...]
     lead: str
     is_cut: bool
@@ -142,15 +147,15 @@ class ShownRow:
 def shown_row(kept: KeptRow, rank: int, sample: Sample | None = None) -> ShownRow:
     """Return the row as the page shows it, with the question and the contexts of its sample if that is at hand."""
     row, result = kept.row, kept.row.result
-    sentences = () if result is None else tuple(_sentences(result))
-    known = {sentence.index for sentence in result.sentences} if result else set()
+    if sample is not None and result is not None and not is_answer_of(sample.answer, result):
+        sample = None
+    sentences = () if result is None else tuple(_sentences(result, None if sample is None else sample.answer))
     counts = [(each, cast(int, getattr(result.counts, each))) for each in GRAVEST_FIRST] if result else []
     return ShownRow(
         source=row,
         rank=rank,
         tier="none" if result is None else result.tier or "none",
         sentences=sentences,
-        loose_claims=() if result is None else tuple(each for each in _claims(result) if each.sentence not in known),
         verdicts=tuple((verdict, count) for verdict, count in counts if count),
         lead=one_line(_lead(sentences, row.error), most=_LONGEST_LEAD),
         is_cut=kept.is_cut,
@@ -167,19 +172,15 @@ def _lead(sentences: tuple[ShownSentence, ...], error: Fault | None) -> str:
     return "" if gravest is None else gravest.text
 
 
-def _sentences(result: RowResult) -> list[ShownSentence]:
-    claims_by_sentence: dict[int, list[Claim]] = {}
-    for claim in _claims(result):
-        claims_by_sentence.setdefault(claim.sentence, []).append(claim)
-    cited: dict[int, list[Citation]] = {}
-    for citation in result.citations or ():
+def _sentences(result: RowResult, answer: str | None) -> Iterator[ShownSentence]:
+    cited: dict[int | None, list[Citation]] = {}
+    for citation in result.citations:
         cited.setdefault(citation.sentence, []).append(citation)
-    return [
-        ShownSentence(sentence.text, None if result.status == "not_judged" else _gravest(claims), tuple(claims), parts)
-        for sentence in result.sentences
-        for claims in [claims_by_sentence.get(sentence.index, [])]
-        for parts in [tuple(_parts(sentence.text, cited.get(sentence.index, [])))]
-    ]
+    quoted = quoted_sentences(result)
+    for number, text, claims in answer_sentences(result.claims, answer, unit=result.offset_unit, quoted=quoted):
+        checkable = tuple(claim for claim in claims if claim.verdict != "not_a_claim")
+        verdict = None if result.status == "not_judged" else _gravest(checkable)
+        yield ShownSentence(text, verdict, checkable, tuple(_parts(text, cited.get(number, []))))
 
 
 def _parts(text: str, citations: list[Citation]) -> Iterator[SentencePart]:
@@ -194,10 +195,6 @@ def _parts(text: str, citations: list[Citation]) -> Iterator[SentencePart]:
     yield SentencePart(text[position:])
 
 
-def _claims(result: RowResult) -> list[Claim]:
-    return [claim for claim in result.claims if claim.verdict != "not_a_claim"]
-
-
-def _gravest(claims: list[Claim]) -> Verdict:
+def _gravest(claims: Sequence[Claim]) -> Verdict:
     found = {claim.verdict for claim in claims}
     return next((verdict for verdict in GRAVEST_FIRST if verdict in found), "not_a_claim")

@@ -7,7 +7,6 @@ from typing import Final, Self
 
 from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult
 from plumbline.schemas.batch import TierCounts
-from plumbline.schemas.evaluation import PassRule, UsageItem, VerdictCounts
 from plumbline.schemas.report import (
     LEVEL,
     ReferenceMeans,
@@ -20,6 +19,7 @@ from plumbline.schemas.report import (
     TierReport,
     metric_of,
 )
+from plumbline.schemas.result_parts import PassRule, UsageItem, VerdictCounts
 
 # A value counts as the mean of its part, which is off by at most a thousandth of the scale.
 PARTS: Final = 1_000
@@ -143,10 +143,9 @@ class ScoreTallies:
 
     def add(self, result: RowResult) -> None:
         for name, tally in self._of_every_row().items():
-            value = getattr(result, name)
-            if value is not None:
+            if (value := result.score(name)) is not None:
                 tally.add(value)
-        for name, metric in (result.metrics or {}).items():
+        for name, metric in result.metrics.items():
             if metric_of(name) and (name in self.metrics or len(self.metrics) < _MOST_METRICS):
                 tally = self.metrics.setdefault(name, MeanTally())
                 if metric.value is not None:
@@ -196,8 +195,8 @@ class TierTally:
     def add(self, result: RowResult, faithfulness: float) -> None:
         self.judged += 1
         self.passed += result.passed is True
-        if result.passed_by is not None:
-            self._rules[result.passed_by] += 1
+        if result.decision is not None:
+            self._rules[result.decision.rule] += 1
         self._degraded += "degraded" in result.flags
         self._histogram[min(int(faithfulness * _BARS), _BARS - 1)] += 1
         for name in _VERDICTS:
@@ -256,9 +255,9 @@ class RowTally:
             if flag in self._flags or len(self._flags) < _MOST_FLAGS_COUNTED:
                 self._flags[flag[:_LONGEST_FLAG]] += 1
         for name, tally in self._references.items():
-            if (value := result.reference_score(name)) is not None:
+            if (value := result.score(name)) is not None:
                 tally.add(value)
-        usage = result.usage
+        usage = result.trace.usage
         for name in _USED:
             self._used[name] += getattr(usage, name)
         if usage.cost is None:

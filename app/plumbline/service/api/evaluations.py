@@ -110,8 +110,8 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         """Judge one answer: which claims its contexts support, which they do not, and where the evidence is.
 
         The first tier that can answer does: an LLM judge, then sentence embeddings, then word overlap. A tier that
-        fails is listed in `attempts` with the reason; it never becomes a score. With `messages` in place of contexts
-        and answer, each turn of a conversation is judged by what was retrieved or returned before it.
+        fails is listed in `trace.attempts` with the reason; it never becomes a score. With `messages` in place of
+        contexts and answer, each turn of a conversation is judged by what was retrieved or returned before it.
         """
         # No dependencies: each costs a fiftieth of a small sample.
         scorer: Scorer = request.app.state.service.scorer

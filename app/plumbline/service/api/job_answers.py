@@ -26,6 +26,7 @@ from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.jobs import JobInfo, JobLinks, JobOutcomes, RequestCounts, ResultsFormat, job_path
 from plumbline.schemas.language import translate_json
 from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary, TierRate
+from plumbline.schemas.result_upgrade import upgrade_line
 from plumbline.service.api.responses import CSV, JSON, NDJSON, BackpressureResponse
 
 # Fewer make no rate: `rates.FEWEST_LABELS`, whose module takes a second to import.
@@ -170,7 +171,7 @@ async def _read_lines(store: JobStore, job: Job, after: int, limit: int) -> list
 
 def _encode(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -> bytes:
     if page.format == "ndjson":
-        return b"".join(each.line + b"\n" for each in lines)
+        return b"".join(upgrade_line(each.line) + b"\n" for each in lines)
     header = table_line(list(RESULT_COLUMNS), ",") if is_first else ""
     rows = (flat_result(msgspec.json.decode(translate_json(each.line, page.language))).values() for each in lines)
     return (header + "".join(table_line([format_cell(value) for value in row], ",") for row in rows)).encode()

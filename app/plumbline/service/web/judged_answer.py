@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, get_args
 
-from plumbline.rows.report.marked_passages import Piece, Span, mark
+from plumbline.rows.report.marked_passages import Piece, Span, answer_sentences, mark
 from plumbline.rows.report.result_lines import Verdict
 from plumbline.rows.report.shown_rows import GRAVEST_FIRST
-from plumbline.schemas.evaluation import ClaimItem, EvaluationResult, SampleTexts, TierName
-from plumbline.schemas.metric import EvidenceItem
+from plumbline.schemas.evaluation import EvaluationResult, SampleTexts
+from plumbline.schemas.result_parts import ClaimItem, EvidenceItem, TierName
 
 TIERS: Final[tuple[TierName, ...]] = get_args(TierName)
 # Of a context on both sides of a quote, and of a quote, in characters.
@@ -32,8 +32,9 @@ class ShownClaim(NamedTuple):
 
 
 class ShownSentence(NamedTuple):
-    """A sentence of the answer; `verdict` is None where no tier judged it."""
+    """A sentence of the answer; `verdict` is None where no tier judged it, `number` where no claim is about it."""
 
+    number: int | None
     text: str
     verdict: Verdict | None
     claims: tuple[ShownClaim, ...]
@@ -56,31 +57,36 @@ def judged_answer(result: EvaluationResult, texts: SampleTexts) -> JudgedAnswer:
             if (span := _span(each, claim, texts.passages)) is not None and each.context is not None:
                 spans.setdefault(each.context, []).append(span)
     verdicts = sentence_verdicts(result)
-    claims: dict[int, list[ShownClaim]] = {}
-    for claim in result.claims:
-        if claim.verdict != "not_a_claim":
-            shown = ShownClaim(claim, tuple(_passage(each, claim, texts.passages) for each in claim.evidence))
-            claims.setdefault(claim.sentence, []).append(shown)
+    unjudged: Verdict | None = None if result.status == "not_judged" else "not_a_claim"
     return JudgedAnswer(
         result=result,
         sentences=tuple(
-            ShownSentence(sentence.text, verdicts[sentence.index], tuple(claims.get(sentence.index, ())))
-            for sentence in result.sentences
+            ShownSentence(
+                number,
+                text,
+                unjudged if number is None else verdicts[number],
+                tuple(
+                    ShownClaim(claim, tuple(_passage(each, claim, texts.passages) for each in claim.evidence))
+                    for claim in claims
+                    if claim.verdict != "not_a_claim"
+                ),
+            )
+            for number, text, claims in answer_sentences(result.claims, texts.answer, unit=result.offset_unit)
         ),
         contexts=tuple(mark(context, spans.get(place, ())) for place, context in enumerate(texts.passages)),
     )
 
 
 def sentence_verdicts(result: EvaluationResult) -> Mapping[int, Verdict | None]:
-    """Return the gravest verdict on each sentence by its index; None where no tier judged."""
+    """Return the gravest verdict on each sentence with a claim by its number; None where no tier judged."""
     found: dict[int, set[Verdict]] = {}
     for claim in result.claims:
         found.setdefault(claim.sentence, set()).add(claim.verdict)
     return {
-        sentence.index: None
+        number: None
         if result.status == "not_judged"
-        else next((each for each in GRAVEST_FIRST if each in found.get(sentence.index, ())), "not_a_claim")
-        for sentence in result.sentences
+        else next((each for each in GRAVEST_FIRST if each in verdicts), "not_a_claim")
+        for number, verdicts in found.items()
     }
 
 

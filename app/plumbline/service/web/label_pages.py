@@ -18,7 +18,8 @@ from plumbline.rows.jobs.labels import MOST_STRATIFIED, DrawOrder, Label, draw_l
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
-from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.rows.report.marked_passages import AnswerSentence, answer_sentences
+from plumbline.rows.report.result_lines import Claim, ResultRow, read_line
 from plumbline.rows.report.run_comparison import read_head
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
@@ -88,7 +89,7 @@ async def show_next(
         order=query.order,
         done=len(mine),
         row=None if found is None else found[0],
-        sentences=() if found is None else found[0].result.sentences if found[0].result else (),
+        sentences=() if found is None else _sentences(*found),
         sample=None if found is None else found[1].sample,
         people=people,
         agreement=None if person else await asyncio.to_thread(_agreement, labels),
@@ -174,11 +175,16 @@ async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int])
         lines = {each.row: each.line for each in await store.read_rows(job.tenant, job.id, some)}
         for row in (each for each in some if each in lines):
             read = read_line(lines[row])
-            if isinstance(read, ResultRow) and read.result is not None and read.result.sentences:
+            if isinstance(read, ResultRow) and read.status not in ("empty_answer", "error"):
                 record = await store.record(job.tenant, job.id, row)
                 if isinstance(record, Record):
                     return read, record
     return None
+
+
+def _sentences(row: ResultRow, record: Record) -> Sequence[AnswerSentence[Claim]]:
+    claims, unit = (row.result.claims, row.result.offset_unit) if row.result else ([], "code_point")
+    return answer_sentences(claims, record.sample.answer, unit=unit)
 
 
 async def _by_score(store: JobStore, job: Job, rows: list[int], order: DrawOrder) -> list[int]:

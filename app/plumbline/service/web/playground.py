@@ -28,8 +28,9 @@ from plumbline.rows.records.json_rows import decode_row
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_fields
 from plumbline.rows.records.record_fields import build_record, nested_names
 from plumbline.schemas.conversation import ConversationRequest
-from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, TierName, bounded_request
+from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, bounded_request
 from plumbline.schemas.report import ReportLanguage
+from plumbline.schemas.result_parts import TierName
 from plumbline.service.api.dependencies import CascadeDep, ScorerDep, TenantDep
 from plumbline.service.api.evaluations import URL_PATH, evaluate_request
 from plumbline.service.api.json_body import is_text

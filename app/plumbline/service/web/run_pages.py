@@ -24,6 +24,7 @@ from plumbline.schemas.batch import RowResult
 from plumbline.schemas.evaluation import SampleTexts
 from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.report import ShareEstimate
+from plumbline.schemas.result_upgrade import upgrade_line
 from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample, result_lines
 from plumbline.service.api.jobs import checked_id
@@ -228,7 +229,7 @@ async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
     shown: JudgedAnswer | None = None
     if lines and isinstance(read, ResultRow) and read.result is not None:
         try:
-            result = RowResult.model_validate_json(lines[0].line).result
+            result = RowResult.model_validate_json(upgrade_line(lines[0].line)).result
             shown = judged_answer(result, texts or SampleTexts(contexts=[], answer=""))
         except ValidationError:
             problem = "the result of this row was written by another version, and cannot be shown; the report can"

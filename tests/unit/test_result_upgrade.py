@@ -1,0 +1,168 @@
+"""Result files of 0.1 and 0.2 are read as those of 0.3; a result leaves out the keys that say nothing."""
+
+import json
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+
+from plumbline.rows.records.result_table import flat_result
+from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.rows.report.run_comparison import read_head
+from plumbline.schemas.batch import RowResult
+from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.result_upgrade import upgrade_line, upgrade_result
+from plumbline.schemas.wire import SparseModel
+from tests.making.result_rows import build_report
+
+OLD_LINES = Path("tests/data/old_results.jsonl").read_bytes().splitlines()
+BECAUSE = {"claim": "1.0", "sentence": "It weighs 3 kilos, and is red.", "reason": "it weighs 2"}
+NEW: dict[str, Any] = {
+    "id": "a",
+    "status": "judged",
+    "tier": "llm",
+    "faithfulness": 0.5,
+    "hallucination_rate": 0.5,
+    "context_utilization": 1.0,
+    "passed": False,
+    "decision": {"rule": "all_supported", "because": [BECAUSE]},
+    "claims": [
+        {
+            "id": "0.0",
+            "sentence": 0,
+            "text": "The kettle holds 1.7 litres.",
+            "start": 0,
+            "end": 20,
+            "verdict": "supported",
+            "support": 1.0,
+            "weight": 1.0,
+            "evidence": [
+                {"context": 0, "quote": "The kettle holds 1.7 litres.", "start": 0, "end": 28, "verified": True}
+            ],
+        },
+        {
+            "id": "1.0",
+            "sentence": 1,
+            "text": "The kettle weighs 3 kilos.",
+            "start": 21,
+            "end": 51,
+            "verdict": "contradicted",
+            "support": 0.0,
+            "weight": 1.0,
+            "reason": "it weighs 2",
+            "evidence": [{"quote": "2 kilos", "verified": False}],
+            "flags": ["second_look"],
+        },
+    ],
+    "counts": {"supported": 1, "partial": 0, "contradicted": 1, "not_mentioned": 0, "not_a_claim": 0},
+    "contexts_used": [0],
+    "scores": {
+        "faithfulness_strict": 0.5,
+        "contradiction_rate": 0.5,
+        "unsupported_rate": 0.0,
+        "lowest_support": 0.0,
+        "unsupported_claims": 1,
+        "contexts_used_share": 1.0,
+    },
+    "trace": {
+        "attempts": [{"tier": "llm", "outcome": "answered", "seconds": 0.5, "calls": 1}],
+        "judge": {
+            "model": "m",
+            "prompt": "verify_claims/v3.en",
+            "prompt_digest": "48d3",
+            "calls": 1,
+            "tokens": {"prompt": 100},
+            "cache": "miss",
+            "controls": 2,
+            "controls_right": 2,
+        },
+        "usage": {
+            "calls": 1,
+            "unmetered_calls": 0,
+            "prompt_tokens": 100,
+            "completion_tokens": 20,
+            "cached_tokens": 0,
+            "cost": None,
+        },
+    },
+    "flags": ["degraded"],
+}
+OF_0_1 = {
+    **NEW,
+    "decision": {"rule": "threshold", "threshold": 0.7, "because": [BECAUSE]},
+    "trace": {
+        **NEW["trace"],
+        "judge": {name: NEW["trace"]["judge"][name] for name in NEW["trace"]["judge"] if "controls" not in name},
+    },
+}
+NEW_LINE = json.dumps({"custom_id": "a", "row": 0, "result": NEW}).encode()
+
+
+@pytest.mark.parametrize(("line", "expected"), [(OLD_LINES[0], OF_0_1), (OLD_LINES[1], NEW), (NEW_LINE, NEW)])
+def test_lines_of_every_version_are_read_as_those_of_this_one(line: bytes, expected: dict[str, Any]) -> None:
+    new = json.dumps({"custom_id": "a", "row": 0, "result": expected}).encode()
+
+    assert json.loads(upgrade_line(line)) == json.loads(new)
+    assert isinstance(read_line(line), ResultRow)
+    assert read_line(line) == read_line(new)
+    assert read_head(line) == read_head(new)
+    assert flat_result(json.loads(line)) == flat_result(json.loads(new))
+    assert build_report([line]).summary == build_report([new]).summary
+    assert build_report([new], baseline_lines=[line]).summary.comparison is not None
+
+
+def test_an_answer_fails_because_of_its_doubtful_sentences_or_of_the_weakest() -> None:
+    old = json.loads(OLD_LINES[1])["result"]
+    strong = {**old["claims"][1], "support": 0.6, "verdict": "supported"}
+
+    by_support = upgrade_result({**old, "passed_by": "calibrated", "threshold": 0.5})
+    by_least = upgrade_result({**old, "passed_by": "threshold", "threshold": 0.9, "claims": [old["claims"][0], strong]})
+    passed = upgrade_result({**old, "passed": True})
+
+    assert [each["claim"] for each in by_support["decision"]["because"]] == ["1.0"]
+    assert [each["claim"] for each in by_least["decision"]["because"]] == ["1.0"]
+    assert passed["decision"]["because"] == []
+
+
+@pytest.mark.parametrize("value", [None, 3, {}, {"sentences": 3}, {"sentences": [{}], "claims": [{}]}, NEW])
+def test_what_is_no_old_result_stays_as_it_is(value: object) -> None:
+    assert upgrade_result(value) is value
+
+
+def parts_of(model: type[BaseModel]) -> set[type[BaseModel]]:
+    found = {model}
+    for field in model.model_fields.values():
+        waiting = [field.annotation]
+        while waiting:
+            each = waiting.pop()
+            waiting += get_args(each)
+            if isinstance(each, type) and issubclass(each, BaseModel):
+                found |= parts_of(each)
+    return found
+
+
+def test_a_field_with_a_default_is_left_out_wherever_it_has_it() -> None:
+    value = RowResult(custom_id="a", row=0, result=EvaluationResult.model_validate(NEW))
+
+    always = {name for name, field in EvaluationResult.model_fields.items() if field.is_required()}
+    whole = {part.__name__ for part in parts_of(EvaluationResult) if not issubclass(part, SparseModel)}
+    schema = EvaluationResult.model_json_schema(mode="serialization")
+
+    assert value.model_dump(mode="json")["result"] == json.loads(value.model_dump_json())["result"] == NEW
+    assert schema["required"] == [
+        "status", "tier", "faithfulness", "hallucination_rate", "context_utilization", "passed", "trace"
+    ]  # fmt: skip
+    assert always == set(schema["required"])
+    # Parts that count: all their numbers are sent.
+    assert whole == {"UsageItem", "VerdictCounts"}
+
+
+def test_what_was_left_out_reads_as_none_or_empty() -> None:
+    sent = dict.fromkeys(("tier", "faithfulness", "hallucination_rate", "context_utilization", "passed"))
+
+    result = EvaluationResult.model_validate({"status": "empty_answer", **sent, "trace": {}})
+
+    assert (result.decision, result.confidence, result.scores.token_f1, result.trace.judge) == (None,) * 4
+    assert (result.claims, result.flags, result.trace.attempts, result.metrics) == ([], [], [], {})
+    assert (result.counts.supported, result.trace.usage.calls, result.trace.windows) == (0, 0, 1)
