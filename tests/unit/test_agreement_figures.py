@@ -66,7 +66,7 @@ def sorted_and_weighed(
     rows = sorted(rows)
     scores, labels = np.array([row[0] for row in rows]), np.array([row[1] == 1 for row in rows])
     repeated = [(score, label) for score, label, weight in rows for _ in range(weight)]
-    return resampling.sorted_rows(scores, labels), np.array([[float(row[2]) for row in rows]]), repeated
+    return resampling.sort_rows(scores, labels), np.array([[float(row[2]) for row in rows]]), repeated
 
 
 def slow_auroc(rows: list[tuple[float, int]]) -> float:

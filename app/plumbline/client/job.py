@@ -24,7 +24,7 @@ Action = Literal["pause", "resume", "cancel"]
 
 DEFAULT_POLL_SECONDS: Final = 1.0
 _ENDED: Final = frozenset({"completed", "completed_with_errors", "cancelled", "failed"})
-# Pauses of `wait`: a short job is told of soon, a long one asks seldom.
+# `wait` asks soon at first, then ever more seldom.
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 3.0
 _PAUSE_GROWTH: Final = 1.5

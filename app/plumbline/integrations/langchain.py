@@ -31,7 +31,7 @@ class FaithfulnessMiddleware(AgentMiddleware):  # type: ignore[misc]
 
     Args:
         checker: judges; None: the service of PLUMBLINE_URL, else this process.
-        on_unsupported: `continue`; `retry`: the model is told what is unsupported and answers again, once a question;
+        on_unsupported: `continue`; `retry`: the model reads what is unsupported and answers again, once a question;
             `error`: raises UnfaithfulAnswer.
     """
 
@@ -57,8 +57,8 @@ class FaithfulnessMiddleware(AgentMiddleware):  # type: ignore[misc]
         if found["passed"] is False and self._on_unsupported == "error":
             raise UnfaithfulAnswer(found["explanation"])
         if found["passed"] is False and self._on_unsupported == "retry" and asked[-1:] and asked[-1].name != _NAME:
-            told = HumanMessage(_CORRECT + found["explanation"], name=_NAME)
-            return {"faithfulness": found, "messages": [told], "jump_to": "model"}
+            correction = HumanMessage(_CORRECT + found["explanation"], name=_NAME)
+            return {"faithfulness": found, "messages": [correction], "jump_to": "model"}
         return {"faithfulness": found}
 
     @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]

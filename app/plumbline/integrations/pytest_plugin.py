@@ -67,7 +67,7 @@ class BatchGate:
         self._error: str | None = None
         specs = config.getoption("plumbline_gate") or config.getini("plumbline_gates")
         # A mistake stops the run before its tests
-        self._gates = _parsed(specs) if specs else None
+        self._gates = _parse_gates(specs) if specs else None
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Take the answers of a finished test; those of a repeated test replace the earlier ones."""
@@ -112,7 +112,7 @@ class BatchGate:
         from plumbline.rows.report.gates import GateOutcome  # noqa: PLC0415
         from plumbline.schemas.explanation import explain  # noqa: PLC0415
 
-        config, gates = self._config, self._gates or _parsed(_USUAL_GATES)
+        config, gates = self._config, self._gates or _parse_gates(_USUAL_GATES)
         builder, lines, unjudged = ReportBuilder(), [], 0
         for row in _checker(config).check_many(self._samples[name] for name in sorted(self._samples)):
             lines.append(row.to_line())
@@ -176,7 +176,7 @@ def plumbline(request: pytest.FixtureRequest) -> AnswerAssertions:
     return AnswerAssertions(request.node)
 
 
-def _parsed(specs: Iterable[str]) -> "list[CiGate]":
+def _parse_gates(specs: Iterable[str]) -> "list[CiGate]":
     from plumbline.ground.errors import InvalidInput  # noqa: PLC0415 - not at each start of pytest
     from plumbline.rows.report.gates import parse_gate  # noqa: PLC0415
 

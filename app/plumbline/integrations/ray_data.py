@@ -2,7 +2,7 @@
 
     scored = ray.data.read_parquet("rows").map_batches(ColumnScorer, concurrency=2, num_cpus=1, batch_size=256)
 
-It imports none of them: install `plumbline-rag[ray]`, or the engine that you have beside `plumbline-rag[service]`.
+It imports none of them: install `plumbline-rag[ray]`, or `plumbline-rag[service]` with the engine that you have.
 """
 
 import json

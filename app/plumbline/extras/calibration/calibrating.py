@@ -107,7 +107,7 @@ async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, lang
     answers, refused = await _measure(judged, tier.measure, names)
     if not len(answers):
         return None
-    unrelated, _ = await _measure(_unrelated(judged), tier.measure, names)
+    unrelated, _ = await _measure(_pair_unrelated(judged), tier.measure, names)
     return MeasuredRows(answers, unrelated, refused)
 
 
@@ -139,7 +139,7 @@ async def _measure(
     return answers, len(rows) - len(measured)
 
 
-def _unrelated(rows: Sequence[tuple[LabelledRow, SegmentedSample]]) -> list[tuple[LabelledRow, SegmentedSample]]:
+def _pair_unrelated(rows: Sequence[tuple[LabelledRow, SegmentedSample]]) -> list[tuple[LabelledRow, SegmentedSample]]:
     """Pair answers with the contexts of another dataset, or document if there is one dataset. Deterministic."""
     subject = attrgetter("dataset" if len({row.dataset for row, _ in rows}) > 1 else "cluster")
     found = []
@@ -226,17 +226,17 @@ async def compare_tier(
     for language in get_args(Language):
         spent: list[float] = []
 
-        async def timed(case: SegmentedSample, spent: list[float] = spent) -> Mapping[int, Finding]:
+        async def measure_timed(case: SegmentedSample, spent: list[float] = spent) -> Mapping[int, Finding]:
             started = time.perf_counter()
             findings = await tier.measure(case)
             spent.append(time.perf_counter() - started)
             return findings
 
-        measured = await measure_rows(rows, replace(tier, measure=timed), language=language)
+        measured = await measure_rows(rows, replace(tier, measure=measure_timed), language=language)
         if measured is None:
             continue
         scores = predict(measured.answers, table.find(tier=tier.name, model=tier.model, language=language))
-        agreement = measure_agreement(_scored(measured.answers, scores), draws=draws)
+        agreement = measure_agreement(_build_rows(measured.answers, scores), draws=draws)
         seconds = sum(spent) / max(1, len(spent))
         found.append(
             TierComparison(tier.name, tier.model, language, len(measured.answers), measured.refused, seconds, agreement)
@@ -305,7 +305,7 @@ def calibrate(
         is_gated = in_force.language != "zh"
         gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0]) if is_gated else None
 
-    def fitted(answers: MeasuredAnswers) -> Calibration:
+    def fit_calibration(answers: MeasuredAnswers) -> Calibration:
         row_weights = balanced_weights(answers)
         if fit == "weights":
             weights, intercept = fit_weights(answers, gate, row_weights=row_weights, aggregation=aggregation)
@@ -317,32 +317,32 @@ def calibrate(
 
     before = predict(answers, in_force)
     is_copied = answers.mostly_copied(aggregation)
-    fold_fits = cross_fit(answers, split_folds(answers, parts=_FOLDS), fitted)
+    fold_fits = cross_fit(answers, split_folds(answers, parts=_FOLDS), fit_calibration)
     shift = 0.0
     if len(np.unique(answers.datasets)) not in _TOO_FEW_DATASETS:
         shift = _find_shift(answers, ~is_copied, lambda by: cross_predict(answers, fold_fits, shift=by))
     after = cross_predict(answers, fold_fits, shift=shift)
-    agreement = measure_agreement(_scored(answers, after), draws=draws)
+    agreement = measure_agreement(_build_rows(answers, after), draws=draws)
     auroc = agreement.macro.auroc.value
     measured_on = {"rows": len(answers), "auroc": None if auroc is None else round(auroc, 4)}
-    calibration = fitted(answers)
+    calibration = fit_calibration(answers)
     return CalibrationReport(
         calibration=calibration.model_copy(
             update={
                 "intercept": round(calibration.intercept + shift, 4),
-                "reliability": _pinned(_reliability(answers, after, ~is_copied)),
+                "reliability": _pin_to_boundary(_reliability(answers, after, ~is_copied)),
                 "copied_reliability": _copied_reliability(answers, after, is_copied),
                 "source": source.model_copy(update=measured_on),
             }
         ),
         answers=len(answers),
         faithful=int(answers.labels.sum()),
-        before=measure_agreement(_scored(answers, before), draws=draws),
+        before=measure_agreement(_build_rows(answers, before), draws=draws),
         after=agreement,
     )
 
 
-def _scored(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:
+def _build_rows(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:
     datasets, clusters = ([str(name) for name in names] for names in (answers.datasets, answers.clusters))
     return ScoredRows(scores, answers.labels.astype(np.int64), datasets, clusters)
 
@@ -389,7 +389,7 @@ def isotonic_curve(scores: FloatArray, labels: FloatArray, weights: FloatArray) 
     return lambda points: np.interp(points, distinct, heights)
 
 
-def _pinned(curve: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+def _pin_to_boundary(curve: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     """Return the curve led through the boundary, so that no confidence in a decision is below one half."""
     points = {score: min(share, _JUST_BELOW) if score < _BOUNDARY else max(share, _BOUNDARY) for score, share in curve}
     return tuple(sorted({**points, _BOUNDARY: _BOUNDARY}.items()))

@@ -20,7 +20,7 @@ _ROUNDING: Final = 1e-12
 class SortedRows:
     """Scores and labels of n rows by ascending score.
 
-    `tie_starts` has the position of the first row of each distinct score; rows of one score are never told apart.
+    `tie_starts` has the position of the first row of each distinct score; rows of one score count alike.
     """
 
     scores: FloatArray
@@ -28,7 +28,7 @@ class SortedRows:
     tie_starts: IntArray
 
 
-def sorted_rows(scores: FloatArray, is_faithful: BoolArray) -> SortedRows:
+def sort_rows(scores: FloatArray, is_faithful: BoolArray) -> SortedRows:
     """Build the rows from scores that ascend already, shape (n,), n >= 1."""
     return SortedRows(scores, is_faithful, np.flatnonzero(np.diff(scores, prepend=scores[0] - 1.0) != 0.0))
 
@@ -186,7 +186,7 @@ def by_dataset(scored: ScoredRows) -> tuple[DatasetRows, ...]:
         places = order[start:end]
         # Numbered by name, not by place: the order of the scores does not change which clusters are drawn.
         cluster_names, cluster_of = np.unique(clusters[places], return_inverse=True)
-        rows = sorted_rows(scored.scores[places], labels[places])
+        rows = sort_rows(scored.scores[places], labels[places])
         found.append(DatasetRows(name, rows, slice(start, end), cluster_of, len(cluster_names)))
         start = end
     return tuple(found)
@@ -235,7 +235,7 @@ class DrawPlan:
         scores = np.concatenate([each.rows.scores for each in datasets])
         labels = np.concatenate([each.rows.is_faithful for each in datasets])
         self._order = np.argsort(scores, kind="stable")
-        self._pooled = sorted_rows(scores[self._order], labels[self._order])
+        self._pooled = sort_rows(scores[self._order], labels[self._order])
         self._weights = self._weigh_all(np.ones((1, len(scores))))
         self._bins: dict[str | None, IntArray] = {
             each.name: _bins(each.rows, self._weights[each.name][0]) for each in datasets

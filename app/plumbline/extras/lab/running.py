@@ -11,7 +11,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -78,13 +78,12 @@ def run_experiment(
             the results names it.
     """
     systems = list(experiment.systems())
-    chosen = systems
+    names_by_system = [(each, {each.name, each.corpus, each.chunking, each.retriever}) for each in systems]
     for word in only:
-        named = [each for each in systems if word in {each.name, each.corpus, each.chunking, each.retriever}]
-        if not named:
+        if not any(word in names for _, names in names_by_system):
             known = ", ".join((*experiment.retrievers, *experiment.blends))
             raise InvalidInput(f"there is no system {word[:80]!r}; known are {known}", place="--only")
-        chosen = [*(chosen if chosen is not systems else ()), *named]
+    chosen = [each for each, names in names_by_system if not only or names.intersection(only)]
     names = {name for each in chosen for name in (each.name, *each.part_names)}
     # A retriever of the user's own lies next to the experiment file
     if str(base) not in sys.path:
@@ -98,35 +97,30 @@ def run_experiment(
             for folder in _FOLDERS:
                 (out / folder).mkdir(exist_ok=True)
             progress("begun", systems=len(names))
-            return _Run(experiment, base, out, progress, names, fresh=fresh).results(name)
+            return _ExperimentRun(experiment, base, out, progress, names, fresh).results(name)
     except OSError as error:
         raise InvalidInput(f"cannot be written ({error.strerror})", place=place) from error
 
 
-class _Run:
-    def __init__(
-        self,
-        experiment: Experiment,
-        base: Path,
-        out: Path,
-        progress: ProgressReporter,
-        chosen: Collection[str],
-        *,
-        fresh: bool,
-    ) -> None:
-        self._experiment, self._base, self._out, self._progress = experiment, base, out, progress
-        self._chosen, self._is_fresh = chosen, fresh
-        self._measured: dict[str, tuple[Run, Measured]] = {}
-        self._failures: dict[str, str] = {}
+@dataclass
+class _ExperimentRun:
+    experiment: Experiment
+    base: Path
+    out: Path
+    report: ProgressReporter
+    chosen: Collection[str]
+    is_fresh: bool
+    measured: dict[str, tuple[Run, Measured]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
 
     def results(self, name: str) -> ExperimentResults:
         facts: dict[str, CorpusFacts] = {}
         rows: list[System] = []
         comparisons: list[RunComparison] = []
-        for corpus_name, settings in self._experiment.corpora.items():
-            self._progress("progress", name=corpus_name, stage="reading")
+        for corpus_name, settings in self.experiment.corpora.items():
+            self.report("progress", name=corpus_name, stage="reading")
             try:
-                corpus = settings.read(self._base)
+                corpus = settings.read(self.base)
             except InvalidInput as error:
                 raise InvalidInput(str(error), place=f"corpora.{corpus_name}") from error
             facts[corpus_name] = CorpusFacts(
@@ -137,53 +131,53 @@ class _Run:
                 self._write_qrels(corpus_name, corpus),
             )
             digest = _digest(corpus.documents, corpus.queries, corpus.qrels)
-            systems = [each for each in self._experiment.systems() if each.corpus == corpus_name]
+            systems = [each for each in self.experiment.systems() if each.corpus == corpus_name]
             for planned in systems:
                 self._take(planned, corpus, digest)
-            self._progress("progress", name=corpus_name, stage="evaluating")
-            done = [each for each in systems if each.name in self._measured]
+            self.report("progress", name=corpus_name, stage="evaluating")
+            done = [each for each in systems if each.name in self.measured]
             more_rows, more_comparisons = self._evaluate(done, corpus)
             rows += more_rows
             comparisons += more_comparisons
         results = ExperimentResults(
             name=name,
-            measures=tuple(map(str, parse_measures(self._experiment.experiment.measures))),
-            baseline=self._experiment.baseline,
+            measures=tuple(map(str, parse_measures(self.experiment.experiment.measures))),
+            baseline=self.experiment.baseline,
             systems=tuple(rows),
             comparisons=tuple(comparisons),
-            settings=self._experiment.model_dump(mode="json"),
+            settings=self.experiment.model_dump(mode="json"),
             machine={
                 "system": platform.platform(),
                 "cores": str(os.cpu_count()),
                 "python": platform.python_version(),
             },
             corpora=facts,
-            failures=self._failures,
+            failures=self.failures,
         )
-        write_json(self._out / RESULTS, results)
+        write_json(self.out / RESULTS, results)
         return results
 
     def _write_qrels(self, name: str, corpus: Corpus) -> str:
         judged = ((query, document, grade) for query, of in corpus.qrels.items() for document, grade in of.items())
         lines = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in judged)
-        replace_file(self._out / "qrels" / f"{name}.qrels", lines.encode(), mode=0o666)
+        replace_file(self.out / "qrels" / f"{name}.qrels", lines.encode(), mode=0o666)
         return f"qrels/{name}.qrels"
 
     def _take(self, planned: Planned, corpus: Corpus, corpus_digest: str) -> None:
         """Load the system, or measure it if it is chosen; note its failure."""
-        name, is_chosen = planned.name, planned.name in self._chosen
-        record, run_file = self._out / "systems" / f"{name}.json", self._out / "runs" / f"{name}.run"
-        settings = self._experiment.retrievers.get(planned.retriever)
-        chunking = self._experiment.chunkings[planned.chunking]
+        name, is_chosen = planned.name, planned.name in self.chosen
+        record, run_file = self.out / "systems" / f"{name}.json", self.out / "runs" / f"{name}.run"
+        settings = self.experiment.retrievers.get(planned.retriever)
+        chunking = self.experiment.chunkings[planned.chunking]
         digest = ""
         if settings is not None:
-            depth = self._experiment.experiment.depth
+            depth = self.experiment.experiment.depth
             digest = _digest(corpus_digest, chunking.model_dump(), settings.model_dump(), depth)
             found = read_json(record, Measured) if record.exists() and run_file.exists() else None
-            if found is not None and found.digest == digest and not (self._is_fresh and is_chosen):
-                self._measured[name] = _load_run(run_file, name), found
+            if found is not None and found.digest == digest and not (self.is_fresh and is_chosen):
+                self.measured[name] = _load_run(run_file, name), found
                 if is_chosen:
-                    self._progress("done", name=name, was_there=True)
+                    self.report("done", name=name, was_there=True)
                 return
         if not is_chosen:
             return
@@ -191,7 +185,7 @@ class _Run:
             if settings is None:
                 run, measured = self._blend(planned)
             else:
-                self._progress("progress", name=name, stage="cutting")
+                self.report("progress", name=name, stage="cutting")
                 chunks = [chunk for document in corpus.documents for chunk in chunking.cut(document)]
                 record.unlink(missing_ok=True)
                 # The table stays apart from what libraries print
@@ -201,25 +195,25 @@ class _Run:
             # A retriever may be the user's own, with any error
             detail = str(error)
             if not isinstance(error, PlumblineError):
-                (self._out / "logs" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
+                (self.out / "logs" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
                 detail = f"{type(error).__name__}: {' '.join(detail.split())[:300]} (see logs/{name}.log)"
-            self._failures[name] = detail
-            self._progress("failed", name=name, detail=detail)
+            self.failures[name] = detail
+            self.report("failed", name=name, detail=detail)
             return
-        self._measured[name] = run, measured
+        self.measured[name] = run, measured
         replace_file(run_file, "".join(format_run(run)).encode(), mode=0o666)
         write_json(record, measured)
-        self._progress("done", name=name, was_there=False)
+        self.report("done", name=name, was_there=False)
 
     def _measure(
         self, name: str, settings: AnyRetriever, chunks: Sequence[Chunk], queries: Sequence[Query], digest: str
     ) -> tuple[Run, Measured]:
         """Build and search a retriever under the clock, one query at a time; a warm-up query goes first."""
-        index = self._out / "work" / name
+        index = self.out / "work" / name
         # A killed process leaves its index behind
         shutil.rmtree(index, ignore_errors=True)
         index.mkdir()
-        self._progress("progress", name=name, stage="building")
+        self.report("progress", name=name, stage="building")
         started = time.perf_counter()
         retriever = settings.make()
         loaded = time.perf_counter()
@@ -229,8 +223,8 @@ class _Run:
             before = time.perf_counter()
             facts = retriever.build(chunks, index)
             built = Built(facts, loaded - started, time.perf_counter() - before)
-            self._progress("progress", name=name, stage="searching")
-            run, milliseconds, short = _search(retriever, chunks, queries, name, self._experiment.experiment.depth)
+            self.report("progress", name=name, stage="searching")
+            run, milliseconds, short = _search(retriever, chunks, queries, name, self.experiment.experiment.depth)
         finally:
             retriever.close()
             gc.unfreeze()
@@ -246,12 +240,12 @@ class _Run:
 
     def _blend(self, planned: Planned) -> tuple[Run, Measured]:
         """Fuse the runs of the parts; a query takes its parts' times and its share of the fusion's."""
-        if lacking := [part for part in planned.part_names if part not in self._measured]:
+        if lacking := [part for part in planned.part_names if part not in self.measured]:
             raise InvalidInput(f"there is no {' and no '.join(lacking)} to blend")
-        self._progress("progress", name=planned.name, stage="blending")
-        recipe = self._experiment.blends[planned.retriever].recipe()
-        depth = self._experiment.experiment.depth
-        runs, parts = zip(*(self._measured[part] for part in planned.part_names), strict=True)
+        self.report("progress", name=planned.name, stage="blending")
+        recipe = self.experiment.blends[planned.retriever].recipe()
+        depth = self.experiment.experiment.depth
+        runs, parts = zip(*(self.measured[part] for part in planned.part_names), strict=True)
         started = time.perf_counter()
         fusion = fuse(runs, depth=depth, name=planned.name, **recipe)
         taken = 1_000 * (time.perf_counter() - started) / len(parts[0].milliseconds)
@@ -261,18 +255,18 @@ class _Run:
         return fusion.run, Measured("", milliseconds, None, tuple(fusion.warnings))
 
     def _evaluate(self, done: Sequence[Planned], corpus: Corpus) -> tuple[list[System], Sequence[RunComparison]]:
-        table = self._experiment.experiment
+        table = self.experiment.experiment
         reports = report_runs(
             corpus.qrels,
-            [self._measured[each.name][0] for each in done],
+            [self.measured[each.name][0] for each in done],
             measures=parse_measures(table.measures),
-            conventions=build_conventions(table.preset, **self._experiment.conventions),
+            conventions=build_conventions(table.preset, **self.experiment.conventions),
             resamples=_RESAMPLES if table.resamples is None else table.resamples,
             seed=table.seed,
         )
         rows = []
         for planned, report in zip(done, reports, strict=True):
-            measured = self._measured[planned.name][1]
+            measured = self.measured[planned.name][1]
             rows.append(
                 System(
                     name=planned.name,
@@ -290,8 +284,8 @@ class _Run:
         return rows, self._compare(done, reports)
 
     def _compare(self, done: Sequence[Planned], reports: Sequence[RunReport]) -> Sequence[RunComparison]:
-        table, first_chunking = self._experiment.experiment, next(iter(self._experiment.chunkings))
-        baseline = f"{done[0].corpus}.{first_chunking}.{self._experiment.baseline}" if done else ""
+        table, first_chunking = self.experiment.experiment, next(iter(self.experiment.chunkings))
+        baseline = f"{done[0].corpus}.{first_chunking}.{self.experiment.baseline}" if done else ""
         if not (pairs := list(list_pairs(done, baseline))):
             return ()
         return compare_reports(

@@ -20,8 +20,8 @@ from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.resilient_endpoint import Tariff, prompt_tokens
 
 _DIGITS: Final = 20
-# So many turns of the event loop pass before a question without a reply fails: those that are asked beside it are
-# then written down too, and not stopped by its failure.
+# So many turns of the event loop pass before a question without a reply fails: concurrent questions
+# of the row are then written down too, and not stopped by its failure.
 _TURNS: Final = 4
 
 
