@@ -53,7 +53,7 @@ def test_a_worker_serves_its_metrics_where_it_is_told(postgres_server: PostgresS
 
 
 def test_a_port_that_is_taken_is_one_line(postgres_server: PostgresServer) -> None:
-    taken = Metrics(version="0", tiers=(), row_statuses=()).served("127.0.0.1", 0)
+    taken = Metrics(version="0", tiers=(), row_statuses=()).serve("127.0.0.1", 0)
     with taken as port, worker(postgres_server.url, "--metrics-port", str(port)) as process:
         _, said = process.communicate()
 

@@ -72,7 +72,7 @@ class Handler:
         finally:
             self.under_way -= 1
 
-    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
+    def report_crash(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
         return scored(row.row, "failed", text=f"crashed after {crash_count}")
 
 

@@ -87,7 +87,7 @@ async def _run_until_signal(settings: Settings, database_url: str, page: tuple[s
 
 def _serve_metrics(metrics: "Metrics", page: tuple[str, int], stack: AsyncExitStack) -> None:
     try:
-        port = stack.enter_context(metrics.served(*page))
+        port = stack.enter_context(metrics.serve(*page))
     except (OSError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise ConfigurationError(f"cannot serve metrics on {page[0]} port {page[1]}: {reason}") from error

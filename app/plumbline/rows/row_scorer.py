@@ -96,7 +96,7 @@ class RowScorer:
         status = RowStatus.FAILED if problem.status >= INTERNAL.status else RowStatus.INVALID
         return failed_row(row, self._lines.error(custom_id, row, None, problem), status)
 
-    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
+    def report_crash(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
         """Return the error of a row that is not retried: that many processes ended while they scored it."""
         detail = f"{crash_count} processes ended while they scored this row; it is not retried"
         return error_row(row, RowStatus.FAILED, row_problem(WORKER_CRASHED, detail))

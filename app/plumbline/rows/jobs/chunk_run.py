@@ -35,7 +35,7 @@ class RowHandler(Protocol):
     async def score(self, row: Record | RecordProblem) -> ScoredRow:
         """Return the row's result or error."""
 
-    def crashed(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
+    def report_crash(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
         """Return the error of a row that is not retried because it crashed this many workers."""
 
 
@@ -247,7 +247,7 @@ class ChunkRun:
             if crash_count >= MAX_CRASHES:
                 _LOG.error("row_put_aside", job=self.lease.job_id, row=row.row, deaths=crash_count)
                 self._observer.row_quarantined()
-                self._group.append(handler.crashed(row, crash_count))
+                self._group.append(handler.report_crash(row, crash_count))
             else:
                 async with self._slots.all():
                     self._record_lease_status(

@@ -136,7 +136,7 @@ class SessionOwners(Owners):
         with self._lock:
             try:
                 if self._connection is not None and is_checked:
-                    _bounded(self._connection, "SELECT 1")
+                    _execute_within_limit(self._connection, "SELECT 1")
             except psycopg.Error:
                 self._disconnect()
             if self._connection is None:
@@ -162,7 +162,9 @@ class SessionOwners(Owners):
         connection = self._schema.connect()
         try:
             connection.autocommit = True
-            while _bounded(connection, "SELECT pg_try_advisory_lock(%s, %s)", _OWNER_LOCK, self._number) != (True,):
+            while _execute_within_limit(
+                connection, "SELECT pg_try_advisory_lock(%s, %s)", _OWNER_LOCK, self._number
+            ) != (True,):
                 # The server still has our previous session. Chunks leased under that name stay ours by renewal.
                 self._number = secrets.randbelow(1 << 31)
         except BaseException:
@@ -176,7 +178,7 @@ class SessionOwners(Owners):
             self._connection = None
 
 
-def _bounded(connection: "psycopg.Connection[Any]", query: str, *values: object) -> Any:
+def _execute_within_limit(connection: "psycopg.Connection[Any]", query: str, *values: object) -> Any:
     """Return the first row, or close the connection if the server does not answer: then an error is raised."""
     timer = threading.Timer(_SESSION_SECONDS, abort, [connection])
     timer.start()

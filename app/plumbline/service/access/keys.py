@@ -122,7 +122,7 @@ class KeyFile(_Stored):
     version: int = Field(default=1, ge=1, le=1)
     keys: tuple[StoredKey, ...] = Field(default=(), max_length=MAX_KEYS)
 
-    def named(self, name: str) -> StoredKey | None:
+    def find(self, name: str) -> StoredKey | None:
         """Return the key of this name."""
         return next((key for key in self.keys if key.name == name), None)
 
@@ -262,7 +262,7 @@ def _add(path: Path, key: StoredKey) -> None:
         raise InvalidInput(f"names that begin with {CONFIGURED_PREFIX!r} are those of PLUMBLINE_API_KEYS")
     with _lock_file(path):
         keys = read_keys(path)
-        taken = keys.named(key.name)
+        taken = keys.find(key.name)
         if taken is not None:
             state = "was revoked" if taken.revoked else "exists"
             raise InvalidInput(f"the key {key.name!r} {state}; 'plumbline keys rotate {key.name}' replaces its secret")
@@ -296,7 +296,7 @@ def _digest_secret(secret: str) -> StoredSecret:
 
 
 def _find_key(keys: KeyFile, name: str) -> StoredKey:
-    key = keys.named(name)
+    key = keys.find(name)
     if key is None:
         raise InvalidInput(f"there is no key {name[:64]!r}; 'plumbline keys list' shows them")
     return key

@@ -48,7 +48,7 @@ class Contract(NamedTuple):
 
 def _promptfoo_sample(body: Body, query: Mapping[str, str]) -> dict[str, Any]:
     variables = body["context"]["vars"]
-    contexts = _listed(variables[query.get("contexts", "contexts")])
+    contexts = _as_list(variables[query.get("contexts", "contexts")])
     question = variables.get(query.get("question", "question"), "")
     fields = {"answer": body["output"], "contexts": contexts, "question": question}
     return {**fields, "threshold": float(query["min"])} if "min" in query else fields
@@ -84,7 +84,7 @@ _CONTRACTS: Final = (
     Contract("/litellm/beta/litellm_basic_guardrail_api", _litellm_sample, _litellm_answer),
     Contract(
         TOOL_PATH,
-        lambda body, _: {**body, "contexts": _listed(body["contexts"])},
+        lambda body, _: {**body, "contexts": _as_list(body["contexts"])},
         lambda _, result: summarize(result),
     ),
 )
@@ -147,7 +147,7 @@ def _text_of(content: Any) -> str:
     return content if isinstance(content, str) else "\n".join(each["text"] for each in content or [] if "text" in each)
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 

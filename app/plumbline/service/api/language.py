@@ -12,7 +12,7 @@ from plumbline.schemas.language import translate_json
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.edge import is_under_v1
 from plumbline.service.api.problems import PROBLEM_MEDIA_TYPE
-from plumbline.service.api.responses import JSON, NDJSON, preferred
+from plumbline.service.api.responses import JSON, NDJSON, rank_media_types
 
 _LANGUAGES: Final = frozenset({"en", "zh"})
 _REGION: Final = re.compile("-[^,;]*")
@@ -35,7 +35,7 @@ def choose_language(request: HTTPConnection) -> ReportLanguage:
     named = request.query_params.get("lang")
     if named in _LANGUAGES:
         return "zh" if named == "zh" else "en"
-    wanted = preferred([_REGION.sub("", headers.get("accept-language", ""))], ["en", "zh"])
+    wanted = rank_media_types([_REGION.sub("", headers.get("accept-language", ""))], ["en", "zh"])
     return "zh" if wanted[:1] == ["zh"] else "en"
 
 

@@ -60,7 +60,7 @@ F = TypeVar("F", bound=str)
 
 def choose_format(accept: Sequence[str], media_types: Mapping[F, str], named: F | None) -> F:
     """Return the format by its name, else by the Accept headers; raise NotAcceptable if they do not allow it."""
-    taken = preferred(accept, list(media_types.values()))
+    taken = rank_media_types(accept, list(media_types.values()))
     if not taken:
         raise NotAcceptable(f"the answer is {' or '.join(media_types.values())}, and the Accept header takes neither")
     if named is None:
@@ -74,7 +74,7 @@ _WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", re.IGNORECASE)
 _MAX_RANGES = 50
 
 
-def preferred(accept_headers: Sequence[str], media_types: Sequence[str]) -> list[str]:
+def rank_media_types(accept_headers: Sequence[str], media_types: Sequence[str]) -> list[str]:
     """Return the media types that the Accept headers allow, most wanted first (RFC 9110, section 12.5.1).
 
     Without a header, all of them in the order given. Of equal weight, a named type comes before a wildcard's.

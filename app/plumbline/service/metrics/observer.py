@@ -93,7 +93,7 @@ class Metrics(Observer):
         return Page(encoder(self._page), media_type)
 
     @contextmanager
-    def served(self, host: str, port: int) -> Iterator[int]:
+    def serve(self, host: str, port: int) -> Iterator[int]:
         """Serve scrapes in a thread, without a key, and yield the port; for a process without HTTP."""
         server, thread = start_wsgi_server(port, host, self._page)
         try:
