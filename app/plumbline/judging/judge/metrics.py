@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.phrases import Phrases
+from plumbline.ground.phrases import Phrases, load_data
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
 from plumbline.judging.judge.probes import (
     CLAIMS_BY_REFERENCE,
@@ -165,8 +165,8 @@ class Metric:
     """
 
     name: str
-    definition: str
-    source: str
+    definition: str = ""
+    source: str = ""
     needs: tuple[str, ...] = ("question", "contexts")
     probes: tuple[Probe, ...] = ()
     count: Callable[[Reading], float | None] = lambda reading: None
@@ -267,26 +267,12 @@ def _mean(values: Sequence[float]) -> float | None:
 
 
 METRICS: Final[Mapping[str, Metric]] = {
-    metric.name: metric
+    metric.name: replace(metric, **load_data("judging/judge/metrics")[metric.name])
     for metric in (
-        Metric(
-            "faithfulness",
-            "Mean over the checkable sentences of the mean support of their claims by the contexts.",
-            "Claims and verdicts as in RAGAS (Es et al. 2023), evidence checked in code.",
-            needs=(),
-            score="faithfulness",
-        ),
-        Metric(
-            "context_utilization",
-            "Share of the answer's sentences that one context sentence has half of the content words of.",
-            "Plumbline, by words; no judge is asked.",
-            needs=(),
-            score="context_utilization",
-        ),
+        Metric("faithfulness", needs=(), score="faithfulness"),
+        Metric("context_utilization", needs=(), score="context_utilization"),
         Metric(
             "answer_relevance",
-            "Mean over the things that the question asks for: answered fully 1, partly 0.5, evaded or not answered 0.",
-            "Plumbline; a judge's verdict in place of the question similarity of ragas.",
             needs=("question",),
             probes=(QUESTION_PARTS,),
             count=lambda reading: _mean([_ANSWERED[each.verdict] for each in reading.verdicts[QUESTION_PARTS.name]]),
@@ -294,25 +280,13 @@ METRICS: Final[Mapping[str, Metric]] = {
         ),
         Metric(
             "context_relevance",
-            "Relevant passages / passages.",
-            "Set precision of retrieval with a judge's relevance.",
             probes=(PASSAGES,),
             count=lambda reading: reading.share(PASSAGES, "relevant"),
             estimate=Estimator.context_relevance,
         ),
-        Metric(
-            "context_precision",
-            "Mean precision at the ranks of the relevant passages, in the order given; `@k`: of the first k. 0 without "
-            "a relevant one.",
-            "Average precision over the retrieved list, as context precision of ragas and deepeval.",
-            probes=(PASSAGES,),
-            count=_context_precision,
-            has_depth=True,
-        ),
+        Metric("context_precision", probes=(PASSAGES,), count=_context_precision, has_depth=True),
         Metric(
             "context_recall",
-            "Facts of the reference that the contexts have / facts of the reference.",
-            "Context recall of ragas; claim recall of RAGChecker (Ru et al. 2024).",
             needs=("reference", "contexts"),
             probes=(REFERENCE_IN_CONTEXTS,),
             count=lambda reading: reading.share(REFERENCE_IN_CONTEXTS, "found"),
@@ -320,10 +294,6 @@ METRICS: Final[Mapping[str, Metric]] = {
         ),
         Metric(
             "correctness",
-            "Harmonic mean of `recall`, facts of the reference that the answer states / facts of the reference, and "
-            "`precision`, claims of the answer that the reference states / claims of the answer; `contradicted` is the "
-            "share of these that the reference contradicts.",
-            "Overall F1 of RAGChecker (Ru et al. 2024).",
             needs=("reference",),
             probes=(REFERENCE_IN_ANSWER, CLAIMS_BY_REFERENCE),
             count=lambda reading: _harmonic_mean(
@@ -338,34 +308,13 @@ METRICS: Final[Mapping[str, Metric]] = {
         ),
         Metric(
             "noise_sensitivity",
-            "Claims of the answer that the contexts support and the reference does not state / claims of the answer; "
-            "lower is better.",
-            "Noise sensitivity of RAGChecker (Ru et al. 2024), relevant and irrelevant passages together.",
             needs=("reference", "contexts"),
             probes=(CLAIMS_BY_REFERENCE,),
             count=_noise_sensitivity,
         ),
-        Metric(
-            "bleu",
-            "Sentence BLEU of the answer with the reference, up to 4-grams of words, smoothed by NIST's method.",
-            "Papineni et al. 2002; method 3 of Chen & Cherry 2014. nltk.",
-            needs=("reference",),
-            compare=bleu,
-        ),
-        Metric(
-            "chrf",
-            "F-score of the answer's n-grams of 1 to 6 characters, recall weighing twice as much.",
-            "chrF2 of Popović 2015. nltk.",
-            needs=("reference",),
-            compare=chrf,
-        ),
-        Metric(
-            "gleu",
-            "Lower of precision and recall of the answer's n-grams of 1 to 4 words.",
-            "Wu et al. 2016. nltk.",
-            needs=("reference",),
-            compare=gleu,
-        ),
+        Metric("bleu", needs=("reference",), compare=bleu),
+        Metric("chrf", needs=("reference",), compare=chrf),
+        Metric("gleu", needs=("reference",), compare=gleu),
     )
 }
 
