@@ -1,12 +1,9 @@
 """THE path: sample -> sentences -> judgement -> scores. Every way into the service calls this one."""
 
 import asyncio
-import gc
-import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
@@ -27,6 +24,7 @@ from plumbline.judging.ports.exchange import Ledger, Usage
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.sample_result import SampleResult, SampleStatus, join_turns
 from plumbline.judging.text import offload
+from plumbline.judging.text.offload import SharedInterpreter
 from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.sample import Sample, turn_sample
 from plumbline.judging.text.scores import (
@@ -45,10 +43,7 @@ from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 T = TypeVar("T")
 
-_SHORT_TURN_SECONDS = 0.001
 _NO_CALIBRATIONS = CalibrationTable(())
-# Collections of younger objects before one of the old: seven million more objects than before, some hundred megabytes.
-_RARE_COLLECTIONS = 1_000
 
 
 # Flag of a result whose tier gives no answer as much as the threshold.
@@ -73,8 +68,7 @@ class Scorer:
         self._calibrations = calibrations
         self._executor = executor
         self._observer = observer
-        self._default_switch_interval = (sys.getswitchinterval(), gc.get_threshold()[2])
-        self._long_works = 0
+        self.interpreter = SharedInterpreter()
 
     async def score(self, sample: Sample, options: JudgeOptions) -> SampleResult:
         """Return the result of a sample. A tier that cannot answer is recorded in it; a bug in a tier raises.
@@ -83,7 +77,7 @@ class Scorer:
         """
         ledger = Ledger(max_cost=options.max_cost)
         options = replace(options, ledger=ledger)
-        with self.yield_interpreter_often(offload.count_characters(sample)):
+        with self.interpreter.yield_often(offload.count_characters(sample)):
             if sample.turns:
                 scored = (self._score_with_metrics(turn_sample(sample, turn), options) for turn in sample.turns)
                 result = replace(join_turns(sample, await asyncio.gather(*scored)), usage=ledger.usage)
@@ -166,30 +160,6 @@ class Scorer:
         missing = any(each.mark.context is None for each in citations.citations)
         flags = (*result.flags, *(("citation_without_passage",) if missing else ()))
         return replace(result, citations=citations, flags=flags)
-
-    @contextmanager
-    def yield_interpreter_often(self, size: int) -> Iterator[None]:
-        """Let the event loop have its turns soon while a text of this size is worked on in a thread.
-
-        It takes the interpreter back several times a request, and waits this long each time: at the usual 5 ms another
-        request takes 50 to 100 ms. It costs a tenth of the throughput, which short texts keep. Old objects are left to
-        be collected afterwards: walking the quarter of a million sentences of a text takes 0.2 s, time and again.
-        """
-        is_long = size > offload.LONG_CHARACTERS
-        self._long_works += is_long
-        self._set_switch_interval()
-        try:
-            yield
-        finally:
-            self._long_works -= is_long
-            self._set_switch_interval()
-
-    def _set_switch_interval(self) -> None:
-        seconds, rareness = (
-            (_SHORT_TURN_SECONDS, _RARE_COLLECTIONS) if self._long_works else self._default_switch_interval
-        )
-        sys.setswitchinterval(seconds)
-        gc.set_threshold(*gc.get_threshold()[:2], rareness)
 
     async def offload(self, work: Callable[[], T], *, inline: bool = False) -> T:
         """Run `work` off the event loop; on it if `inline`, for work too small to be worth a hop to a thread."""

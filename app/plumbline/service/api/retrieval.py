@@ -120,7 +120,7 @@ async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Cal
 
 async def _run_in_thread(scorer: Scorer, threads: Executor, size: int, work: Callable[[], bytes]) -> bytes:
     """Return what `work` returns on a body of this size; it ends at its next step if the request is cancelled."""
-    with scorer.yield_interpreter_often(size), work_deadline(math.inf):
+    with scorer.interpreter.yield_often(size), work_deadline(math.inf):
         return await asyncio.get_running_loop().run_in_executor(threads, work)
 
 

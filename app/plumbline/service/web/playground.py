@@ -125,7 +125,7 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             )
             return page(request, cascade, form, judged=judged)
 
-        with scorer.yield_interpreter_often(size := sum(map(len, (texts.answer, *texts.passages)))):
+        with scorer.interpreter.yield_often(size := sum(map(len, (texts.answer, *texts.passages)))):
             return await scorer.offload(write, inline=size <= SMALL_CHARACTERS)
 
     return router
