@@ -8,7 +8,6 @@ import pytest
 
 from plumbline.cli.main import main
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.jobs.labels import chances, draw_low
 from plumbline.rows.report.labelled_rates import RateOptions, RateTally, RowLabel
 from plumbline.rows.report.rates import choose_threshold, estimate_rate, true_rate
 
@@ -52,16 +51,6 @@ def test_the_interval_holds_the_true_share_and_is_narrower_than_that_of_the_labe
     assert held >= 0.93 * 200
     # The fewer unfaithful answers there are, the less the scores can tell of their number.
     assert width < (0.95 if share < 0.1 else 0.85) * plain
-
-
-def test_scores_that_tell_nothing_change_nothing() -> None:
-    unfaithful, _ = population(0.2)
-    same = np.full(1_900, 0.5)
-    chosen = np.random.default_rng(1).permutation(2_000)[:100]
-
-    found = estimate_rate(unfaithful[chosen], same[:100], same)
-
-    assert (found.power, found.corrected) == (0.0, found.labels_only)
 
 
 def test_labels_drawn_by_score_are_refused_and_with_their_weights_taken() -> None:
@@ -266,26 +255,6 @@ def test_what_is_drawn_by_low_scores_is_taken_with_its_weights_and_holds_the_tru
     (found,) = json.loads(capsys.readouterr().out)
     assert found["estimate"]["corrected"]["low"] <= 0.2 <= found["estimate"]["corrected"]["high"]
     assert found["agreement"] is None
-
-
-def test_intervals_of_rows_drawn_by_low_scores_hold_the_truth_and_are_narrower() -> None:
-    unfaithful, scores = population(0.05, rows=1_000)
-    held, low, alike = 0, 0.0, 0.0
-    rng = np.random.default_rng(RNG_SEED)
-    for draw in range(200):
-        order = draw_low(dict(enumerate(scores.tolist())), seed=str(draw))
-        rows = np.array([row for row, _ in order])
-        weights = 1 / np.array(chances([size for _, size in order], 100)[:100])
-        chosen, rest = rows[:100], rows[100:]
-        found = estimate_rate(unfaithful[chosen], scores[chosen], scores[rest], weights=weights)
-        held += found.corrected.low <= 0.05 <= found.corrected.high
-        low += found.corrected.high - found.corrected.low
-        other = rng.permutation(1_000)
-        found = estimate_rate(unfaithful[other[:100]], scores[other[:100]], scores[other[100:]])
-        alike += found.corrected.high - found.corrected.low
-
-    assert held >= 0.94 * 200
-    assert low < 0.95 * alike
 
 
 def test_both_thresholds_leave_the_rest_to_a_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
