@@ -31,7 +31,7 @@ RUN HF_HUB_OFFLINE=1 /opt/plumbline/bin/plumbline doctor prepare
 # hadolint ignore=DL3006
 FROM ${BASE}
 ARG BASE
-ARG VERSION=0.2.0
+ARG VERSION=0.3.0
 ARG REVISION=""
 LABEL org.opencontainers.image.title="Plumbline" \
       org.opencontainers.image.description="Tells whether what a RAG app says is true to what it retrieved." \

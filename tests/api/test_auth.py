@@ -8,6 +8,8 @@ import httpx2
 import pytest
 from structlog.testing import capture_logs
 
+from plumbline.ground.version import VERSION
+from plumbline.schemas.language import translate
 from tests.running.edge_app import client_of, edge_app, read_problem, serve
 
 URL = "/v1/evaluations"
@@ -18,6 +20,19 @@ KEY, OTHER_KEY = "key-of-the-first-caller", "key-of-the-second-ключ"
 async def post(headers: Any = None, *, base_url: str = "http://127.0.0.1:8000", **settings: Any) -> httpx2.Response:
     settings = {"keys": [KEY, OTHER_KEY], "allow_anonymous": False, **settings}
     return await client_of(edge_app(**settings), base_url=base_url).post(URL, json=BODY, headers=headers)
+
+
+@pytest.mark.parametrize(("agent", "is_old"), [("0.1.0", True), ("0.2.1", True), (VERSION, False), ("0.20.0", False)])
+async def test_a_client_that_cannot_read_the_results_is_refused_in_both_languages(agent: str, is_old: bool) -> None:
+    response = await post({"X-API-Key": KEY, "User-Agent": f"plumbline/{agent}"})
+
+    assert response.status_code == (400 if is_old else 200)
+    if is_old:
+        problem = read_problem(response, 400)
+        assert problem.type == "urn:plumbline:problem:client-outdated"
+        expected = f"this service is Plumbline {VERSION}, and the client {agent} cannot read its results: pip install "
+        assert problem.detail == f"{expected}--upgrade plumbline-rag"
+        assert f"本服务是 Plumbline {VERSION}，客户端 {agent} " in translate(problem.detail, "zh")
 
 
 @pytest.mark.parametrize(

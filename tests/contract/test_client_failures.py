@@ -2,9 +2,12 @@
 
 import asyncio
 import gzip
+import json
+import re
 import threading
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,8 +28,18 @@ from plumbline.client import (
     TimedOut,
 )
 from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.ground.version import VERSION
 from plumbline.schemas.result_parts import NO_USAGE
-from tests.doubles.scripted_service import Answer, ScriptedService, in_turn, json_answer, problem, result_of, scripted
+from tests.doubles.scripted_service import (
+    NDJSON,
+    Answer,
+    ScriptedService,
+    in_turn,
+    json_answer,
+    problem,
+    result_of,
+    scripted,
+)
 
 SAMPLE: dict[str, Any] = {"contexts": ["It is so."], "answer": "It is so."}
 AT_ONCE = Retries(attempts=3, backoff_seconds=0.0)
@@ -219,6 +232,25 @@ async def test_garbage_is_no_result(service: ScriptedService, client: AsyncPlumb
         await client.evaluate(**SAMPLE)
 
     assert len(service.asked) == 1
+
+
+OLD_RESULTS = [json.loads(line)["result"] for line in Path("tests/data/old_results.jsonl").read_text().splitlines()]
+BOTH_VERSIONS = rf"the service is Plumbline 0\.2 or older, and this client {re.escape(VERSION)} .*pip install"
+
+
+@pytest.mark.parametrize("result", OLD_RESULTS)
+async def test_a_service_of_an_older_shape_is_named_once(
+    service: ScriptedService, client: AsyncPlumbline, result: dict[str, Any]
+) -> None:
+    row = json.dumps({"custom_id": "q0", "index": 0, "result": result}).encode()
+    service.script = in_turn(json_answer(result), Answer([row + b"\n"], media_type=NDJSON))
+
+    with pytest.raises(AnswerUnreadable, match=BOTH_VERSIONS):
+        await client.evaluate(**SAMPLE)
+    with pytest.raises(AnswerUnreadable, match=BOTH_VERSIONS):
+        [row async for row in client.evaluate_many([{"custom_id": "q0", **SAMPLE}])]
+
+    assert len(service.asked) == 2
 
 
 async def test_what_a_newer_service_adds_is_left_out(service: ScriptedService, client: AsyncPlumbline) -> None:

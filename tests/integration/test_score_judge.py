@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from plumbline.client import AsyncPlumbline, Retries
+from plumbline.ground.version import VERSION
 from plumbline.main import create_app
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
-from tests.doubles.scripted_service import batch_answer, scripted
+from tests.doubles.scripted_service import NDJSON, Answer, Asked, batch_answer, scripted
 from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
 from tests.running.service import claim, data_of, plain_settings, served, verdicts
 
@@ -147,6 +148,24 @@ def test_the_service_of_the_environment_scores_and_is_named(
     assert (
         said.count(f"plumbline: scored by the service at {service.url} (PLUMBLINE_URL); --url '' scores in this") == 1
     )
+
+
+def test_a_service_of_an_older_shape_ends_the_command_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, out = write_rows(tmp_path / "data.jsonl", [sample_row(0)]), tmp_path / "out.jsonl"
+    old = json.loads(Path("tests/data/old_results.jsonl").read_text(encoding="utf-8").splitlines()[1])
+
+    def answer(asked: Asked) -> Answer:
+        row = {**old, "custom_id": asked.json["samples"][0]["custom_id"], "index": 0}
+        return Answer([json.dumps(row).encode() + b"\n"], media_type=NDJSON)
+
+    with scripted(answer) as service:
+        code = score(data, "-o", out, "--tiers", "lexical", "--quiet", "--url", service.url)
+
+    *_, line = capsys.readouterr().err.splitlines()
+    assert code == 2
+    assert f"the service is Plumbline 0.2 or older, and this client {VERSION} cannot read its results" in line
 
 
 @pytest.mark.parametrize(

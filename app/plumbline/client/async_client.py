@@ -5,7 +5,7 @@ from typing import Any, Final, Self, TypeVar, Unpack
 
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT, BatchPlan, iterate_batches
 from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
-from plumbline.client.failures import Retries, parse_model
+from plumbline.client.failures import Retries, check_shape, parse_model
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.row import Row
 from plumbline.client.samples import AnyOptions, AnySample, OptionFields, encode_model, evaluation_request
@@ -80,7 +80,9 @@ class AsyncPlumbline:
         }
         request = evaluation_request({name: text for name, text in texts.items() if text is not None}, options)
         spec = RequestSpec("POST", "/v1/evaluations", headers=JSON_HEADERS, content=encode_model(request))
-        return parse_model(EvaluationResult, await self.connection.answer(spec))
+        content = await self.connection.answer(spec)
+        check_shape(content)
+        return parse_model(EvaluationResult, content)
 
     def evaluate_many(
         self,

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from plumbline.ground.errors import PlumblineError
+from plumbline.ground.version import VERSION
 from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem, RowProblem
 
@@ -146,6 +147,15 @@ def parse_model(model: type[M], content: bytes | str) -> M:
     where = "".join(f"/{part}" for part in first["loc"])
     detail = f"{where or '/'}: {first['msg']}"[:_MOST_DETAIL_CHARACTERS]
     raise AnswerUnreadable(f"the answer is no {model.__name__} of this service: {detail}")
+
+
+def check_shape(result: bytes) -> None:
+    """Raise AnswerUnreadable if a result has the shape of version 0.2 or an older one."""
+    if b'"trace":' not in result and b'"sentences":' in result:
+        raise AnswerUnreadable(
+            f"the service is Plumbline 0.2 or older, and this client {VERSION} cannot read its results: upgrade the "
+            "service (pip install --upgrade plumbline-rag), or pip install 'plumbline-rag<0.3' here"
+        )
 
 
 def retry_after_seconds(header: str | None, *, now: datetime | None = None) -> float | None:

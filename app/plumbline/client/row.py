@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from plumbline.client.failures import AnswerUnreadable, parse_model
+from plumbline.client.failures import AnswerUnreadable, check_shape, parse_model
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.problem import RowProblem
 
@@ -93,4 +93,5 @@ def parse_line(line: bytes) -> WireRow:
         raise AnswerUnreadable("a line of the answer is not a row of this service") from None
     if sum(bool(bytes(part)) for part in (row.result, row.error, row.summary)) != 1:
         raise AnswerUnreadable("a line of the answer has neither a result nor an error")
+    check_shape(bytes(row.result))
     return row

@@ -32,6 +32,10 @@ class UnsupportedBody(BadRequest):
     """The body has a content type or a content encoding that is not read here."""
 
 
+class ClientOutdated(BadRequest):
+    """The caller is a client of a version that cannot read the results of this one."""
+
+
 class NotAcceptable(BadRequest):
     """The caller takes no form that the answer has."""
 

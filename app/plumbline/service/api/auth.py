@@ -14,8 +14,9 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from plumbline.ground.errors import KeyMissing, Locked, PlumblineError, ScopeMissing
+from plumbline.ground.errors import ClientOutdated, KeyMissing, Locked, PlumblineError, ScopeMissing
 from plumbline.ground.proxies import is_loopback
+from plumbline.ground.version import VERSION
 from plumbline.service.access.access import Access, Quota
 from plumbline.service.access.keys import AccessKey, Scope
 from plumbline.service.api.body_stream import RequestBody
@@ -34,6 +35,8 @@ _API_KEY = APIKeyHeader(
 )
 
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]{1,5})?")
+# Its results were flat.
+_OLD_CLIENT = re.compile(r"plumbline/(0\.[12]\.[0-9a-z.]+)")
 # A request with one of these comes from a proxy; so does one with a header of `x-forwarded-`.
 _FORWARDING_HEADERS = frozenset({"forwarded", "via", "x-real-ip", "x-original-host", "x-client-ip", "cf-connecting-ip"})
 
@@ -168,6 +171,7 @@ class Admission:
         is_about_jobs = self._is_about_jobs(scope)
         try:
             caller = self._authenticator.caller_of(connection)
+            _check_client(connection)
             quota = gate.quota_of(caller)
             gate.enter(caller, is_about_jobs=is_about_jobs)
             quota = gate.quota_of(caller)
@@ -181,6 +185,15 @@ class Admission:
                 await self._app(scope, receive, send_with_quota)
         finally:
             gate.leave(caller, is_about_jobs=is_about_jobs)
+
+
+def _check_client(connection: HTTPConnection) -> None:
+    """Raise ClientOutdated for a client of ours that reads results of another shape."""
+    if (found := _OLD_CLIENT.match(connection.headers.get("user-agent", ""))) is not None:
+        raise ClientOutdated(
+            f"this service is Plumbline {VERSION}, and the client {found[1]} cannot read its results: "
+            "pip install --upgrade plumbline-rag"
+        )
 
 
 def _rate_limit_fields(quota: Quota) -> dict[str, str]:

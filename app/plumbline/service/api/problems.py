@@ -47,6 +47,7 @@ KIND_BY_ERROR: Mapping[type[errors.PlumblineError], ProblemKind] = MappingProxyT
         errors.BadRequest: ProblemKind(400, "bad-request", "The request cannot be read"),
         errors.MalformedBody: ProblemKind(400, "malformed-body", "The body is not valid JSON"),
         errors.InvalidInput: ProblemKind(422, "invalid-input", "The input is invalid"),
+        errors.ClientOutdated: ProblemKind(400, "client-outdated", "The client is too old for this service"),
         errors.NotAcceptable: ProblemKind(406, "not-acceptable", "No acceptable response format"),
         errors.UnsupportedBody: ProblemKind(415, "unsupported-body", "Unsupported body type"),
         errors.BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
