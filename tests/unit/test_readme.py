@@ -1,4 +1,4 @@
-"""README, its Chinese twin and the pages it links to say what the code does."""
+"""READMEs, the pages they link to and SECURITY.md name what exists; generated pages are those of the code."""
 
 import re
 from collections.abc import Iterator
@@ -15,6 +15,8 @@ PAGES = [
     *(ROOT / f"{name}.md" for name in ("ARCHITECTURE", ".github/CONTRIBUTING", ".github/SECURITY")),
 ]
 LONGEST_README = 200
+SECURITY = (ROOT / ".github" / "SECURITY.md").read_text(encoding="utf-8")
+RISKS = {found[1]: found[2] for found in re.finditer(r"^\| ((?:API|LLM)\d+) (.+)\|$", SECURITY, re.MULTILINE)}
 
 
 @pytest.mark.parametrize("page", GENERATED, ids=lambda page: page.name)
@@ -55,6 +57,27 @@ def test_both_readmes_link_to_the_same_pages() -> None:
 def test_the_highest_score_of_each_tier_is_that_of_its_calibrations() -> None:
     for page in (READMES[0], ROOT / "docs" / "explanation" / "tiers.md"):
         assert highest_scores() in page.read_text(encoding="utf-8"), page
+
+
+def test_each_risk_of_both_lists_has_its_row() -> None:
+    assert list(RISKS) == [f"API{n}" for n in range(1, 11)] + [f"LLM{n:02}" for n in range(1, 11)]
+
+
+@pytest.mark.parametrize("risk", RISKS)
+def test_a_row_names_code_and_tests_that_exist(risk: str) -> None:
+    *_, where, held_by = RISKS[risk].strip().split("|")
+    code, tests = (re.findall(r"`([^`]+)`", cell) for cell in (where, held_by))
+
+    assert code
+    assert tests
+    assert all(test.startswith("tests/") for test in tests)
+    assert [name for name in [*code, *tests] if not (ROOT / name).is_file()] == []
+
+
+def test_what_is_named_beside_the_rows_exists_too() -> None:
+    names = set(re.findall(r"`((?:docs|app|tests)/[\w/.-]+|deploy/[\w.-]+)`", SECURITY))
+
+    assert [name for name in names if not (ROOT / name).exists()] == []
 
 
 def _broken_links(page: Path, text: str) -> Iterator[str]:
