@@ -171,8 +171,10 @@ class RequestBody:
             async with asyncio.timeout(self._seconds_left):
                 message = await self._receive()
         except TimeoutError:
-            few = f"fewer than {PROGRESS_BYTES} bytes of the body arrived" if self._limit.is_streamed else ""
-            raise BodyTooSlow(f"{few or 'the body did not arrive'} within {self._seconds:g} seconds") from None
+            if self._limit.is_streamed:
+                few = f"fewer than {PROGRESS_BYTES} bytes of the body arrived within {self._seconds:g} seconds"
+                raise BodyTooSlow(few) from None
+            raise BodyTooSlow(f"the body did not arrive within {self._seconds:g} seconds") from None
         size = len(message.get("body", b""))
         self._seconds_left -= loop.time() - asked
         self._progress_bytes += size

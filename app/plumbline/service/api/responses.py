@@ -59,10 +59,11 @@ F = TypeVar("F", bound=str)
 
 
 def choose_format(accept: Sequence[str], media_types: Mapping[F, str], named: F | None) -> F:
-    """Return the format by its name, else by the Accept headers; raise NotAcceptable if they do not allow it."""
-    taken = rank_media_types(accept, list(media_types.values()))
+    """Return one of two formats, by its name or by the Accept headers; raise NotAcceptable if they allow neither."""
+    one, other = media_types.values()
+    taken = rank_media_types(accept, [one, other])
     if not taken:
-        raise NotAcceptable(f"the answer is {' or '.join(media_types.values())}, and the Accept header takes neither")
+        raise NotAcceptable(f"the answer is {one} or {other}, and the Accept header takes neither")
     if named is None:
         return next(each for each, media_type in media_types.items() if media_type == taken[0])
     if media_types[named] not in taken:
