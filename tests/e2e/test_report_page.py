@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.page import render_html
-from plumbline.rows.report.shown_rows import GRAVEST_FIRST
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportLanguage
 from tests.making.result_rows import build_report, error_line, hostile_lines, result_line, scored_line

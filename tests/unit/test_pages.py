@@ -1,4 +1,4 @@
-"""Parts of the pages: pasted samples, marked contexts, words in two languages."""
+"""Parts of the pages: pasted samples, words in two languages."""
 
 import json
 import re
@@ -8,15 +8,9 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.report.marked_passages import Piece, Span, mark
-from plumbline.schemas.evaluation import EvaluationResult, SampleTexts
 from plumbline.service.web import pages
-from plumbline.service.web.judged_answer import judged_answer
 from plumbline.service.web.pages import PARTS
 from plumbline.service.web.playground import load_samples, parse_pasted
-from tests.making.result_rows import scored_line
-
-FACT = "The bridge was opened in 1931."
 
 
 @pytest.mark.parametrize(
@@ -60,36 +54,6 @@ def test_json_that_is_no_sample_says_what_was_found(pasted: str, said: str) -> N
         parse_pasted(pasted)
 
     assert caught.value.place == "JSON"
-
-
-def test_where_marks_overlap_evidence_wins_and_no_character_is_lost() -> None:
-    pieces = mark("abcdefgh", [Span(1, 4, "nearest"), Span(3, 6, "evidence"), Span(5, 7, "nearest")])
-
-    assert pieces == (Piece("a"), Piece("bc", "nearest"), Piece("def", "evidence"), Piece("g", "nearest"), Piece("h"))
-
-
-def test_evidence_is_marked_in_its_context() -> None:
-    context = f"Before. {FACT} After."
-    line = json.loads(scored_line("a", 0.5, verdicts=("supported", "not_a_claim")))
-    line["result"]["claims"][0]["evidence"][0] |= {"context": 0, "start": 8, "quote": FACT}
-    result = EvaluationResult.model_validate(line["result"])
-
-    shown = judged_answer(result, SampleTexts(contexts=[context, "other"], answer=FACT))
-
-    marked = (Piece("Before. "), Piece(FACT, "evidence"), Piece(" After."))
-    assert shown.contexts == (marked, (Piece("other"),))
-    assert [sentence.verdict for sentence in shown.sentences] == ["supported", "not_a_claim"]
-    (claim,) = shown.sentences[0].claims
-    assert [(each.context, each.pieces, each.is_verified) for each in claim.passages] == [(1, marked, True)]
-
-
-def test_a_quote_that_is_not_in_its_context_is_shown_by_itself() -> None:
-    result = EvaluationResult.model_validate(json.loads(scored_line("a", 1.0))["result"])
-
-    shown = judged_answer(result, SampleTexts(contexts=["one", "two"], answer=FACT))
-
-    (passage,) = shown.sentences[0].claims[0].passages
-    assert (passage.context, passage.is_verified) == (3, False)
 
 
 def test_both_languages_have_the_same_words_and_samples() -> None:

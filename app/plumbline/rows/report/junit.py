@@ -6,9 +6,10 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
+from plumbline.rows.report.judged_answer import UNSUPPORTED
 from plumbline.rows.report.markdown import worst_claim
 from plumbline.rows.report.result_lines import RowResult
-from plumbline.rows.report.shown_rows import UNSUPPORTED, KeptRow
+from plumbline.rows.report.shown_rows import KeptRow
 from plumbline.rows.report.texts import one_line, xml_text
 
 _LONGEST_NAME: Final = 200

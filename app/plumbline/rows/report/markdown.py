@@ -6,8 +6,9 @@ from typing import Final
 
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome, format_mean
+from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.result_lines import Verdict
-from plumbline.rows.report.shown_rows import GRAVEST_FIRST, KeptRow
+from plumbline.rows.report.shown_rows import KeptRow
 from plumbline.rows.report.texts import load_words, metric_words, one_line, say
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
 

@@ -15,7 +15,8 @@ from plumbline.ground.version import VERSION
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
-from plumbline.rows.report.shown_rows import GRAVEST_FIRST, shown_row
+from plumbline.rows.report.judged_answer import GRAVEST_FIRST
+from plumbline.rows.report.shown_rows import shown_row
 from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
 from plumbline.rows.report.texts import load_words, metric_words, one_line, say, visible
 from plumbline.schemas.language import explain_flag

@@ -26,6 +26,7 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     quote: str
     verified: bool
     context: int | None = None
+    start: Count | None = None
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -69,6 +70,7 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
     outcome: Literal["answered", "failed"]
     reason: str | None = None
     detail: str | None = None
+    seconds: float = 0.0
 
 
 class Citation(msgspec.Struct, frozen=True, gc=False):
@@ -103,8 +105,17 @@ class RowUsage(msgspec.Struct, frozen=True, gc=False):
     cost: Cost | None = 0.0
 
 
+class RowJudge(msgspec.Struct, frozen=True, gc=False):
+    """The model and prompt that judged a row."""
+
+    model: str | None = None
+    prompt: str | None = None
+    prompt_digest: str | None = None
+
+
 class RowTrace(msgspec.Struct, frozen=True):
     attempts: list[Attempt] = []
+    judge: RowJudge | None = None
     usage: RowUsage = RowUsage()
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.uncertainty import bootstrap_interval, paired_differences, paired_t_test, sign_flip_test
-from plumbline.rows.report.result_lines import decode_result_row
+from plumbline.rows.report.result_lines import RowJudge, decode_result_row
 from plumbline.rows.report.tallies import NORMAL_95
 
 # Pairs up to which the exact test of random signs is quick; Student's test above.
@@ -19,16 +19,8 @@ _RESAMPLES: Final = 2_000
 _MOST_RESAMPLED: Final = 500
 
 
-class Judge(msgspec.Struct, frozen=True, gc=False):
-    """The model and prompt that judged a row."""
-
-    model: str | None = None
-    prompt: str | None = None
-    prompt_digest: str | None = None
-
-
 class _Trace(msgspec.Struct, frozen=True, gc=False):
-    judge: Judge | None = None
+    judge: RowJudge | None = None
 
 
 class _Result(msgspec.Struct, frozen=True, gc=False):

@@ -2,22 +2,14 @@
 
 import heapq
 from collections import Counter
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.report.marked_passages import (
-    ShownSource,
-    answer_sentences,
-    is_answer_of,
-    quoted_sentences,
-    shown_source,
-)
-from plumbline.rows.report.result_lines import Citation, Claim, Fault, ResultRow, RowResult, Verdict
+from plumbline.rows.report.judged_answer import GRAVEST_FIRST, JudgedAnswer, ShownSentence, judged_answer
+from plumbline.rows.report.result_lines import Fault, ResultRow, Verdict
 from plumbline.rows.report.tallies import TIERS
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportRowStatus, ReportTier
@@ -104,31 +96,11 @@ def _shortened(value: Any, most: int = _MOST_PARTS) -> Any:
 
 
 _LONGEST_LEAD: Final = 200
-UNSUPPORTED: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial")
-_CITED_GRAVITY: Final = ("supported", "partial", "not_supported", "wrong_passage", "no_such_passage")
-# Verdicts on claims; a greeting is none.
-GRAVEST_FIRST: Final[tuple[Verdict, ...]] = (*UNSUPPORTED, "supported")
-
-
-class SentencePart(NamedTuple):
-    """A part of a sentence; `citation`: of a citation mark, the gravest of the passages that it names."""
-
-    text: str
-    citation: Citation | None = None
-
-
-class ShownSentence(NamedTuple):
-    """A sentence in parts, its gravest verdict (None if no tier could judge it), and its claims."""
-
-    text: str
-    verdict: Verdict | None
-    claims: tuple[Claim, ...]
-    parts: tuple[SentencePart, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ShownRow:
-    """One row of the page. Claims are those that can be checked.
+    """One row of a page.
 
     `verdicts`: those of its claims, gravest first; `rank`: its place in the list; `lead`: the first of the sentences
     with the gravest verdict, or the error, shortened.
@@ -137,29 +109,25 @@ class ShownRow:
     source: ResultRow
     rank: int
     tier: ReportTier
-    sentences: tuple[ShownSentence, ...]
+    answer: JudgedAnswer | None
     verdicts: tuple[tuple[Verdict, int], ...]
     lead: str
     is_cut: bool
-    given: ShownSource | None
 
 
 def shown_row(kept: KeptRow, rank: int, sample: Sample | None = None) -> ShownRow:
     """Return the row as the page shows it, with the question and the contexts of its sample if that is at hand."""
     row, result = kept.row, kept.row.result
-    if sample is not None and result is not None and not is_answer_of(sample.answer, result):
-        sample = None
-    sentences = () if result is None else tuple(_sentences(result, None if sample is None else sample.answer))
+    answer = None if result is None else judged_answer(result, sample, is_brief=True)
     counts = [(each, cast(int, getattr(result.counts, each))) for each in GRAVEST_FIRST] if result else []
     return ShownRow(
         source=row,
         rank=rank,
         tier="none" if result is None else result.tier or "none",
-        sentences=sentences,
+        answer=answer,
         verdicts=tuple((verdict, count) for verdict, count in counts if count),
-        lead=one_line(_lead(sentences, row.error), most=_LONGEST_LEAD),
+        lead=one_line(_lead(answer.sentences if answer else (), row.error), most=_LONGEST_LEAD),
         is_cut=kept.is_cut,
-        given=None if sample is None or result is None else shown_source(sample, result),
     )
 
 
@@ -170,31 +138,3 @@ def _lead(sentences: tuple[ShownSentence, ...], error: Fault | None) -> str:
     known = [sentence for sentence in sentences if sentence.verdict is not None] or sentences
     gravest = min(known, key=lambda each: 0 if each.verdict is None else gravity[each.verdict], default=None)
     return "" if gravest is None else gravest.text
-
-
-def _sentences(result: RowResult, answer: str | None) -> Iterator[ShownSentence]:
-    cited: dict[int | None, list[Citation]] = {}
-    for citation in result.citations:
-        cited.setdefault(citation.sentence, []).append(citation)
-    quoted = quoted_sentences(result)
-    for number, text, claims in answer_sentences(result.claims, answer, unit=result.offset_unit, quoted=quoted):
-        checkable = tuple(claim for claim in claims if claim.verdict != "not_a_claim")
-        verdict = None if result.status == "not_judged" else _gravest(checkable)
-        yield ShownSentence(text, verdict, checkable, tuple(_parts(text, cited.get(number, []))))
-
-
-def _parts(text: str, citations: list[Citation]) -> Iterator[SentencePart]:
-    """Cut a sentence at its citation marks; a mark of several passages counts once."""
-    position = 0
-    for mark, same in groupby(citations, key=lambda each: each.text):
-        found = text.find(mark, position)
-        if found >= 0:
-            yield SentencePart(text[position:found])
-            yield SentencePart(mark, max(same, key=lambda each: _CITED_GRAVITY.index(each.verdict)))
-            position = found + len(mark)
-    yield SentencePart(text[position:])
-
-
-def _gravest(claims: Sequence[Claim]) -> Verdict:
-    found = {claim.verdict for claim in claims}
-    return next((verdict for verdict in GRAVEST_FIRST if verdict in found), "not_a_claim")

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, get_args
 
+import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import FormData
@@ -17,9 +18,9 @@ from plumbline.rows.jobs.job import Job
 from plumbline.rows.jobs.labels import MOST_STRATIFIED, DrawOrder, Label, draw_low, draw_rows, majority, stratify
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
+from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
-from plumbline.rows.report.marked_passages import AnswerSentence, answer_sentences
-from plumbline.rows.report.result_lines import Claim, ResultRow, read_line
+from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.report.run_comparison import read_head
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
@@ -89,8 +90,7 @@ async def show_next(
         order=query.order,
         done=len(mine),
         row=None if found is None else found[0],
-        sentences=() if found is None else _sentences(*found),
-        sample=None if found is None else found[1].sample,
+        shown=None if found is None else _without_scores(*found),
         people=people,
         agreement=None if person else await asyncio.to_thread(_agreement, labels),
         labelled=len(majority(labels)),
@@ -182,9 +182,12 @@ async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int])
     return None
 
 
-def _sentences(row: ResultRow, record: Record) -> Sequence[AnswerSentence[Claim]]:
-    claims, unit = (row.result.claims, row.result.offset_unit) if row.result else ([], "code_point")
-    return answer_sentences(claims, record.sample.answer, unit=unit)
+def _without_scores(row: ResultRow, record: Record) -> JudgedAnswer | None:
+    """Return the answer of a row in its sentences; nothing on the page may tell how it was judged."""
+    if row.result is None:
+        return None
+    claims = [msgspec.structs.replace(claim, evidence=[]) for claim in row.result.claims]
+    return judged_answer(msgspec.structs.replace(row.result, claims=claims), record.sample)
 
 
 async def _by_score(store: JobStore, job: Job, rows: list[int], order: DrawOrder) -> list[int]:

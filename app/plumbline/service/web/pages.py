@@ -15,6 +15,7 @@ from starlette.types import Scope
 
 from plumbline.ground.errors import BadRequest
 from plumbline.ground.version import VERSION
+from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.page import (
     HTML_LANG,
     PAGE_FILTERS,
@@ -23,7 +24,6 @@ from plumbline.rows.report.page import (
     page_style,
     read_part,
 )
-from plumbline.rows.report.shown_rows import GRAVEST_FIRST
 from plumbline.rows.report.texts import load_words, say
 from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.language import explain_flag

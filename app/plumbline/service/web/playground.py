@@ -5,10 +5,11 @@ import shlex
 import time
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, get_args
 
+import msgspec
 from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
 from starlette.datastructures import FormData
@@ -27,6 +28,8 @@ from plumbline.rows.records.columns import detect_columns
 from plumbline.rows.records.json_rows import decode_row
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_fields
 from plumbline.rows.records.record_fields import build_record, nested_names
+from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
+from plumbline.rows.report.result_lines import RowResult
 from plumbline.schemas.conversation import ConversationRequest
 from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, bounded_request
 from plumbline.schemas.report import ReportLanguage
@@ -35,7 +38,6 @@ from plumbline.service.api.dependencies import CascadeDep, ScorerDep, TenantDep
 from plumbline.service.api.evaluations import URL_PATH, evaluate_request
 from plumbline.service.api.json_body import is_text
 from plumbline.service.api.language import choose_language
-from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer, sentence_verdicts
 from plumbline.service.web.pages import PARTS, refuse_other_origins, render_page
 
 _INVALID: Final = 422
@@ -57,14 +59,13 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One answer judged, by each tier besides if that was asked for; `verdicts`: by tier, then by sentence."""
+    """One answer judged, by each tier besides if that was asked for."""
 
     answer: JudgedAnswer
     seconds: float
     curl: str
     python: str
-    by_tier: Mapping[str, EvaluationResult] = field(default_factory=dict)
-    verdicts: Mapping[str, Mapping[int, str | None]] = field(default_factory=dict)
+    by_tier: Mapping[str, JudgedAnswer]
 
 
 def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
@@ -107,21 +108,21 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             found = error.errors(include_input=False)
             problems = [(str(each["loc"][0]) if each["loc"] else "", each["msg"]) for each in found]
             return page(request, cascade, form, status=_INVALID, problems=problems)
+        given = Sample(texts.question, tuple(texts.passages), texts.answer)
         started = time.monotonic()
         result = (await evaluate_request(body, scorer, settings, judge_names=judge_names, tenant=tenant)).result
         by_tier: Mapping[str, EvaluationResult] = {}
         if form.asks_every_tier:
-            there = [tier for tier in TIERS if Tier(tier) in cascade.readiness()]
+            there = [tier for tier in get_args(TierName) if Tier(tier) in cascade.readiness()]
             by_tier = await _ask_every_tier(body, there, scorer, settings, tenant)
 
         def write() -> Response:
             judged = Judged(
-                answer=judged_answer(result, texts),
+                answer=judged_answer(_shown(result), given),
                 seconds=time.monotonic() - started,
                 curl=_curl(request, settings, body),
                 python=_python(request, settings, body),
-                by_tier=by_tier,
-                verdicts={tier: sentence_verdicts(each) for tier, each in by_tier.items()},
+                by_tier={tier: judged_answer(_shown(each), given) for tier, each in by_tier.items()},
             )
             return page(request, cascade, form, judged=judged)
 
@@ -129,6 +130,10 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             return await scorer.offload(write, inline=size <= SMALL_CHARACTERS)
 
     return router
+
+
+def _shown(result: EvaluationResult) -> RowResult:
+    return msgspec.convert(result.model_dump(), RowResult)
 
 
 @cache

@@ -8,31 +8,31 @@ from itertools import pairwise
 from typing import Annotated, Any, Final, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import RedirectResponse, Response
 
 from plumbline.ground.errors import InvalidInput, JobUnknown
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import TRANSITIONS, Action, Job, ResultLine, RowFilter
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
+from plumbline.rows.report.judged_answer import judged_answer
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.report.run_comparison import compare_runs, read_head
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
 from plumbline.rows.report.tallies import wilson_share
 from plumbline.rows.scored_row import RowStatus
-from plumbline.schemas.batch import RowResult
-from plumbline.schemas.evaluation import SampleTexts
 from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.report import ShareEstimate
-from plumbline.schemas.result_upgrade import upgrade_line
+from plumbline.schemas.result_parts import TierName
 from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample, result_lines
 from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.language import choose_language
 from plumbline.service.api.responses import JSON
-from plumbline.service.web.judged_answer import TIERS, JudgedAnswer, judged_answer
 from plumbline.service.web.pages import link, refuse_other_origins, render_page
 
+TIERS: Final[tuple[TierName, ...]] = get_args(TierName)
 # The picture of a trend, in SVG units.
 _WIDTH: Final = 640.0
 _HEIGHT: Final = 160.0
@@ -226,13 +226,7 @@ async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
     if not lines and texts is None and problem is None:
         raise JobUnknown("the job has no such row")
     read = read_line(lines[0].line) if lines else None
-    shown: JudgedAnswer | None = None
-    if lines and isinstance(read, ResultRow) and read.result is not None:
-        try:
-            result = RowResult.model_validate_json(upgrade_line(lines[0].line)).result
-            shown = judged_answer(result, texts or SampleTexts(contexts=[], answer=""))
-        except ValidationError:
-            problem = "the result of this row was written by another version, and cannot be shown; the report can"
+    result = read.result if isinstance(read, ResultRow) else None
     return render_page(
         request,
         "run_row.html",
@@ -240,7 +234,7 @@ async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
         row=row,
         custom_id=read.custom_id if isinstance(read, ResultRow) else None,
         error=read.error if isinstance(read, ResultRow) else None,
-        shown=shown,
+        shown=None if result is None else judged_answer(result, texts),
         texts=texts,
         problem=problem,
     )
@@ -295,7 +289,7 @@ def _act(action: Action) -> Any:
     return act
 
 
-async def _texts_of(store: JobStore, job: Job, row: int) -> tuple[SampleTexts | None, str | None]:
+async def _texts_of(store: JobStore, job: Job, row: int) -> tuple[Sample | None, str | None]:
     """Return the texts of a row, or its problem; neither if there is no such row."""
     try:
         record = await store.record(job.tenant, job.id, row)
@@ -303,5 +297,4 @@ async def _texts_of(store: JobStore, job: Job, row: int) -> tuple[SampleTexts | 
         return None, lost.detail
     if not isinstance(record, Record):
         return None, None if record is None else str(record)
-    sample = record.sample
-    return SampleTexts(question=sample.question, contexts=list(sample.contexts), answer=sample.answer), None
+    return record.sample, None
