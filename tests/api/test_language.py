@@ -46,6 +46,18 @@ async def test_a_result_is_in_the_callers_language(query: str, headers: dict[str
     assert claim["text"] == SAMPLE["answer"]
 
 
+@pytest.mark.parametrize(("query", "is_chinese"), [("", True), ("?lang=en", False)])
+async def test_reasons_on_a_chinese_answer_are_chinese_by_default(query: str, *, is_chinese: bool) -> None:
+    sample = {"contexts": ["大桥于1931年通车。"], "answer": "斑马在基多跳了77次。", "tiers": ["lexical"]}
+    async with running(plain_settings()) as client:
+        result = (await client.post(f"{URL}{query}", json=sample)).json()
+
+    (claim,) = result["claims"]
+    assert claim["reason"].startswith("不在任何上下文中：" if is_chinese else UNKNOWN)
+    assert claim["reason_code"] in ("in_no_context", "several")
+    assert [each["reason"] for each in result["decision"]["because"]] == [claim["reason"]]
+
+
 async def test_who_asks_first_does_not_decide_the_language_of_a_kept_verdict(judge: ScriptedJudge) -> None:
     judge.reply_with(openai_error(400, "bad_request"))
     async with running(judge_settings(judge)) as client:
@@ -56,8 +68,8 @@ async def test_who_asks_first_does_not_decide_the_language_of_a_kept_verdict(jud
 
     first, english, again = ([each["claims"][0]["reason"], *each["warnings"]] for each in answers)
     assert first == again
-    assert english[1] == "tier llm did not answer (rejected): scores of different tiers are not comparable"
-    assert first[1] == "层级 llm 未作答（rejected）：不同层级的得分不可比较"
+    assert english[1]["text"] == "tier llm did not answer (rejected): scores of different tiers are not comparable"
+    assert first[1]["text"] == "层级 llm 未作答（rejected）：不同层级的得分不可比较"
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
@@ -79,7 +91,10 @@ async def test_a_batch_is_in_the_callers_language_row_by_row(accept: str) -> Non
 def doubted(record: Record | RecordProblem) -> ScoredRow:
     """A row as a worker stores it, with a warning."""
     line = result_line(
-        str(record.custom_id), row=record.row, status="not_judged", warnings=["no tier could answer; see attempts"]
+        str(record.custom_id),
+        row=record.row,
+        status="not_judged",
+        warnings=[{"text": "no tier could answer; see attempts", "code": "no_tier_answered"}],
     )
     return ScoredRow(record.row, line, RowStatus.NOT_JUDGED, None, is_degraded=False, usage=Usage())
 
@@ -92,8 +107,8 @@ async def test_stored_results_are_read_in_the_language_of_each_reader(store: Job
         english, chinese, paged = [await client.get(f"{path}{query}") for query in ("", "?lang=zh", "?lang=zh&limit=1")]
         table = await client.get(f"{path}?format=csv&lang=zh")
 
-    said = [read_rows(each)[0]["result"]["warnings"] for each in (english, chinese, paged)]
-    assert said == [["no tier could answer; see attempts"], *[["没有层级能够作答，见 attempts"]] * 2]
+    said = [read_rows(each)[0]["result"]["warnings"][0]["text"] for each in (english, chinese, paged)]
+    assert said == ["no tier could answer; see attempts", *["没有层级能够作答，见 attempts"] * 2]
     assert "没有层级能够作答" in table.text
 
 

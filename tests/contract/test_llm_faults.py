@@ -136,7 +136,7 @@ def assert_next_tier_answered(result: dict[str, Any], reason: str) -> None:
     assert result["trace"]["judge"]["tokens"] == {"prompt": None, "completion": None}
     assert [made["reason"] for made in result["claims"]] == [None, None]
     assert "degraded" in result["flags"]
-    assert any(reason in warning for warning in result["warnings"])
+    assert any(reason in warning["text"] for warning in result["warnings"])
 
 
 async def result_of(judge: ScriptedJudge, step: Scripted, *, seconds: float = PATIENCE_SECONDS) -> dict[str, Any]:

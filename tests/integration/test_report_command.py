@@ -231,4 +231,4 @@ def test_the_page_shows_what_the_scored_file_had(results: Path, tmp_path: Path) 
     assert code == 0
     assert "When, a?" in page.text
     assert "When, z?" not in page.text
-    assert [name for name, _ in page.elements].count("mark") == 2
+    assert [name for name, _ in page.elements].count("mark") == 4

@@ -117,10 +117,17 @@ def hostile_lines(text: str) -> list[bytes]:
     name = text[:200] or "q"
     return [
         scored_line(
-            name, 0.0, row=0, verdicts=VERDICTS, text=text, flags=[text], warnings=[text], trace={"attempts": [attempt]}
+            name,
+            0.0,
+            row=0,
+            verdicts=VERDICTS,
+            text=text,
+            flags=[text],
+            warnings=[{"text": text}],
+            trace={"attempts": [attempt]},
         ),
         scored_line(f"{name[:199]}2", 1.0, row=1, tier="lexical", text=text),
-        result_line(name, row=2, status="not_judged", trace={"attempts": [attempt]}, warnings=[text]),
+        result_line(name, row=2, status="not_judged", trace={"attempts": [attempt]}, warnings=[{"text": text}]),
         result_line(name, row=3, status="abstained"),
         result_line(name, row=4, status="empty_answer"),
         error_line(name, row=5, detail=text, title=text),

@@ -44,7 +44,8 @@ def http_page() -> str:
         f"{_MADE} `/docs` of the service shows the same with samples to send, `/openapi.json` as OpenAPI.",
         _NEXT["http"],
         "With keys configured, send `Authorization: Bearer KEY` or `X-API-Key: KEY`. Operations under `/v1` take the\n"
-        "query parameter `lang` (`en`, `zh`; default: `Accept-Language`, else English). `?` marks an optional field.",
+        "query parameter `lang` (`en`, `zh`; default: `Accept-Language`, else that of the answer; problems: English). "
+        "`?` marks an optional field.",
         "Every failure is `application/problem+json` ([Problem](#problem)): under `/v1`\n"
         f"{', '.join(_COMMON_PROBLEMS)}, and those that an operation names.",
     ]

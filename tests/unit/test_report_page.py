@@ -299,8 +299,11 @@ def test_unseen_characters_are_written_out() -> None:
 
 
 def test_a_chinese_page_says_reasons_warnings_gates_and_flags_in_chinese() -> None:
-    doubted = claim(0, "not_mentioned", "Ada paid 77.") | {"reason": "in no context: 77", "flags": ["support_doubtful"]}
-    warning = "tier llm did not answer (timeout): scores of different tiers are not comparable"
+    doubted = claim(0, "not_mentioned", "Ada paid 77.") | {
+        "reason": "in no context: 77", "reason_code": "in_no_context", "reason_fields": {"names": ["77"]},
+        "flags": ["support_doubtful"],
+    }  # fmt: skip
+    warning = {"text": "", "code": "tier_failed", "fields": {"tier": "llm", "reason": "timeout"}}
     row = json.loads(scored_line("first", 0.25, tier="lexical", flags=["degraded"]))
     row["result"] |= {"claims": [doubted], "warnings": [warning]}
     line = json.dumps(row).encode()

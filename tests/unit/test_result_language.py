@@ -4,26 +4,19 @@ import json
 import re
 import tomllib
 from http import HTTPStatus
+from typing import Any
 
 import pytest
 
+from plumbline.ground.texts import Language
 from plumbline.judging.text.injection import SUSPECTED
-from plumbline.schemas.language import explain_flag, explain_flags, translate, translate_json
+from plumbline.schemas.language import explain_flag, explain_flags, render_coded, render_line, translate
 from plumbline.service.api.retrieval import LARGE_BODY_ADVICE
 from tests.reading.said_texts import PACKAGE, said_flags, said_texts
 
 # Pieces that the code joins with others, by the whole text that a caller reads
 WHOLE = {
-    " and ⟨1⟩ more": "in no context: Ada, Bob and 3 more",
-    "; ": "in no context: Ada; names in each other's place",
-    "in no context: ⟨1⟩⟨2⟩": "in no context: Ada, Bob and 3 more",
-    "⟨0⟩ is ⟨2⟩": "api.example is not asked for 30 seconds: no connection to api.example (ConnectError)",
-    "the detector's reply ⟨1⟩": "the detector's reply has no logprobs",
-    "the model's reply is empty⟨1⟩": "the model's reply is empty: it was cut before it began",
-    "no connection to ⟨1⟩⟨2⟩ in time": "no connection to api.example through the proxy proxy.example:3128 in time",
-    "no connection to ⟨1⟩⟨2⟩ (⟨4⟩)": "no connection to api.example through the proxy proxy.example:3128 (ConnectError)",
-    "connected to ⟨1⟩⟨2⟩, but no whole response came (⟨4⟩)": "connected to api.example through the proxy "
-    "proxy.example:3128, but no whole response came (ReadError)",
+    "⟨0⟩ within ⟨2⟩ seconds": "fewer than 9 bytes of the body arrived within 3 seconds",
     "no judge is named ⟨1⟩; ⟨3⟩": "no judge is named 'x'; no judge is configured",
     "⟨0⟩: ⟨2⟩ in one request; ⟨4⟩": "the files up to this one hold 9 bytes, decompressed; at most 8 are read in one "
     f"request; {LARGE_BODY_ADVICE}",
@@ -94,31 +87,38 @@ def test_a_text_that_is_none_of_ours_stays_as_it_is(text: str) -> None:
     assert translate(text, "en") == text
 
 
-def test_what_stands_in_a_text_is_said_in_chinese_where_it_is_ours() -> None:
-    failure = "judge a: timed out after 2.0 s; judge b: HTTP 500"
-
-    assert translate(failure, "zh") == "judge a：2.0 秒后超时；judge b: HTTP 500"
-    assert translate("in no context: 42, Ada and 3 more; negated otherwise than in the contexts", "zh") == (
-        "不在任何上下文中：42, Ada 等，另有 3 个；肯定或否定与上下文相反"
-    )
-
-
-def test_texts_of_a_result_are_said_in_chinese_and_every_other_byte_stays() -> None:
-    quote = 'it says "reason":"the model refused to judge", [{"detail": "Not Found"}]'
-    row = {"answer": "the model refused to judge", "quote": quote, "score": 0.1, "big": 1e20}
-    said = {"warnings": ["no tier could answer; see attempts", quote], "reason": None, "detail": "HTTP 503"}
-
-    document = json.dumps({**row, **said, "title": "The service is busy"}).encode()
-    chinese = json.loads(translate_json(document, "zh"))
-
-    assert translate_json(document, "en") == document
-    assert chinese == {
-        **row,
-        **said,
-        "warnings": ["没有层级能够作答，见 attempts", quote],
-        "title": "服务繁忙",
+def test_a_stored_row_is_rendered_by_its_codes_in_either_language() -> None:
+    reason = {"reason_code": "in_no_context", "reason_fields": {"names": ["Ada"]}}
+    detail = {"detail_code": "host_says", "detail_fields": {"host": "a", "detail": {"code": "model_refused"}}}
+    result = {
+        "claims": [{"id": "0.0", "text": "Ada.", **reason, "reason": "old"}, {"id": "0.1", "reason": "timeout"}],
+        "decision": {"because": [{"claim": "0.0", "sentence": "Ada.", "reason": "old"}]},
+        "trace": {"attempts": [{"tier": "llm", "detail": "old", **detail}, {"tier": "lexical"}]},
+        "warnings": [{"text": "old", "code": "no_tier_answered"}, {"text": "the model refused to judge"}],
     }
-    assert b'"score": 0.1, "big": 1e+20' in translate_json(document, "zh")
+
+    def rendered(language: Language) -> dict[str, Any]:
+        line = render_line(json.dumps({"row": 1, "result": result}).encode(), language)
+        found: dict[str, Any] = json.loads(line)["result"]
+        assert found.keys() == result.keys()
+        return found
+
+    chinese, english = rendered("zh"), rendered("en")
+    assert [each["reason"] for each in chinese["claims"]] == ["不在任何上下文中：Ada", "timeout"]
+    assert chinese["decision"]["because"][0]["reason"] == "不在任何上下文中：Ada"
+    assert chinese["trace"]["attempts"][0]["detail"] == "a：模型拒绝评判"
+    # Of an older file: no code, and it stays.
+    assert [each["text"] for each in chinese["warnings"]] == [
+        "没有层级能够作答，见 attempts",
+        "the model refused to judge",
+    ]
+    assert [each["reason"] for each in english["claims"]] == ["in no context: Ada", "timeout"]
+    assert english["trace"]["attempts"][0]["detail"] == "a: the model refused to judge"
+
+
+@pytest.mark.parametrize(("code", "fields"), [("of_another_version", {}), ("in_no_context", {}), (None, {})])
+def test_a_text_whose_code_is_not_known_stays_as_it_is(code: str | None, fields: dict[str, Any]) -> None:
+    assert render_coded("in no context: Ada", code, fields, "zh") == "in no context: Ada"
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ RESULT: dict[str, object] = {
         "usage": {"calls": 2, "prompt_tokens": 30, "completion_tokens": 5, "cost": 0.01},
     },
     "flags": ["degraded"],
-    "warnings": ["the second context was cut, 中文"],
+    "warnings": [{"text": "the second context was cut, 中文"}],
     "claims": [{"id": "c1"}],
 }
 

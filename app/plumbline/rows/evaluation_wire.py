@@ -3,10 +3,11 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText, Language, encode_fields, render
 from plumbline.judging.citations import Citation
 from plumbline.judging.judge.metrics import Metric, criterion, find_metrics
 from plumbline.judging.judge.probes import PASSAGES
@@ -14,6 +15,7 @@ from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join_labels
 from plumbline.judging.text.scores import claim_weights, count_verdicts
 from plumbline.judging.text.verdicts import Claim, Evidence, is_duplicate
+from plumbline.judging.text.words import detect_language
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow
@@ -43,6 +45,7 @@ from plumbline.schemas.result_parts import (
     TraceItem,
     TurnItem,
     VerdictCounts,
+    WarningItem,
     deciding_claims,
 )
 
@@ -184,8 +187,15 @@ def to_wire(
     *,
     sample_id: str | None,
     offset_unit: Literal["code_point", "utf16"] = "code_point",
+    language: Language | None = None,
 ) -> EvaluationResult:
-    """Return the result of a sample as it is sent, offsets in `offset_unit`."""
+    """Return the result of a sample as it is sent.
+
+    Args:
+        language: of our texts; None: that of the answer, if we write it, else English.
+    """
+    if language is None:
+        language = "zh" if detect_language(sample.answer) == "zh" else "en"
     in_answer = _offset_map(sample.answer, offset_unit)
     in_contexts = [_offset_map(context, offset_unit) for context in sample.contexts]
     labels = [each for _, each in sample.labelled_contexts]
@@ -198,10 +208,10 @@ def to_wire(
         hallucination_rate=scores and _rounded(scores.hallucination_rate),
         context_utilization=_rounded(result.context_utilization),
         passed=result.passed,
-        decision=_decision(result),
+        decision=_decision(result, language),
         confidence=_rounded(result.confidence),
         claims=[
-            _claim(claim, weight, in_answer, in_contexts, labels)
+            _claim(claim, weight, in_answer, in_contexts, labels, language=language)
             for claim, weight in zip(result.claims, claim_weights(result.claims), strict=True)
         ],
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
@@ -211,14 +221,17 @@ def to_wire(
         conversation=None if sample.conversation is None else _conversation(sample, result, in_answer),
         contexts_used=list(result.contexts_used),
         scores=_scores(result),
-        trace=_trace(result),
+        trace=_trace(result, language),
         flags=list(result.flags),
-        warnings=list(result.warnings),
+        warnings=[
+            WarningItem(text=render(each, language), code=each.code, fields=encode_fields(each.fields))
+            for each in result.warnings
+        ],
         offset_unit=offset_unit,
     )
 
 
-def _decision(result: SampleResult) -> DecisionItem | None:
+def _decision(result: SampleResult, language: Language) -> DecisionItem | None:
     if result.passed_by is None:
         return None
     checkable = {
@@ -234,12 +247,19 @@ def _decision(result: SampleResult) -> DecisionItem | None:
             DecidingClaim(
                 claim=claim.id,
                 sentence=result.sentences[claim.sentence].text[:MOST_QUOTED_CHARACTERS],
-                reason=claim.reason,
+                reason=claim.reason and render(claim.reason, language),
             )
             for claim in result.claims
             if claim.id in at_fault
         ],
     )
+
+
+def _text_members(name: str, text: str | None, language: Language) -> dict[str, Any]:
+    """Return the members of an item for a text: itself in this language, and code and fields of one of ours."""
+    if not isinstance(text, CodedText):
+        return {name: text}
+    return {name: render(text, language), f"{name}_code": text.code, f"{name}_fields": encode_fields(text.fields)}
 
 
 def _scores(result: SampleResult) -> ScoreItems:
@@ -257,7 +277,7 @@ def _scores(result: SampleResult) -> ScoreItems:
     )
 
 
-def _trace(result: SampleResult) -> TraceItem:
+def _trace(result: SampleResult, language: Language) -> TraceItem:
     account = result.judge
     return TraceItem(
         attempts=[
@@ -265,7 +285,7 @@ def _trace(result: SampleResult) -> TraceItem:
                 tier=attempt.tier.value,
                 outcome="answered" if attempt.answered else "failed",
                 reason=attempt.reason,
-                detail=attempt.detail,
+                **_text_members("detail", attempt.detail, language),
                 seconds=round(attempt.seconds, 4),
                 calls=attempt.calls,
             )
@@ -366,6 +386,8 @@ def _claim(
     in_answer: OffsetMap,
     in_contexts: list[OffsetMap],
     labels: Sequence[ContextLabels],
+    *,
+    language: Language,
 ) -> ClaimItem:
     return ClaimItem(
         id=claim.id,
@@ -376,7 +398,7 @@ def _claim(
         verdict=claim.verdict.value,
         support=_rounded(claim.support),
         weight=round(weight, _DECIMALS),
-        reason=claim.reason,
+        **_text_members("reason", claim.reason, language),
         evidence=[_evidence(evidence, in_contexts, labels) for evidence in claim.evidence],
         flags=list(claim.flags),
     )

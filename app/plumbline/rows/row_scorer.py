@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
+from plumbline.ground.texts import Language
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.offload import is_small
 from plumbline.judging.text.sample import Sample
@@ -24,6 +25,7 @@ from plumbline.rows.scored_row import (
 )
 from plumbline.schemas.batch import bounded_sample
 from plumbline.schemas.evaluation import CONTEXT_TAGS, EvaluationOptions
+from plumbline.schemas.language import translate_problem
 from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, ProblemKind, RowProblem
 
 WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed", "The row ended the process that scored it")
@@ -45,9 +47,11 @@ class RowScorer:
         judge_names: Collection[str] = (),
         tenant: str = "",
         lines: RowLines = ROW_LINES,
+        language: Language | None = None,
     ) -> None:
         self._scorer = scorer
         self._lines = lines
+        self._language = language
         self._offset_unit = options.offset_unit
         self._sample = bounded_sample(request_limits(settings))
         self._options = build_options(
@@ -78,7 +82,9 @@ class RowScorer:
             result = await self._scorer.score(sample, self._options)
 
             def write() -> ScoredRow:
-                wire = to_wire(result, sample, sample_id=custom_id, offset_unit=self._offset_unit)
+                wire = to_wire(
+                    result, sample, sample_id=custom_id, offset_unit=self._offset_unit, language=self._language
+                )
                 line = self._lines.result(custom_id, row, wire)
                 is_degraded = "degraded" in wire.flags
                 return ScoredRow(
@@ -94,6 +100,9 @@ class RowScorer:
     def refuse(self, row: int, custom_id: str | None, problem: RowProblem) -> ScoredRow:
         """Return the outcome of a row that has this problem."""
         status = RowStatus.FAILED if problem.status >= INTERNAL.status else RowStatus.INVALID
+        if self._language is not None:
+            translate_problem(document := problem.model_dump(), self._language)
+            problem = RowProblem.model_validate(document)
         return failed_row(row, self._lines.error(custom_id, row, None, problem), status)
 
     def report_crash(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:

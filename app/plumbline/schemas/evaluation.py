@@ -28,6 +28,7 @@ from plumbline.schemas.result_parts import (
     TierName,
     TraceItem,
     VerdictCounts,
+    WarningItem,
 )
 from plumbline.schemas.wire import Share, SparseModel, WireModel
 
@@ -319,7 +320,7 @@ class EvaluationResult(SparseModel):
         "more of the runs of four words stand in the contexts, and the boundary lies higher), `no_checkable_claims`, "
         "`threshold_unreachable`, `citation_without_passage` (a mark names no context), ...",
     )
-    warnings: list[str] = Field(default=[])
+    warnings: list[WarningItem] = Field(default=[])
     offset_unit: Literal["code_point", "utf16"] = Field(
         default="code_point", description="Unit of all `start` and `end`, if it is `utf16`."
     )

@@ -1,39 +1,97 @@
-"""Texts of ours inside results and problems in the reader's language.
+"""Stored results and problems in the reader's language, and what flags mean.
 
-What a result says is made, stored and cached in English, so that it never depends on who asked first. The fixed part of
-such a text is its key, and what stands in its places are its fields: `texts.zh.toml` renders them in Chinese. Texts
-of callers and of the judge have no entry and stay as they are.
+A text of ours in a result has its code and fields next to it and is rendered from them; one without, of a judge or of
+an older file, stays as it is. Problems are still English until they are sent: the fixed part of one is its key in
+`texts.zh.toml`, and what stands in its places are its fields.
 """
 
-import json
 import operator
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from plumbline.ground.texts import load_texts
-from plumbline.schemas.report import ReportLanguage
+import msgspec
+
+from plumbline.ground.texts import Language, parse_text, render
 
 _FOLDER: Final = Path(__file__).parent
 _PLACE: Final = re.compile(r"\{(\w+)\}")
-_FORM: Final = re.compile(r"(?<=\w)(?:![rs])?(?::\.\d[f%]|:g)?(?=\})")
-# Their templates fit any text.
-_CODES_OF_JOINTS: Final = frozenset({"several", "host_says", "judge_says"})
 # Longer lines are none of ours.
 _MOST_CHARACTERS: Final = 1_000
 _MOST_NESTED: Final = 4
 # Texts of several findings, in the order in which they are taken apart
 _JOINTS: Final = {"\n": "\n", "; ": "；", ": ": "："}
-_STRING: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-# A quote within a JSON string is escaped, so that these can only be fields.
-_FIELD: Final = re.compile(
-    rb'"(?:reason|detail|title|problem|explanation|blocked_reason|warnings)":\s?(?:%b|\[(?:%b(?:,\s?%b)*)?\])'
-    % (_STRING, _STRING, _STRING)
-)
-_VALUE: Final = re.compile(_STRING)
+_PROBLEM_MEMBERS: Final = ("title", "detail", "problem", "explanation", "reason", "blocked_reason")
+
+
+def render_coded(text: str, code: str | None, fields: Mapping[str, Any], language: Language) -> str:
+    """Return a stored text in this language; as it is without a code, or with one of another version."""
+    try:
+        return text if code is None else render(parse_text(code, fields), language)
+    except ValueError:
+        return text
+
+
+def render_line(line: bytes, language: Language | None) -> bytes:
+    """Return a row of results (JSON) with the texts of ours in this language; None leaves them as they are."""
+    if language is None:
+        return line
+    row = msgspec.json.decode(line)
+    if isinstance(result := row.get("result"), dict):
+        _render_result(result, language)
+    translate_problem(row.get("error"), language)
+    return msgspec.json.encode(row)
+
+
+def _render_result(result: dict[str, Any], language: Language) -> None:
+    reasons = {}
+    for claim in result.get("claims", ()):
+        reasons[claim["id"]] = _render_member(claim, "reason", language)
+    for each in (result.get("decision") or {}).get("because", ()):
+        if reason := reasons.get(each["claim"]):
+            each["reason"] = reason
+    for attempt in result.get("trace", {}).get("attempts", ()):
+        _render_member(attempt, "detail", language)
+    for warning in result.get("warnings", ()):
+        warning["text"] = render_coded(warning["text"], warning.get("code"), warning.get("fields", {}), language)
+
+
+def _render_member(item: dict[str, Any], name: str, language: Language) -> str | None:
+    if item.get(f"{name}_code"):
+        fields = item.get(f"{name}_fields", {})
+        item[name] = render_coded(item[name], item[f"{name}_code"], fields, language)
+    return item.get(name)
+
+
+def translate_problem(document: Any, language: Language) -> None:
+    """Translate the texts of a problem, of a job or of an answer about rankings in place."""
+    if language == "en" or not isinstance(document, dict):
+        return
+    for name in _PROBLEM_MEMBERS:
+        if isinstance(document.get(name), str):
+            document[name] = translate(document[name], language)
+    for name in ("errors", "warnings", "runs", "jobs", "data"):
+        if isinstance(members := document.get(name), list):
+            for each in members:
+                translate_problem(each, language)
+            if name == "warnings":
+                document[name] = [translate(each, language) if isinstance(each, str) else each for each in members]
+
+
+@cache
+def explain_flags(language: Language) -> Mapping[str, str]:
+    """Return what each flag of a claim or a result means."""
+    found: dict[str, str] = tomllib.loads((_FOLDER / f"flags.{language}.toml").read_text(encoding="utf-8"))
+    return found
+
+
+def explain_flag(flag: str, language: Language) -> str:
+    """Return what a flag means; empty for an unknown one. Those that begin with `judge_said_` are one."""
+    known = explain_flags(language)
+    return known.get("judge_said" if flag.startswith("judge_said_") else flag, "")
 
 
 class _Template(NamedTuple):
@@ -42,8 +100,8 @@ class _Template(NamedTuple):
     chinese: str
 
 
-def translate(text: str, language: ReportLanguage, *more: Path) -> str:
-    """Return a text of ours in this language; one that is not known stays as it is.
+def translate(text: str, language: Language, *more: Path) -> str:
+    """Return a text of a problem in this language; one that is not known stays as it is.
 
     Args:
         more: files besides `texts.zh.toml`, of the same form: Chinese by English, with `{places}`.
@@ -51,49 +109,12 @@ def translate(text: str, language: ReportLanguage, *more: Path) -> str:
     return text if language == "en" else _chinese(text, _templates(more), _MOST_NESTED)
 
 
-def translate_json(document: bytes, language: ReportLanguage) -> bytes:
-    """Return JSON (one document, lines, or a piece that holds whole strings) with our texts in this language.
-
-    Every other byte stays.
-    """
-    if language == "en":
-        return document
-
-    def string(found: re.Match[bytes]) -> bytes:
-        return json.dumps(translate(json.loads(found[0]), language), ensure_ascii=False).encode()
-
-    def field(found: re.Match[bytes]) -> bytes:
-        name, colon, value = found[0].partition(b":")
-        return name + colon + _VALUE.sub(string, value)
-
-    return _FIELD.sub(field, document)
-
-
-@cache
-def explain_flags(language: ReportLanguage) -> Mapping[str, str]:
-    """Return what each flag of a claim or a result means."""
-    found: dict[str, str] = tomllib.loads((_FOLDER / f"flags.{language}.toml").read_text(encoding="utf-8"))
-    return found
-
-
-def explain_flag(flag: str, language: ReportLanguage) -> str:
-    """Return what a flag means; empty for an unknown one. Those that begin with `judge_said_` are one."""
-    known = explain_flags(language)
-    return known.get("judge_said" if flag.startswith("judge_said_") else flag, "")
-
-
 @cache
 def _templates(more: Sequence[Path]) -> tuple[_Template, ...]:
-    english_by_code, chinese_by_code = load_texts("en"), load_texts("zh")
-    pairs = [
-        (_FORM.sub("", english_by_code[code]), _FORM.sub("", chinese_by_code[code]))
-        for code in english_by_code.keys() - _CODES_OF_JOINTS
-    ]
-    for path in (_FOLDER / "texts.zh.toml", *more):
-        pairs += tomllib.loads(path.read_text(encoding="utf-8")).items()
     found = [
         _Template(tuple(_PLACE.split(english)[::2]), tuple(_PLACE.split(english)[1::2]), chinese)
-        for english, chinese in pairs
+        for path in (_FOLDER / "texts.zh.toml", *more)
+        for english, chinese in tomllib.loads(path.read_text(encoding="utf-8")).items()
     ]
     # The one that says most is meant.
     return tuple(sorted(found, key=lambda each: -sum(map(len, each.english))))

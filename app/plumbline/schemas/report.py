@@ -4,11 +4,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from plumbline.ground.texts import Language
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.result_parts import PassRule, UsageItem, VerdictCounts
 from plumbline.schemas.wire import SparseModel, WireModel
 
-ReportLanguage = Literal["en", "zh"]
+ReportLanguage = Language
 ReportFormat = Literal["html", "json"]
 # `none`: decided without a tier, as an answer to no contexts at all is.
 ReportTier = Literal["llm", "detector", "embedding", "lexical", "none"]

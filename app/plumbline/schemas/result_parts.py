@@ -1,7 +1,7 @@
 """The parts of a result on the wire."""
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,8 @@ TierName = Literal["llm", "detector", "embedding", "lexical"]
 PassRule = Literal["all_supported", "calibrated", "threshold"]
 Status = Literal["judged", "abstained", "empty_answer", "not_judged"]
 
+_CODE: Final = "Stable name of what it says, where the text is ours; of a judge's text left out."
+_FIELDS: Final = "What stands in the places of the text, by name; an object with `code` and `fields` is a text, too."
 DOUBTFUL_SUPPORT: Final = 0.5
 MOST_QUOTED_CHARACTERS: Final = 300
 
@@ -26,6 +28,14 @@ class EvidenceItem(SparseModel):
     start: int | None = Field(default=None, description="Left out where it was not found, or stands in the title.")
     end: int | None = None
     verified: bool = Field(description="True if the passage was found in that context.")
+
+
+class WarningItem(SparseModel):
+    """A warning: its text, and what it says apart from a language."""
+
+    text: str
+    code: str | None = Field(default=None, description="Stable name of what it says; left out in results of 0.2.")
+    fields: dict[str, Any] = Field(default={}, description=_FIELDS)
 
 
 class ClaimItem(SparseModel):
@@ -51,6 +61,8 @@ class ClaimItem(SparseModel):
         default=None,
         description="llm: the judge's reason. Other tiers: names and numbers of the sentence that no context has.",
     )
+    reason_code: str | None = Field(default=None, description=_CODE)
+    reason_fields: dict[str, Any] = Field(default={}, description=_FIELDS)
     evidence: list[EvidenceItem] = Field(default=[])
     flags: list[str] = Field(default=[])
 
@@ -149,6 +161,8 @@ class AttemptItem(SparseModel):
     outcome: Literal["answered", "failed"]
     reason: str | None = Field(default=None, description="Of a failure: one of a closed set, `timeout` for example.")
     detail: str | None = None
+    detail_code: str | None = Field(default=None, description=_CODE)
+    detail_fields: dict[str, Any] = Field(default={}, description=_FIELDS)
     seconds: float = Field(ge=0)
     calls: int = Field(ge=0, description="Requests that reached a provider, retries included.")
 

@@ -76,6 +76,7 @@ def _upgrade(old: Mapping[str, Any]) -> dict[str, Any]:
         **dict.fromkeys(name for name, field in EvaluationResult.model_fields.items() if field.is_required()),
         **kept,
         "decision": decision,
+        "warnings": [{"text": each} for each in old["warnings"]],
         "scores": scores,
         "trace": {name: old[name] for name in TraceItem.model_fields if name in old},
     }

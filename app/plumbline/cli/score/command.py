@@ -90,8 +90,7 @@ def _add_options(score: argparse.ArgumentParser) -> None:
     add(
         "--lang",
         choices=("en", "zh"),
-        default="en",
-        help="language of our reasons, warnings and problems (default: %(default)s)",
+        help="language of our reasons, warnings and problems (default: that of each answer)",
     )
     add("--max-cost", type=float, metavar="MONEY", help="bound on the cost of all rows; no row starts beyond it")
 

@@ -86,7 +86,9 @@ class RunGates:
         if self._given.junit is not None:
             _write_report(self._given.junit, junit_xml(report, outcomes, with_rows=self._given.junit_rows))
         if self._given.markdown is not None:
-            _write_report(self._given.markdown, markdown_summary(report, outcomes, language=self._given.lang).encode())
+            _write_report(
+                self._given.markdown, markdown_summary(report, outcomes, language=self._given.lang or "en").encode()
+            )
         for outcome in outcomes:
             if not outcome.passed or not is_quiet:
                 word = "passed" if outcome.passed else "FAILED"

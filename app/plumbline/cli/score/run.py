@@ -20,7 +20,7 @@ from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.scored_row import ScoredRow
-from plumbline.schemas.language import translate_json
+from plumbline.schemas.language import render_line
 from plumbline.schemas.report import ReportLanguage
 
 
@@ -102,13 +102,13 @@ class Run:
         *,
         progress: ScoreProgress | None = None,
         echo: Callable[[bytes], None] | None = None,
-        language: ReportLanguage = "en",
+        language: ReportLanguage | None = None,
     ) -> None:
         self._source = source
         self._output = output
         self._progress = progress
         self._echo = echo
-        self._language: ReportLanguage = language
+        self._language = language
         self._share_of = source.share_before()
         self._counts = RunCounts()
         self._taken = 0
@@ -148,7 +148,7 @@ class Run:
     async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None], reader: RecordReader) -> None:
         async with aclosing(scored_rows) as done:
             async for scored in done:
-                line = translate_json(scored.line, self._language)
+                line = render_line(scored.line, self._language)
                 self._output.write(line)
                 if self._echo is not None:
                     self._echo(line)

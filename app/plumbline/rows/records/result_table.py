@@ -105,6 +105,8 @@ def flat_result(result: Mapping[str, object]) -> dict[str, object]:
         values = {name: each.get("value") for name, each in metrics.items() if isinstance(each, Mapping)}
         others = {name: value for name, value in values.items() if name not in RESULT_COLUMNS and value is not None}
         fields = {**values, **fields, "metrics": json.dumps(others, ensure_ascii=False) if others else None}
+    if isinstance(warnings := fields.get("warnings"), list):
+        fields["warnings"] = [each.get("text") if isinstance(each, Mapping) else each for each in warnings]
     fields["passed_by"] = fields.get("rule")
     # The judge's calls are a part of all calls
     if isinstance(usage := fields.get("usage"), Mapping):

@@ -91,23 +91,30 @@ class JudgedAnswer:
     hidden: int = 0
 
 
-def judged_answer(result: RowResult, sample: Sample | None = None, *, is_brief: bool = False) -> JudgedAnswer:
+def judged_answer(
+    result: RowResult, sample: Sample | None = None, *, is_brief: bool = False, is_blind: bool = False
+) -> JudgedAnswer:
     """Return a result for a page.
 
     Args:
         sample: what was judged; without it there are no question and no contexts.
         is_brief: for a report, which finds the sample in a file of the user's: leave out one of another answer, shorten
             the texts, and show 20 contexts at most, those with evidence before others.
+        is_blind: for labelling: no claims, verdicts or marks, which would tell how the answer was judged.
     """
     if is_brief and sample is not None and not _is_answer_of(sample.answer, result):
         sample = None
     contexts = () if sample is None else sample.contexts
     spans: dict[int, list[Span]] = {}
-    for claim in result.claims:
+    for claim in () if is_blind else result.claims:
         for each in claim.evidence:
             if each.context is not None and (span := _span(each, claim.verdict, contexts)) is not None:
                 spans.setdefault(each.context, []).append(span)
     sentences = tuple(_sentences(result, None if sample is None else sample.answer, contexts))
+    if is_blind:
+        sentences = tuple(
+            each._replace(verdict=None, claims=(), parts=(SentencePart(each.text),)) for each in sentences
+        )
     if sample is None:
         return JudgedAnswer(result, sentences)
     numbers: Sequence[int] = range(len(contexts))

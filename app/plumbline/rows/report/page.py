@@ -18,7 +18,7 @@ from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.shown_rows import shown_row
 from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
-from plumbline.rows.report.texts import load_words, metric_words, one_line, say, visible
+from plumbline.rows.report.texts import load_words, metric_words, one_line, say, say_coded, visible
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
@@ -121,6 +121,7 @@ def render_html(
         **page_head(language, page_style(), read_part(_PARTS / "page.js"), made_at=made_at),
         words=words,
         said=say(language),
+        coded=say_coded(language),
         explain=functools.partial(explain_flag, language=language),
         title=one_line(title or words["title"], most=_LONGEST_TITLE),
         summary=report.summary,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from plumbline.schemas.language import translate
+from plumbline.schemas.language import render_coded, translate
 from plumbline.schemas.report import ReportLanguage
 
 _PARTS: Final = Path(__file__).parent / "page_parts"
@@ -45,6 +45,11 @@ def xml_text(text: str) -> str:
 def say(language: ReportLanguage) -> Callable[[str], str]:
     """Return a function that gives a text of ours, of a result or of a gate, in this language."""
     return lambda text: translate(text, language, _PARTS / "messages.zh.toml")
+
+
+def say_coded(language: ReportLanguage) -> Callable[..., str]:
+    """Return a function that gives a stored text with its code and fields in this language."""
+    return functools.partial(render_coded, language=language)
 
 
 @functools.cache

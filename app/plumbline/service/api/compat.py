@@ -25,6 +25,7 @@ from plumbline.schemas.explanation import explain, summarize, unjudged_reason
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
+from plumbline.service.api.language import name_language
 from plumbline.service.api.openapi import TOOL_DOCUMENT
 
 Body = Mapping[str, Any]
@@ -120,7 +121,11 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
             sample = model.model_validate(fields)
         except ValidationError as error:
             raise RequestValidationError(error.errors(), body=body) from None
-        result = (await evaluate_request(sample, scorer, settings, judge_names=judge_names, tenant=tenant)).result
+        language = name_language(request)
+        evaluated = await evaluate_request(
+            sample, scorer, settings, judge_names=judge_names, tenant=tenant, language=language
+        )
+        result = evaluated.result
         if result.status == "not_judged":
             raise TooBusy(f"no tier could judge the answer; {unjudged_reason(result)}")
         return JSONResponse(contract.write(body, result))

@@ -15,6 +15,7 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
+from plumbline.ground.texts import Language
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.offload import is_small
 from plumbline.judging.text.sample import Sample
@@ -48,6 +49,7 @@ from plumbline.service.api.json_body import (
     is_text,
     read_envelope,
 )
+from plumbline.service.api.language import name_language
 from plumbline.service.api.openapi import BATCH_EXAMPLES, DOCUMENTS, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, reference
 from plumbline.service.api.problems import (
     PROBLEM_RESPONSES,
@@ -77,6 +79,7 @@ async def evaluate_request(
     *,
     judge_names: Collection[str],
     tenant: str,
+    language: Language | None = None,
 ) -> Evaluated:
     """Return the result of a request that is within the limits. Raises InvalidInput, as `build_options`."""
     sample = to_sample(request, request_limits(settings))
@@ -84,7 +87,7 @@ async def evaluate_request(
     result = await scorer.score(sample, options)
 
     def write() -> EvaluationResult:
-        return to_wire(result, sample, sample_id=request.id, offset_unit=request.offset_unit)
+        return to_wire(result, sample, sample_id=request.id, offset_unit=request.offset_unit, language=language)
 
     # The result of a long answer can have a megabyte.
     small = is_small(sample)
@@ -116,7 +119,7 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         # No dependencies: each costs a fiftieth of a small sample.
         scorer: Scorer = request.app.state.service.scorer
         result, small = await evaluate_request(
-            body, scorer, settings, judge_names=judge_names, tenant=tenant_of(request)
+            body, scorer, settings, judge_names=judge_names, tenant=tenant_of(request), language=name_language(request)
         )
         answer = await scorer.offload(result.model_dump_json, inline=small)
         return Response(answer, media_type="application/json")
@@ -161,11 +164,18 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
             envelope = await scorer.offload(lambda: reader.envelope(received))
         except RequestValidationError as error:
             return invalid_response(request.scope, error, reader.whole)
+        language = name_language(request)
         batch = _Batch(
             reader=reader,
             samples=envelope.samples,
             rows=RowScorer(
-                scorer, settings, envelope.options, judge_names=judge_names, tenant=tenant, lines=_BATCH_LINES
+                scorer,
+                settings,
+                envelope.options,
+                judge_names=judge_names,
+                tenant=tenant,
+                lines=_BATCH_LINES,
+                language=language,
             ),
             scorer=scorer,
             slots=slots,

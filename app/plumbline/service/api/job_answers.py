@@ -11,6 +11,7 @@ import msgspec
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from plumbline.ground.texts import Language
 from plumbline.rows.jobs.job import Job, JobState, ResultLine
 from plumbline.rows.jobs.labels import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
@@ -24,7 +25,7 @@ from plumbline.rows.scored_row import RowStatus, usage_item
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import EvaluationOptions
 from plumbline.schemas.jobs import JobInfo, JobLinks, JobOutcomes, RequestCounts, ResultsFormat, job_path
-from plumbline.schemas.language import translate_json
+from plumbline.schemas.language import render_line
 from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary, TierRate
 from plumbline.schemas.result_upgrade import upgrade_line
 from plumbline.service.api.responses import CSV, JSON, NDJSON, BackpressureResponse
@@ -126,7 +127,7 @@ class ResultsPage(NamedTuple):
     limit: int | None
     format: ResultsFormat
     is_format_named: bool
-    language: ReportLanguage = "en"
+    language: Language | None = None
 
 
 async def answer_results(store: JobStore, job: Job, page: ResultsPage) -> Response:
@@ -149,7 +150,7 @@ async def answer_results(store: JobStore, job: Job, page: ResultsPage) -> Respon
     if not job.state.is_ended or (is_full and after + 1 < (job.total or 0)):
         query: dict[str, str | int] = {"after": after, "limit": page.limit}
         query |= {"format": page.format} if page.is_format_named else {}
-        query |= {} if page.language == "en" else {"lang": page.language}
+        query |= {"lang": page.language} if page.language else {}
         headers["Link"] = f'<{job_path(job.id)}/results?{urlencode(query)}>; rel="next"'
     return Response(body, media_type=media_type, headers=headers)
 
@@ -171,9 +172,11 @@ async def _read_lines(store: JobStore, job: Job, after: int, limit: int) -> list
 
 def _encode(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -> bytes:
     if page.format == "ndjson":
-        return b"".join(upgrade_line(each.line) + b"\n" for each in lines)
+        return b"".join(render_line(upgrade_line(each.line), page.language) + b"\n" for each in lines)
     header = table_line(list(RESULT_COLUMNS), ",") if is_first else ""
-    rows = (flat_result(msgspec.json.decode(translate_json(each.line, page.language))).values() for each in lines)
+    rows = (
+        flat_result(msgspec.json.decode(render_line(upgrade_line(each.line), page.language))).values() for each in lines
+    )
     return (header + "".join(table_line([format_cell(value) for value in row], ",") for row in rows)).encode()
 
 

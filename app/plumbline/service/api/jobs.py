@@ -38,7 +38,7 @@ from plumbline.service.api.job_answers import (
 )
 from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
-from plumbline.service.api.language import LANGUAGE, choose_language
+from plumbline.service.api.language import LANGUAGE, choose_language, name_language
 from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
 from plumbline.service.api.responses import JSON, choose_format
@@ -191,7 +191,7 @@ async def get_job_results(
     """
     form = choose_format(request.headers.getlist("accept"), RESULT_MEDIA_TYPES, query.format)
     job = await _get_job(store, tenant, job_id)
-    page = ResultsPage(query.after, query.limit, form, query.format is not None, choose_language(request))
+    page = ResultsPage(query.after, query.limit, form, query.format is not None, name_language(request))
     return await answer_results(store, job, page)
 
 

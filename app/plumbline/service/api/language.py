@@ -1,82 +1,86 @@
-"""The caller's language: `?lang=`, else `Accept-Language`; and answers in it."""
+"""The caller's language: `?lang=`, else `Accept-Language`; and problems in it."""
 
 import re
 from typing import Annotated, Final
 
+import msgspec
 from fastapi import Query
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from plumbline.schemas.language import translate_json
-from plumbline.schemas.report import ReportLanguage
+from plumbline.ground.texts import Language
+from plumbline.schemas.language import translate_problem
 from plumbline.service.api.edge import is_under_v1
 from plumbline.service.api.problems import PROBLEM_MEDIA_TYPE
-from plumbline.service.api.responses import JSON, NDJSON, rank_media_types
+from plumbline.service.api.responses import JSON, rank_media_types
 
-_LANGUAGES: Final = frozenset({"en", "zh"})
 _REGION: Final = re.compile("-[^,;]*")
-_TRANSLATED: Final = (JSON, NDJSON)
 
 LANGUAGE: Final = (
-    "Language of our texts in the answer (reasons, warnings, problems); default: by `Accept-Language`, else English."
+    "Language of our texts in the answer (reasons, warnings, problems); default: by `Accept-Language`, else that of "
+    "the answer for results and English for problems."
 )
 
 
-async def document_language(lang: Annotated[ReportLanguage | None, Query(description=LANGUAGE)] = None) -> None:
-    """Check `lang` as a dependency of routes, so that it is in their OpenAPI document; `choose_language` reads it."""
+async def document_language(lang: Annotated[Language | None, Query(description=LANGUAGE)] = None) -> None:
+    """Check `lang` as a dependency of routes, so that it is in their OpenAPI document; `name_language` reads it."""
 
 
-def choose_language(request: HTTPConnection) -> ReportLanguage:
-    """Return the language of `?lang=`, else the one of ours that `Accept-Language` wants most."""
+def name_language(request: HTTPConnection) -> Language | None:
+    """Return the language of `?lang=`, else the one of ours that `Accept-Language` wants most; None without either."""
     headers = request.headers
     if not request.scope["query_string"] and "accept-language" not in headers:
-        return "en"
-    named = request.query_params.get("lang")
-    if named in _LANGUAGES:
-        return "zh" if named == "zh" else "en"
-    wanted = rank_media_types([_REGION.sub("", headers.get("accept-language", ""))], ["en", "zh"])
-    return "zh" if wanted[:1] == ["zh"] else "en"
+        return None
+    for language in ("en", "zh"):
+        if request.query_params.get("lang") == language:
+            return language
+    accepted = headers.get("accept-language", "")
+    wanted = rank_media_types([_REGION.sub("", accepted)], ["en", "zh"]) if accepted else []
+    return "zh" if wanted[:1] == ["zh"] else "en" if wanted else None
+
+
+def choose_language(request: HTTPConnection) -> Language:
+    """Return the language of a page or a problem."""
+    return name_language(request) or "en"
 
 
 class InCallersLanguage:
-    """ASGI middleware: renders our texts in JSON and lines in the caller's language; English is left alone.
+    """ASGI middleware: translates problems, and texts of jobs and rankings, of whole JSON bodies into Chinese.
 
-    Each piece of a body holds whole strings, as all our answers do.
+    Results and their streams come in the caller's language from their routes.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or (language := choose_language(HTTPConnection(scope))) == "en":
+        if scope["type"] != "http" or choose_language(HTTPConnection(scope)) == "en":
             await self._app(scope, receive, send)
             return
         start: Message | None = None
-        is_ours = False
 
         async def send_translated(message: Message) -> None:
-            nonlocal start, is_ours
+            nonlocal start
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                kinds = (PROBLEM_MEDIA_TYPE, *_TRANSLATED) if is_under_v1(scope) else PROBLEM_MEDIA_TYPE
-                is_ours = headers.get("content-type", "").startswith(kinds) and scope["method"] != "HEAD"
-                if is_ours:
-                    headers["Content-Language"] = language
+                kind = headers.get("content-type", "")
+                if (
+                    kind.startswith((PROBLEM_MEDIA_TYPE, JSON)) and scope["method"] != "HEAD" and is_under_v1(scope)
+                ) or kind.startswith(PROBLEM_MEDIA_TYPE):
+                    headers["Content-Language"] = "zh"
                     headers.add_vary_header("Accept-Language")
-                    # Its length is known with the body.
-                    start = message
-                else:
-                    await send(message)
-                return
-            if is_ours and message["type"] == "http.response.body":
-                message = {**message, "body": translate_json(message.get("body", b""), language)}
-                if start is not None:
-                    headers = MutableHeaders(scope=start)
                     if "content-length" in headers:
-                        headers["content-length"] = str(len(message["body"]))
-                    await send(start)
-                    start = None
+                        # Its new length is known with the body.
+                        start = message
+                        return
+            elif start is not None:
+                document = msgspec.json.decode(message["body"]) if message.get("body") else None
+                translate_problem(document, "zh")
+                body = b"" if document is None else msgspec.json.encode(document)
+                MutableHeaders(scope=start)["content-length"] = str(len(body))
+                await send(start)
+                start, message = None, {**message, "body": body}
             await send(message)
 
         await self._app(scope, receive, send_translated)

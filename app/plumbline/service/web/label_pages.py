@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, get_args
 
-import msgspec
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import FormData
@@ -18,9 +17,9 @@ from plumbline.rows.jobs.job import Job
 from plumbline.rows.jobs.labels import MOST_STRATIFIED, DrawOrder, Label, draw_low, draw_rows, majority, stratify
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
-from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
+from plumbline.rows.report.judged_answer import judged_answer
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
-from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.rows.report.result_lines import ResultRow, RowResult, read_line
 from plumbline.rows.report.run_comparison import read_head
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
@@ -89,8 +88,8 @@ async def show_next(
         person=person,
         order=query.order,
         done=len(mine),
-        row=None if found is None else found[0],
-        shown=None if found is None else _without_scores(*found),
+        row=None if found is None else found[1].row,
+        shown=None if found is None else judged_answer(found[0], found[1].sample, is_blind=True),
         people=people,
         agreement=None if person else await asyncio.to_thread(_agreement, labels),
         labelled=len(majority(labels)),
@@ -164,7 +163,7 @@ def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
     return Label(int(row), person, _LABELS[mark], tuple(sorted(at_fault)) if is_bad else ())
 
 
-async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int]) -> tuple[ResultRow, Record] | None:
+async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int]) -> tuple[RowResult, Record] | None:
     """Return the first row of the order that the person has not labelled and that has an answer to read."""
     drawn = draw_rows(job.id, job.total or 0)
     if order != "random":
@@ -175,19 +174,12 @@ async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int])
         lines = {each.row: each.line for each in await store.read_rows(job.tenant, job.id, some)}
         for row in (each for each in some if each in lines):
             read = read_line(lines[row])
-            if isinstance(read, ResultRow) and read.status not in ("empty_answer", "error"):
+            result = read.result if isinstance(read, ResultRow) else None
+            if result is not None and result.status != "empty_answer":
                 record = await store.record(job.tenant, job.id, row)
                 if isinstance(record, Record):
-                    return read, record
+                    return result, record
     return None
-
-
-def _without_scores(row: ResultRow, record: Record) -> JudgedAnswer | None:
-    """Return the answer of a row in its sentences; nothing on the page may tell how it was judged."""
-    if row.result is None:
-        return None
-    claims = [msgspec.structs.replace(claim, evidence=[]) for claim in row.result.claims]
-    return judged_answer(msgspec.structs.replace(row.result, claims=claims), record.sample)
 
 
 async def _by_score(store: JobStore, job: Job, rows: list[int], order: DrawOrder) -> list[int]:

@@ -24,7 +24,7 @@ from plumbline.rows.report.page import (
     page_style,
     read_part,
 )
-from plumbline.rows.report.texts import load_words, say
+from plumbline.rows.report.texts import load_words, say, say_coded
 from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage
@@ -121,6 +121,7 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
         words=words_of(language),
         language=language,
         said=say(language),
+        coded=say_coded(language),
         explain=functools.partial(explain_flag, language=language),
         html_lang=HTML_LANG[language],
         languages=[

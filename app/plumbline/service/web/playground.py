@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final, get_args
 
-import msgspec
 from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
 from starlette.datastructures import FormData
@@ -29,7 +28,7 @@ from plumbline.rows.records.json_rows import decode_row
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_fields
 from plumbline.rows.records.record_fields import build_record, nested_names
 from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
-from plumbline.rows.report.result_lines import RowResult
+from plumbline.rows.report.result_lines import to_row_result
 from plumbline.schemas.conversation import ConversationRequest
 from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, bounded_request
 from plumbline.schemas.report import ReportLanguage
@@ -110,7 +109,11 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             return page(request, cascade, form, status=_INVALID, problems=problems)
         given = Sample(texts.question, tuple(texts.passages), texts.answer)
         started = time.monotonic()
-        result = (await evaluate_request(body, scorer, settings, judge_names=judge_names, tenant=tenant)).result
+        result = (
+            await evaluate_request(
+                body, scorer, settings, judge_names=judge_names, tenant=tenant, language=choose_language(request)
+            )
+        ).result
         by_tier: Mapping[str, EvaluationResult] = {}
         if form.asks_every_tier:
             there = [tier for tier in get_args(TierName) if Tier(tier) in cascade.readiness()]
@@ -118,11 +121,11 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
 
         def write() -> Response:
             judged = Judged(
-                answer=judged_answer(_shown(result), given),
+                answer=judged_answer(to_row_result(result), given),
                 seconds=time.monotonic() - started,
                 curl=_curl(request, settings, body),
                 python=_python(request, settings, body),
-                by_tier={tier: judged_answer(_shown(each), given) for tier, each in by_tier.items()},
+                by_tier={tier: judged_answer(to_row_result(each), given) for tier, each in by_tier.items()},
             )
             return page(request, cascade, form, judged=judged)
 
@@ -130,10 +133,6 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             return await scorer.offload(write, inline=size <= SMALL_CHARACTERS)
 
     return router
-
-
-def _shown(result: EvaluationResult) -> RowResult:
-    return msgspec.convert(result.model_dump(), RowResult)
 
 
 @cache
