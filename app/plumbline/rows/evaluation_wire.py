@@ -293,14 +293,8 @@ def _trace(result: SampleResult, language: Language) -> TraceItem:
         ],
         judge=account
         and JudgeItem(
-            model=account.model,
-            prompt=account.prompt,
-            prompt_digest=account.prompt_digest,
-            calls=account.calls,
             tokens=Tokens(prompt=account.prompt_tokens, completion=account.completion_tokens),
-            cache=account.cache,
-            controls=account.controls,
-            controls_right=account.controls_right,
+            **{name: getattr(account, name) for name in JudgeItem.model_fields if name != "tokens"},
         ),
         usage=usage_item(result.usage),
         windows=result.windows,

@@ -16,15 +16,8 @@ class Health(WireModel):
     status: Literal["ok"] = "ok"
 
 
-class TierReadiness(WireModel):
-    """One tier: `idle` loads what it needs when first asked."""
-
-    state: Literal["ready", "idle", "loading", "unavailable"]
-    detail: str = Field(description=_DETAIL)
-
-
-class StoreReadiness(WireModel):
-    """State of the job store."""
+class Readiness(WireModel):
+    """Readiness of one part: `idle` loads what it needs when first asked."""
 
     state: Literal["ready", "idle", "loading", "unavailable"]
     detail: str = Field(description=_DETAIL)
@@ -35,8 +28,8 @@ class ReadinessReport(WireModel):
 
     status: Literal["ready", "loading"]
     first_tier: TierName = Field(description="The tier that the next sample goes to first.")
-    tiers: dict[TierName, TierReadiness]
-    jobs: StoreReadiness | None = Field(
+    tiers: dict[TierName, Readiness]
+    jobs: Readiness | None = Field(
         description="What keeps jobs; null where it says nothing of itself. One that is unavailable is waited for, and "
         "does not make the service unready: single evaluations need none."
     )

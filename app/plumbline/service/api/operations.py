@@ -4,7 +4,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from plumbline.judging.ports.observation import State
-from plumbline.schemas.operations import Health, ReadinessReport, StoreReadiness, TierReadiness, VersionReport
+from plumbline.schemas.operations import Health, Readiness, ReadinessReport, VersionReport
 from plumbline.service.api.auth import Authenticator
 from plumbline.service.api.dependencies import CascadeDep, JobStoreDep, MetricsDep, VersionDep
 from plumbline.service.api.problems import problem_responses
@@ -42,10 +42,10 @@ async def readyz(request: Request, response: Response, cascade: CascadeDep, stor
         status="loading" if is_loading else "ready",
         first_tier=next(name.value for name, each in tiers.items() if each.state is not State.UNAVAILABLE),
         tiers={
-            name.value: TierReadiness(state=each.state.value, detail=each.detail if is_operator else "")
+            name.value: Readiness(state=each.state.value, detail=each.detail if is_operator else "")
             for name, each in tiers.items()
         },
-        jobs=StoreReadiness(state=kept.state.value, detail=kept.detail if is_operator else ""),
+        jobs=Readiness(state=kept.state.value, detail=kept.detail if is_operator else ""),
     )
 
 
