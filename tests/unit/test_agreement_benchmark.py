@@ -12,6 +12,7 @@ import structlog
 from benchmarks.agreement import main
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion
+from tests.making.cases import load_cases
 from tests.running.service import claim, data_of, verdicts
 
 _PLACES = ("mill", "tower", "harbour", "library", "station")
@@ -125,16 +126,7 @@ async def test_the_llm_tier_is_asked_at_the_address_given_and_its_calls_are_coun
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [
-        (["--tier", "lexical", "--skip", "eest"], "agreement: --skip names 'eest'; expected data sets of labels.jsonl"),
-        (["--tier", "llm"], "agreement: --tier llm needs --base-url and --model"),
-        (
-            ["--tier", "llm", "--base-url", "http://127.0.0.1:9/v1", "--model", "m", "--api-key-env", "NO_SUCH_KEY"],
-            "agreement: --api-key-env: variable NO_SUCH_KEY is not set; set it to the key",
-        ),
-        (["--tier", "lexical", "--calibration", "none.json"], "agreement: none.json: cannot be read"),
-        (["--tier", "lexical", "--groups", "GROUPS"], "agreement: groups.json: group 'ports' is no list of strings"),
-    ],
+    load_cases("agreement_benchmark", "what_the_user_can_fix_is_one_line", inner=list),
 )
 def test_what_the_user_can_fix_is_one_line(
     labels: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str

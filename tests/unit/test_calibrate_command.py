@@ -16,18 +16,8 @@ from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
 
 PLACES = [
-    "mill",
-    "dam",
-    "tower",
-    "harbour",
-    "chapel",
-    "bakery",
-    "quarry",
-    "library",
-    "ferry",
-    "orchard",
-    "forge",
-    "inn",
+    *("mill", "dam", "tower", "harbour", "chapel", "bakery"),
+    *("quarry", "library", "ferry", "orchard", "forge", "inn"),
 ]
 CONTEXT = "The {place} of Keld was built by the river in 18{number}. It has {number} red doors and a small bell."
 FAITHFUL = "The {place} was built in 18{number}, by the river. It has {number} doors."

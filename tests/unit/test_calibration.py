@@ -26,14 +26,12 @@ from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 from plumbline.judging.tiers.tier import TierName
 from tests.making.cases import load_cases
 
-SOURCE = {"data": "labels", "rows": 10, "date": "2026-01-01", "command": "fit"}
-GATE = {"measure": "character_coverage", "closed": 0.2, "open": 0.6}
 ENTRY: dict[str, Any] = load_cases("calibration", "entry")
 
 MODELS = (("m", -1.0), ("m@bf16", -2.0), ("n", -3.0))
 
 
-def _write(path: Path, *entries: dict[str, Any], version: int = 2) -> Path:
+def _write(path: Path, *entries: dict[str, Any], version: int | None = 2) -> Path:
     path.write_text(json.dumps({"version": version, "entries": entries}), encoding="utf-8")
     return path
 
@@ -41,16 +39,6 @@ def _write(path: Path, *entries: dict[str, Any], version: int = 2) -> Path:
 def _support(coverage: float, names: float = 0.0, **change: Any) -> float:
     calibration = Calibration.model_validate({**ENTRY, **change})
     return calibration.support({"character_coverage": coverage, "unknown_names": names, "near_pairs": 9.0})
-
-
-def test_a_file_gives_its_entries(tmp_path: Path) -> None:
-    table = load_calibrations(_write(tmp_path / "c.json", ENTRY))
-
-    entry = table.find(tier=TierName.LEXICAL, model="m", language="en")
-
-    assert entry.is_fitted
-    assert (entry.weights, entry.intercept) == (ENTRY["weights"], -3.0)
-    assert entry.gate == CalibrationGate(measure="character_coverage", closed=0.2, open=0.6)
 
 
 @pytest.mark.parametrize(
@@ -263,34 +251,7 @@ def test_the_sigmoid_does_not_overflow(x: float, y: float) -> None:
 
 @pytest.mark.parametrize(
     ("change", "field"),
-    [
-        ({"weights": {}}, "entries.0.weights"),
-        ({"weights": {"character_coverage": "much"}}, "entries.0.weights.character_coverage"),
-        ({"weights": {"character_coverage": math.inf}}, "entries.0.weights.character_coverage"),
-        ({"weights": {"colour": 1.0}}, "entries.0: tier lexical measures no colour for language en; it measures"),
-        ({"weights": {"alignment": 1.0}}, "entries.0: tier lexical measures no alignment"),
-        ({"language": "zh"}, "entries.0: tier lexical measures no character_coverage for language zh"),
-        ({"tier": "llm"}, "entries.0: tier llm measures no"),
-        ({"tier": "oracle"}, "entries.0.tier"),
-        ({"language": "de"}, "entries.0.language"),
-        ({"intercept": None}, "entries.0.intercept"),
-        ({"intercept": math.nan}, "entries.0.intercept"),
-        ({"gate": {**GATE, "measure": "colour"}}, "entries.0: tier lexical measures no colour"),
-        ({"gate": {**GATE, "closed": 0.6}}, "entries.0.gate: `open` must be above `closed`"),
-        ({"gate": {**GATE, "open": math.inf}}, "entries.0.gate.open"),
-        ({"colour": "red"}, "entries.0.colour"),
-        ({"source": {**SOURCE, "rows": 0}}, "entries.0.source.rows"),
-        ({"reliability": [[0.1]]}, "entries.0.reliability"),
-        ({"reliability": [[0.1, 1.5]]}, "entries.0.reliability"),
-        ({"reliability": [[0.1, -0.5]]}, "entries.0.reliability"),
-        ({"reliability": [[0.1, math.nan]]}, "entries.0.reliability"),
-        ({"reliability": [[0.9, 0.9], [0.1, 0.1]]}, "entries.0.reliability"),
-        ({"copied_reliability": [[0.9, 0.9], [0.1, 0.1]]}, "entries.0.copied_reliability"),
-        ({"aggregation": {"doubted": 0.0}}, "entries.0.aggregation.doubted"),
-        ({"aggregation": {"copied": 1.5}}, "entries.0.aggregation.copied"),
-        ({"aggregation": {"length": -0.1}}, "entries.0.aggregation.length"),
-        ({"aggregation": {"colour": 1.0}}, "entries.0.aggregation.colour"),
-    ],
+    load_cases("calibration", "a_malformed_entry_is_refused_with_file_and_field", inner=list),
     ids=str,
 )
 def test_a_malformed_entry_is_refused_with_file_and_field(tmp_path: Path, change: dict[str, Any], field: str) -> None:
@@ -302,22 +263,14 @@ def test_a_malformed_entry_is_refused_with_file_and_field(tmp_path: Path, change
     assert str(refused.value).startswith(f"{path}: {field}")
 
 
-@pytest.mark.parametrize("version", [1, 3])
-def test_another_version_of_the_file_is_refused_with_what_writes_a_new_one(tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize("version", [1, 3, None])
+def test_another_version_of_the_file_is_refused_with_what_writes_a_new_one(tmp_path: Path, version: int | None) -> None:
     path = _write(tmp_path / "mine.json", ENTRY, version=version)
 
     with pytest.raises(CalibrationError) as refused:
         load_calibrations(path)
 
     assert str(refused.value) == (f"{path}: `version` must be 2, is {version}; `plumbline calibrate` writes a new file")
-
-
-def test_a_file_without_a_version_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
-    path.write_text('{"entries": []}', encoding="utf-8")
-
-    with pytest.raises(CalibrationError, match="`version` must be 2, is None"):
-        load_calibrations(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])

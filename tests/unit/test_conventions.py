@@ -8,6 +8,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.conventions import PRESETS, Conventions, as_dict, build_conventions
 from plumbline.retrieval.evaluation import Evaluation, evaluate
 from plumbline.retrieval.run import Qrels, Results, Run
+from tests.making.cases import load_cases
 
 
 def _evaluated(results: Results, qrels: Qrels, *measures: str, **overrides: object) -> Evaluation:
@@ -43,24 +44,7 @@ def test_every_parameter_is_repeated_by_name() -> None:
 
 @pytest.mark.parametrize(
     ("preset", "overrides", "message"),
-    [
-        ("trec-eval", {}, r"unknown preset 'trec-eval'; did you mean 'trec_eval'\?"),
-        ("trec_eval", {"tie": "average"}, r"tie: unknown convention 'tie'; did you mean 'ties'\?"),
-        ("trec_eval", {"ties": "docno"}, r"ties: unknown value 'docno'; did you mean 'docno_\w+'\?"),
-        ("trec_eval", {"ties": None}, r"ties: unknown value 'None'"),
-        ("trec_eval", {"ties": ["average"]}, r"ties: unknown value"),
-        ("trec_eval", {"duplicates": "keep"}, "would count a document twice"),
-        ("trec_eval", {"rel_level": 0}, "rel_level: found '0', wanted a whole number from 1"),
-        ("trec_eval", {"rel_level": True}, "rel_level: found 'True'"),
-        ("trec_eval", {"max_rel": 1.5}, "max_rel: found '1.5'"),
-        ("trec_eval", {"judged_only": 1}, "judged_only: found '1', wanted true or false"),
-        ("trec_eval", {"gain_map": {}}, "gain_map: wanted gains by grade"),
-        ("trec_eval", {"gain_map": {"0": 1}}, "gain_map: found '0'"),
-        ("trec_eval", {"gain_map": {"1": math.nan}}, "gain_map: found the gain 'nan'"),
-        ("trec_eval", {"gain_map": {"1": 1e200}}, "gain_map: found the gain '1e"),
-        ("trec_eval", {"id_pattern": "(.*)"}, "id_pattern: only the id_rule 'regex' has a pattern"),
-        ("trec_eval", {"id_rule": "regex", "id_pattern": 3}, "wanted a regular expression"),
-    ],
+    load_cases("conventions", "a_wrong_convention_is_refused_with_the_nearest", inner=list),
 )
 def test_a_wrong_convention_is_refused_with_the_nearest(
     preset: str, overrides: dict[str, object], message: str

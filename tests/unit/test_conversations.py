@@ -192,23 +192,16 @@ def test_what_anthropics_web_search_found_is_read_from_the_words_that_the_answer
 
 @pytest.mark.parametrize(
     ("parts", "answer"),
-    [
-        (["It was ope", "ned in ", "1931."], "It was opened in 1931."),
-        (["According to the record, ", "the bridge is red", " and ", "long", "."], None),
-        (["它于1931年开放，", "全长412米。"], None),
-        (["It costs $1.", "50. ", "It is red.", "[1]"], None),
-        (["It is red.", "It is long."], "It is red.\nIt is long."),
-        (["Let me look", {"type": "tool_use", "id": "c", "name": "look"}, "it is red"], "Let me look\nit is red"),
-    ],
+    load_cases("conversations", "parts_of_an_answer_are_one_text", inner=list),
 )
-def test_parts_of_an_answer_are_one_text(parts: list[Any], answer: str | None) -> None:
+def test_parts_of_an_answer_are_one_text(parts: list[Any], answer: str) -> None:
     content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
 
     sample = parse_conversation(
         {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": content}]}
     )
 
-    assert sample.answer == (answer or "".join(parts))
+    assert sample.answer == answer
 
 
 def test_thoughts_are_no_part_of_an_answer() -> None:
@@ -219,16 +212,10 @@ def test_thoughts_are_no_part_of_an_answer() -> None:
 
 @pytest.mark.parametrize(
     "said",
-    [
-        [{"from": "human", "value": "When?"}, {"from": "gpt", "value": "In 1931."}],
-        [
-            {"role": "user", "blocks": [{"block_type": "text", "text": "When?"}]},
-            {"role": "assistant", "blocks": [{"block_type": "text", "text": "In 1931."}]},
-        ],
-    ],
+    load_cases("conversations", "messages_of_data_sets_and_of_llamaindex_are_read", inner=list),
 )
-def test_messages_of_data_sets_and_of_llamaindex_are_read(said: list[dict[str, Any]]) -> None:
-    sample = parse_conversation({"messages": said})
+def test_messages_of_data_sets_and_of_llamaindex_are_read(said: tuple[dict[str, Any], ...]) -> None:
+    sample = parse_conversation({"messages": list(said)})
 
     assert (sample.turns[0].question, sample.answer) == ("When?", "In 1931.")
 

@@ -91,29 +91,12 @@ async def test_the_evidence_is_the_nearest_window_at_its_offsets() -> None:
     assert contexts[1][evidence.start : evidence.end] == evidence.quote
 
 
-async def test_a_copied_sentence_is_verbatim() -> None:
-    (claim,) = (await _judge("The lamp burns.", "Orwin fishes. The lamp burns.")).claims
-
-    assert (claim.support, claim.flags) == (VERBATIM_SUPPORT, ("verbatim",))
-
-
 async def test_the_same_words_in_another_order_are_not_verbatim() -> None:
     (claim,) = (await _judge("Orwin joins Keld today.", "Today Orwin joins Keld.")).claims
 
     # Alignment 1 would give 1 / (1 + e^-4) = 0.982; no likeness counts for more than a copy.
     assert claim.flags == ()
     assert claim.support == VERBATIM_SUPPORT
-
-
-@pytest.mark.parametrize(
-    "contexts", [("Orwin beats Keld.", "Keld beats Orwin."), ("Keld beats Orwin.", "Orwin beats Keld.")]
-)
-async def test_of_two_windows_as_near_the_verbatim_one_counts_in_any_order(contexts: tuple[str, str]) -> None:
-    (claim,) = (await _judge("Orwin beats Keld.", *contexts)).claims
-
-    assert claim.flags == ("verbatim",)
-    assert claim.support == VERBATIM_SUPPORT
-    assert [evidence.quote for evidence in claim.evidence] == ["Orwin beats Keld."]
 
 
 async def test_a_copied_sentence_longer_than_a_window_is_verbatim() -> None:
@@ -209,12 +192,6 @@ async def test_a_copy_of_words_that_the_model_does_not_know_is_judged() -> None:
     (claim,) = (await _judge("xx yy", "Lamp. xx yy rope.", tier=_tier(encoder))).claims
 
     assert claim.flags == ("verbatim",)
-
-
-async def test_a_model_not_known_as_english_reads_chinese() -> None:
-    (claim,) = (await _judge("大坝很安全。", "大坝很安全。")).claims
-
-    assert claim.support == VERBATIM_SUPPORT
 
 
 @pytest.mark.parametrize(

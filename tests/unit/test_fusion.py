@@ -1,7 +1,6 @@
 """Normalisation, fusion and tuning of runs: worked by hand, and the values of ranx kept in a file."""
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,25 +46,10 @@ def test_every_method_has_a_reference_case() -> None:
     assert {case["method"] for case in REFERENCE["fusion"]} == set(METHODS)
 
 
-def test_reciprocal_ranks_by_hand() -> None:
-    fused = fuse([run_of(q=["a", "b"]), run_of(q=["b", "c"])], method="rrf").run
-
-    assert scores_of(fused) == pytest.approx({"b": 1 / 62 + 1 / 61, "a": 1 / 61, "c": 1 / 62})
-    assert list(scores_of(fused)) == ["b", "a", "c"]
-
-
 def test_weights_of_reciprocal_ranks_by_hand() -> None:
     fused = fuse([run_of(q=["a"]), run_of(q=["b"])], method="rrf", weights=[1, 3], params={"k": 0}).run
 
     assert scores_of(fused) == {"b": 3.0, "a": 1.0}
-
-
-def test_queries_are_paired_by_id_and_not_by_position() -> None:
-    first, second = run_of(q1={"a": 2.0, "b": 1.0}, q2={"c": 2.0}), run_of(q2={"c": 9.0}, q1={"b": 5.0, "a": 4.0})
-
-    fused = fuse([first, second], method="wsum", norm="none").run
-
-    assert fused.results == {"q1": {"b": 6.0, "a": 6.0}, "q2": {"c": 11.0}}
 
 
 def test_a_query_of_one_run_alone_is_kept_and_said() -> None:
@@ -73,10 +57,6 @@ def test_a_query_of_one_run_alone_is_kept_and_said() -> None:
 
     assert list(fusion.run.results) == ["q1", "q2"]
     assert fusion.warnings == ("run 'part' has no results for 1 of 2 queries; the others decide them",)
-
-
-def test_a_query_without_any_document_stays_empty() -> None:
-    assert fuse([run_of(q={}), run_of(q=[])], method="wsum").run.results == {"q": {}}
 
 
 def test_equal_fused_scores_are_ordered_by_id_descending() -> None:
@@ -188,22 +168,7 @@ def test_sums_that_overflow_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ({"method": "borders"}, "unknown fusion method 'borders'; expected one of rrf, wsum, combmnz, borda$"),
-        ({"method": "wsum", "norm": "minmax"}, "unknown normalisation 'minmax'"),
-        ({"method": "wsum", "weights": [1.0]}, "one weight for each of 2 runs, found 1"),
-        ({"method": "wsum", "weights": [0.0, 0.0]}, "not all 0"),
-        ({"method": "wsum", "weights": [-1.0, 2.0]}, "not negative"),
-        ({"method": "wsum", "weights": [math.nan, 2.0]}, "finite"),
-        ({"method": "combmnz", "weights": [1.0, 2.0]}, "combmnz takes no weights"),
-        ({"method": "rrf", "params": {"phi": 0.5}}, "rrf has no parameter 'phi'; expected k"),
-        ({"method": "wsum", "params": {"k": 1}}, "it takes none"),
-        ({"method": "rrf", "params": {"k": -1}}, "must be 0 or more, found -1"),
-        ({"method": "condorcet"}, "unknown fusion method 'condorcet'; expected one of rrf, wsum, combmnz, borda"),
-        ({"method": "rrf", "missing": "mean"}, "unknown missing 'mean'; expected one of zero, min"),
-        ({"method": "rrf", "ties": "random"}, "unknown ties 'random'"),
-        ({"method": "rrf", "depth": 0}, "depth must be at least 1"),
-    ],
+    load_cases("fusion", "what_cannot_be_fused_is_refused", inner=list),
 )
 def test_what_cannot_be_fused_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):

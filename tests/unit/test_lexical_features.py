@@ -15,6 +15,8 @@ from tests.making.cases import load_cases
 
 # -ln(1.05 - share) of no pair, of one half, of all.
 NO_PAIR, HALF, ALL = -math.log(1.05), -math.log(0.55), -math.log(0.05)
+# Of an English sentence that has nothing in common with a context, and nothing that could be made up.
+NOTHING = {**dict.fromkeys(WORD_MEASURES, 0.0), "near_pairs": NO_PAIR}
 # Of a Chinese sentence that stands in a context.
 CHINESE = load_cases("lexical_features", "chinese")
 
@@ -39,14 +41,7 @@ def test_every_measure_of_an_english_sentence() -> None:
     # " keeper orwin lit 14 lamps " has 24 runs; found are five of " keeper ", two of " lit ", four of " lamps ".
     # Neighbours are keeper and Orwin, Orwin and lit, lit and 14, 14 and lamps: none stands in the context.
     assert wording.measures == pytest.approx(
-        {
-            "character_coverage": 11 / 24,
-            "near_pairs": NO_PAIR,
-            "unknown_names": 1.0,
-            "unknown_numbers": 1.0,
-            "negation": 0.0,
-            "roles": 0.0,
-        }
+        {**NOTHING, "character_coverage": 11 / 24, "unknown_names": 1.0, "unknown_numbers": 1.0}
     )
     assert tuple(wording.measures) == WORD_MEASURES
     assert (wording.unknown_names, wording.unknown_numbers) == (("Orwin",), ("14",))
@@ -55,32 +50,14 @@ def test_every_measure_of_an_english_sentence() -> None:
 def test_a_sentence_that_stands_in_the_contexts_has_all_of_everything() -> None:
     wording = _wording("The keeper lit 14 lamps.", "It was dark. The keeper lit 14 lamps.", "The gate.")
 
-    assert wording.measures == pytest.approx(
-        {
-            "character_coverage": 1.0,
-            "near_pairs": ALL,
-            "unknown_names": 0.0,
-            "unknown_numbers": 0.0,
-            "negation": 0.0,
-            "roles": 0.0,
-        }
-    )
+    assert wording.measures == pytest.approx({**NOTHING, "character_coverage": 1.0, "near_pairs": ALL})
     assert (wording.rows, wording.is_whole, wording.unknown_numbers) == ((1,), True, ())
 
 
 def test_a_sentence_without_anything_in_common_has_nothing() -> None:
     wording = _wording("Orwin fishes cod.", "The lamp burns.")
 
-    assert wording.measures == pytest.approx(
-        {
-            "character_coverage": 0.0,
-            "near_pairs": NO_PAIR,
-            "unknown_names": 0.0,
-            "unknown_numbers": 0.0,
-            "negation": 0.0,
-            "roles": 0.0,
-        }
-    )
+    assert wording.measures == pytest.approx(NOTHING)
     assert (wording.rows, wording.is_whole) == ((), False)
 
 
@@ -132,16 +109,7 @@ def test_an_answer_without_a_checkable_sentence_has_no_wording() -> None:
 def test_without_contexts_nothing_is_covered() -> None:
     wording = _wording("The keeper met Orwin 14 times.")
 
-    assert wording.measures == pytest.approx(
-        {
-            "character_coverage": 0.0,
-            "near_pairs": NO_PAIR,
-            "unknown_names": 1.0,
-            "unknown_numbers": 1.0,
-            "negation": 0.0,
-            "roles": 0.0,
-        }
-    )
+    assert wording.measures == pytest.approx({**NOTHING, "unknown_names": 1.0, "unknown_numbers": 1.0})
 
 
 @pytest.mark.parametrize("context", ["7", "The dam has 7 gates."])
@@ -214,23 +182,9 @@ def test_words_of_other_scripts_are_units_among_characters() -> None:
     assert wording.measures == pytest.approx({**CHINESE, "characters": 8 / 10, "character_pairs": 5 / 7})
 
 
-@pytest.mark.parametrize(
-    ("answer", "contexts"),
-    [
-        pytest.param(
-            "大坝名为𠀀山。",
-            ("大坝名为𠀀山。",),
-        ),
-        pytest.param(
-            "Its sign is 𐀀 now.",
-            ("Its sign is 𐀀 now.",),
-        ),
-        ("大坝名为𠀁山。", ("大坝名为𠀁山。",)),
-        ("Its sign is 😀x now.", ("Its sign is 😀x now.",)),
-    ],
-)
-def test_characters_beyond_the_basic_plane_are_found(answer: str, contexts: tuple[str, ...]) -> None:
-    assert _wording(answer, *contexts).is_whole
+@pytest.mark.parametrize("text", ["大坝名为𠀀山。", "Its sign is 𐀀 now.", "大坝名为𠀁山。", "Its sign is 😀x now."])
+def test_characters_beyond_the_basic_plane_are_found(text: str) -> None:
+    assert _wording(text, text).is_whole
 
 
 def test_a_rare_character_in_one_context_moves_no_other() -> None:

@@ -71,12 +71,6 @@ def test_behind_a_gate_a_sentence_without_anything_in_common_has_no_support() ->
     assert (claim.verdict, claim.support) == (Verdict.NOT_MENTIONED, 0.0)
 
 
-def test_a_copied_sentence_is_verbatim_and_supported() -> None:
-    claim = _claim("The lamp burns.", "It is dark. The lamp burns. We sleep.")
-
-    assert (claim.verdict, claim.support, claim.flags) == (Verdict.SUPPORTED, VERBATIM_SUPPORT, ("verbatim",))
-
-
 def test_the_same_words_in_another_order_are_not_verbatim_and_count_no_more() -> None:
     claim = _claim("Orwin beats Keld.", "Keld beats Orwin.")
 
@@ -98,12 +92,6 @@ def test_unrelated_words_have_the_least_support_and_no_evidence() -> None:
 
     assert claim.support == pytest.approx(LEAST, abs=1e-6)
     assert (claim.verdict, claim.evidence) == (Verdict.NOT_MENTIONED, ())
-
-
-def test_a_sentence_weighs_its_length_in_characters() -> None:
-    judgement = _judge("The lamp burns. Orwin fishes cod daily.", "The lamp burns.")
-
-    assert [claim.weight for claim in judgement.claims] == [15.0, 23.0]
 
 
 def test_the_reason_names_what_no_context_has() -> None:
@@ -254,10 +242,6 @@ def test_a_ban_in_other_inflections_is_seen_as_turned_round() -> None:
     claim = _claim("You can immerse the device in water.", "The device must not be immersed in water.")
 
     assert claim.reason == "negated otherwise than in the contexts"
-
-
-def test_a_copy_scores_near_one() -> None:
-    assert _claim("The lamp burns.", "It is dark. The lamp burns.").support == pytest.approx(1, abs=0.05)
 
 
 @pytest.mark.parametrize(

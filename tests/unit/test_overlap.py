@@ -2,75 +2,36 @@
 
 from itertools import product
 
+import pytest
+
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import ContextIndex
 from plumbline.judging.text.words import content_words
+from tests.making.cases import load_cases
 
 
 def _index(*contexts: str) -> ContextIndex:
     return ContextIndex([split_sentences(context) for context in contexts])
 
 
-def test_the_context_sentence_with_most_of_the_words_matches() -> None:
-    index = _index("Orwin fishes.", "The keeper waits. The keeper lights the lamp.")
+@pytest.mark.parametrize(
+    ("contexts", "text", "found", "share", "is_verbatim"), load_cases("overlap", "the_best_match_of_a_sentence")
+)
+def test_the_best_match_of_a_sentence(
+    *, contexts: tuple[str, ...], text: str, found: tuple[int, str], share: float, is_verbatim: bool
+) -> None:
+    index, words = _index(*contexts), content_words(text)
 
-    match = index.best_match("keeper lights lamp nightly", ["keeper", "lights", "lamp", "nightly"])
-
-    # Second sentence of the second context: keeper, lights, lamp of four words.
-    assert match is not None
-    assert (match.context, match.sentence.text) == (1, "The keeper lights the lamp.")
-    assert match.share == 0.75
-    assert not match.is_verbatim
-    assert index.best_share(["keeper", "lights", "lamp", "nightly"]) == match.share
-
-
-def test_of_equal_shares_the_earlier_place_matches() -> None:
-    index = _index("Orwin fishes cod.", "Orwin fishes herring.")
-
-    match = index.best_match("Orwin fishes trout", ["orwin", "fishes", "trout"])
+    match = index.best_match(text, words)
 
     assert match is not None
-    assert match.context == 0
+    assert (match.context, match.sentence.text, match.is_verbatim) == (*found, is_verbatim)
+    assert index.best_share(words) == match.share == share
 
 
-def test_a_verbatim_sentence_comes_before_an_earlier_one_with_the_same_words() -> None:
-    index = _index("Cod fishes Orwin.", "Orwin fishes cod.")
-
-    match = index.best_match("Orwin fishes cod.", ["orwin", "fishes", "cod"])
-
-    assert match is not None
-    assert (match.context, match.is_verbatim) == (1, True)
-
-
-def test_of_two_verbatim_sentences_the_earlier_place_matches() -> None:
-    index = _index("Orwin fishes cod daily.", "Orwin fishes cod.")
-
-    match = index.best_match("Orwin fishes cod", ["orwin", "fishes", "cod"])
-
-    assert match is not None
-    assert (match.context, match.is_verbatim) == (0, True)
-
-
-def test_a_repeated_word_counts_once() -> None:
-    index = _index("Orwin fishes.")
-
-    match = index.best_match("Orwin Orwin Orwin cod", ["orwin", "orwin", "orwin", "cod"])
-
-    # One of the two distinct words.
-    assert match is not None
-    assert match.share == 0.5
-
-
-def test_words_that_stand_nowhere_match_nothing() -> None:
-    assert _index("Orwin fishes.").best_match("lamp", ["lamp"]) is None
-
-
-def test_no_words_match_nothing() -> None:
-    assert _index("Orwin fishes.").best_match("", []) is None
-
-
-def test_no_contexts_match_nothing() -> None:
-    assert _index().best_match("lamp", ["lamp"]) is None
+@pytest.mark.parametrize(("contexts", "text"), [(["Orwin fishes."], "lamp"), (["Orwin fishes."], ""), ([], "lamp")])
+def test_without_a_word_in_common_nothing_matches(contexts: list[str], text: str) -> None:
+    assert _index(*contexts).best_match(text, content_words(text)) is None
 
 
 def test_a_word_is_in_the_index_when_any_context_has_it_as_a_content_word() -> None:

@@ -64,30 +64,13 @@ def test_one_bad_line_in_the_middle_costs_no_other(tmp_path: Path) -> None:
     assert str(problem).startswith("row 1 (line 2): not JSON at column ")
 
 
-BAD_VALUES: list[tuple[dict[str, object], str]] = [
-    ({"answer": 3}, "answer is a number; expected a string, the answer"),
-    ({"answer": None}, "answer is null; expected a string"),
-    ({"contexts": None}, "contexts is null; expected a list of strings"),
-    ({"contexts": {"a": 1}}, "contexts is an object; expected a list of strings"),
-    ({"contexts": ["a", 3]}, "contexts[1] is a number; expected a string"),
-    (
-        {"contexts": [{"id": 3, "score": 0.5}]},
-        "contexts[0] is an object with 'id', 'score'; expected a string, or an object with its text in text, "
-        "page_content, pageContent, content, contents, passage or document.content",
-    ),
-    ({"contexts": [{"node": {"id_": "n"}}]}, "contexts[0].node is an object with 'id_'; expected a string"),
-    ({"contexts": "['a', 'b"}, "contexts begins as a list and cannot be read as one; expected a JSON list"),
-    ({"question": ["a"]}, "question is a list; expected a string, or nothing"),
-    ({"reference": 4}, "reference is a number; expected a string, or nothing"),
-    ({"custom_id": 1.5}, "custom_id is a number; expected a string or a whole number, or nothing"),
-    ({"custom_id": True}, "custom_id is true or false; expected a string or a whole number"),
-    ({"custom_id": "x" * 201}, "custom_id has 201 characters; expected at most 200"),
-]
+BAD_VALUES = load_cases("record_reading", "a_bad_value_is_named_by_row_line_and_column")
+TOO_LONG = (json.dumps({"custom_id": "x" * 201}), "custom_id has 201 characters; expected at most 200")
 
 
-@pytest.mark.parametrize(("fields", "said"), BAD_VALUES)
-def test_a_bad_value_is_named_by_row_line_and_column(tmp_path: Path, fields: dict[str, object], said: str) -> None:
-    path = write_file(tmp_path, "a.jsonl", json_lines([MILL, {**MILL, **fields}, MILL]))
+@pytest.mark.parametrize(("fields", "said"), [*BAD_VALUES, TOO_LONG])
+def test_a_bad_value_is_named_by_row_line_and_column(tmp_path: Path, fields: str, said: str) -> None:
+    path = write_file(tmp_path, "a.jsonl", json_lines([MILL, {**MILL, **json.loads(fields)}, MILL]))
 
     records, (problem,) = read_all(path)
 

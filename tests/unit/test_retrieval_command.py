@@ -10,6 +10,7 @@ from plumbline.cli.main import main
 from plumbline.retrieval import inputs
 from plumbline.retrieval.text_file import ReadLimits
 from tests.making.bad_files import BAD_FILES, BAD_TABLES, BOMB, GOOD_GOLD, GOOD_QRELS, GOOD_RETRIEVED, GOOD_RUN
+from tests.making.cases import load_cases
 
 QRELS = b"q1 0 d1 2\nq1 0 d2 1\nq2 0 d4 1\n"
 RUN = b"q1 Q0 d1 1 9.0 tag\nq1 Q0 d3 2 8.0 tag\nq1 Q0 d2 3 7.0 tag\nq2 Q0 d9 1 5.0 tag\nq2 Q0 d4 2 4.0 tag\n"
@@ -151,15 +152,7 @@ def test_a_bad_table_is_refused_with_its_line(fault: str, tmp_path: Path, capsys
 
 @pytest.mark.parametrize(
     ("part", "content", "said"),
-    [
-        ("qrels", '{"q1": {"d2": 0.5}}', "qrels.txt: q1/d2: found the grade '0.5', wanted a whole number"),
-        ("qrels", '{"q1": {"d2": -3000000000}}', "qrels.txt: q1/d2: found the grade '-3000000000'"),
-        ("qrels", '{"q1": "d1"}', "qrels.txt: q1: wanted grades by document"),
-        ("run", '{"q1": {"d2": "x"}}', "run.txt: q1/d2: found the score 'x', wanted a finite number"),
-        ("run", '{"q1": ["d1", null]}', "run.txt: q1: found 'None' at rank 2"),
-        ("run", '{"q1": ["d1", "d1"]}', "q1/d1: the document was retrieved twice; remove it, or set duplicates"),
-        ("run", '[{"query_id": "q1", "output": "d1"}, {"query_id": "q2"}]', "run.txt:2: wanted an object"),
-    ],
+    load_cases("retrieval_command", "bad_json_is_refused_with_file_query_and_document"),
 )
 def test_bad_json_is_refused_with_file_query_and_document(
     part: str, content: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.cli.main import main
+from tests.making.cases import load_cases
 from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
 
 ROOT = Path(__file__).parents[2]
@@ -60,25 +61,6 @@ def test_how_many_are_under_way_changes_nothing_in_the_results(tmp_path: Path, d
     assert score(data, "-o", tmp_path / "b.jsonl", *LEXICAL, "--concurrency", concurrency) == 0
 
     assert comparable(tmp_path / "a.jsonl") == comparable(tmp_path / "b.jsonl")
-
-
-@pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
-def test_a_table_of_question_contexts_and_answer_alone_is_scored(tmp_path: Path, form: str) -> None:
-    data, out = tmp_path / f"data.{form}", tmp_path / "out.jsonl"
-    row = {"question": "q", "contexts": "The kettle holds 1.7 litres.", "answer": "It holds 1.7 litres."}
-    if form == "parquet":
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        parquet.write_table(pa.Table.from_pylist([row]), data)
-    else:
-        delimiter = "," if form == "csv" else "\t"
-        data.write_text(f"{delimiter.join(row)}\n{delimiter.join(row.values())}\n", encoding="utf-8")
-
-    assert score(data, "-o", out, *LEXICAL) == 0
-
-    (written,) = read_rows(out)
-    assert (written["custom_id"], written["result"]["status"]) == ("0", "judged")
 
 
 @pytest.mark.parametrize("form", ["csv", "tsv", "parquet"])
@@ -190,22 +172,7 @@ def test_another_input_and_a_file_of_others_are_refused(
 
 @pytest.mark.parametrize(
     ("options", "told"),
-    [
-        ((), "-o: expected a file"),
-        (("-o", "x.jsonl", "--tiers", "lexical,psychic"), "--tiers:"),
-        (("-o", "x.jsonl", "--limit", "0"), "--limit: expected 1 or more"),
-        (("-o", "x.json"), "results are written as jsonl, csv, tsv or parquet"),
-        (("-o", "x.jsonl", "--column", "answr=a"), "--column 'answr=a': expected FIELD=COLUMN"),
-        (("-o", "x.jsonl", "--columns", "nope"), "there is no preset 'nope'"),
-        (("-o", "x.jsonl", "--judges", "nobody"), "no judge is named 'nobody'"),
-        (("-o", "x.jsonl", "--max-drop", "0.1"), "--max-drop: needs --baseline"),
-        (("-o", "x.jsonl", "--fail-under", "faith=0.1"), "unknown score 'faith'"),
-        (("-o", "x.jsonl", "--baseline", "none.jsonl"), "none.jsonl: cannot be read"),
-        (
-            ("-o", "x.jsonl", "--tiers", "llm"),
-            "tier llm has no judge: set DASHSCOPE_API_KEY, or PLUMBLINE_LLM",
-        ),
-    ],
+    load_cases("score_command", "what_the_user_can_fix_is_one_line_and_code_2"),
 )
 def test_what_the_user_can_fix_is_one_line_and_code_2(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: Sequence[str], told: str

@@ -36,20 +36,6 @@ def test_the_scores_of_a_mixed_answer_equal_the_hand_calculation() -> None:
     assert scores.unsupported_rate == 0.2
 
 
-def test_an_answer_of_supported_claims_is_faithful() -> None:
-    scores = score(judgement_of(SUPPORTED, SUPPORTED))
-
-    assert scores is not None
-    assert (scores.faithfulness, scores.hallucination_rate, scores.faithfulness_strict) == (1.0, 0.0, 1.0)
-
-
-def test_what_is_no_claim_does_not_dilute_the_score() -> None:
-    scores = score(judgement_of(GREETING, GREETING, GREETING, PARTIAL))
-
-    assert scores is not None
-    assert scores.faithfulness == 0.5
-
-
 def test_a_tier_that_measures_similarity_gives_the_mean_and_no_rates_by_kind() -> None:
     claims = [claim_of(Verdict.SUPPORTED, 0.9), claim_of(Verdict.NOT_MENTIONED, 0.2), claim_of(Verdict.SUPPORTED, 0.7)]
 
@@ -150,11 +136,6 @@ def test_claims_of_the_same_support_have_it_together_whatever_their_weights(weig
     assert scores.faithfulness == 0.85
 
 
-@pytest.mark.parametrize("claims", [(), (GREETING,)])
-def test_without_a_checkable_claim_there_is_no_score(claims: tuple[Claim, ...]) -> None:
-    assert score(judgement_of(*claims)) is None
-
-
 def test_every_verdict_is_counted_and_named() -> None:
     assert count_verdicts([SUPPORTED, SUPPORTED, GREETING]) == {
         Verdict.SUPPORTED: 2,
@@ -216,7 +197,3 @@ def test_a_doubt_blocks_an_answer_at_the_calibrated_boundary_only() -> None:
 
 def test_a_table_of_one_point_holds_everywhere() -> None:
     assert confidence(0.9, passed=True, reliability=((0.5, 0.7),)) == 0.7
-
-
-def test_without_a_table_there_is_no_confidence() -> None:
-    assert confidence(0.9, passed=True, reliability=()) is None

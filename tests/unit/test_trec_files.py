@@ -1,4 +1,4 @@
-"""Files of judgments and runs: read whole, or refused with the line."""
+"""Files of judgments and runs: read whole, or refused with the line; `making/bad_files.py` has other faults."""
 
 import gzip
 import io
@@ -51,20 +51,10 @@ def test_a_table_with_tabs_keeps_blanks_inside_of_ids() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"q 0 d 1\nq 0 d\n", "f:2: expected 4 fields 'query_id 0 doc_id relevance', found 3"),
-        (b"q 0 d 1 1\n", "f:1: expected 4 fields"),
         (b"q d 1\n", "needs the header 'query-id corpus-id score'"),
-        (b"q 0 d x\n", "f:1: relevance 'x' is not a finite number"),
         (b"q 0 d nan\n", "not a finite number"),
         (b"q 0 d 1_0\n", "not a finite number"),
-        (b"q 0 d 0.5\n", "relevance '0.5' is not an integer"),
-        (b"q 0 d 1\n\nq 0 d 2\n", "f:3: document 'd' is listed twice for query 'q'"),
-        (b"# only\n\n", "f: holds no judgment"),
-        (b"q 0 d 1\nq 0 \xff 1\n", "f:2: is not UTF-8"),
         (b"q 0 d 1\nq 0 \0 1\n", "f:2: holds a NUL"),
-        (b"q 0 d 1\n" * 200_000, "larger than 1000000 bytes"),
-        (b"".join(b"q 0 %d 1\n" % n for n in range(1_001)), "f:1001: more than 1000 rows"),
-        (gzip.compress(b"q 0 d 1\n", mtime=0)[:-9], "ends too early"),
         (gzip.compress(b"q 0 d 1\n", mtime=0) + b"junk", "gzip data is broken"),
     ],
 )
@@ -78,15 +68,9 @@ def test_bad_judgments_are_refused_with_the_line(data: bytes, message: str) -> N
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "f: holds no row"),
-        (b"q 0 d 1\n", "f:1: expected 6 fields 'query_id Q0 doc_id rank score tag' or 3 fields"),
-        (b"q 0 d 1 2 t\nq 0 e 1 2\n", "f:2: expected 6 fields"),
         (b"q 0 d 1 2 t\nq  e 1 2 t\n", "f:2: expected 6 fields"),
-        (b"q 0 d 1 inf t\n", "f:1: score 'inf' is not a finite number"),
         (b"q 0 d 1 1_0 t\n", "f:1: score '1_0' is not a finite number"),
         (b"q 0 d 1 2,3 t\n", "f:1: score '2,3' is not a finite number"),
-        (b"q 0 d 1 1e999 t\n", "f:1: score '1e999' is not a finite number"),
-        (b"q 0 d 1 2 t\nq 0 d 2 1 t\n", "f:2: document 'd' is listed twice"),
         (b"q d 1\nq e 1\n", "f:2: rank 1 is taken"),
         (b"q d 0x1\n", "f:1: rank '0x1' is not an integer >= 0"),
         (b"q d 1\nq e 2 9\n", "f:2: expected 3 fields"),
@@ -99,28 +83,23 @@ def test_bad_runs_are_refused_with_the_line(data: bytes, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_gzip_bomb_is_refused_in_little_memory() -> None:
+@pytest.mark.parametrize(
+    ("max_bytes", "message", "most"),
+    [
+        (1_000_000, "expands to more than 1000000 bytes", 8_000_000),
+        (150_000_000, "more than 250 times of what was sent", 32_000_000),
+    ],
+)
+def test_a_gzip_bomb_is_refused_in_little_memory(max_bytes: int, message: str, most: int) -> None:
     bomb = gzip.compress(bytes(50_000_000), 9)
 
     tracemalloc.start()
-    with pytest.raises(InvalidInput, match="expands to more than 1000000 bytes"):
-        read_qrels(bomb, name="f", limits=LIMITS)
+    with pytest.raises(InvalidInput, match=message):
+        read_qrels(bomb, name="f", limits=ReadLimits(max_bytes=max_bytes, max_rows=9))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
-    assert peak < 8_000_000
-
-
-def test_a_gzip_bomb_below_the_limit_is_refused_before_it_has_gone_off() -> None:
-    bomb = gzip.compress(bytes(50_000_000), 9)
-
-    tracemalloc.start()
-    with pytest.raises(InvalidInput, match="more than 250 times of what was sent"):
-        read_qrels(bomb, name="f", limits=ReadLimits(max_bytes=150_000_000, max_rows=9))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-
-    assert peak < 32_000_000
+    assert peak < most
 
 
 def test_tables_of_id_lists_become_a_run_and_judgments() -> None:
@@ -138,12 +117,8 @@ def test_tables_of_id_lists_become_a_run_and_judgments() -> None:
     ("data", "message"),
     [
         (b"", "should be a header"),
-        (b"id\tdoc_ids\n", "f:1: column 'qid' is missing; found 'id', 'doc_ids'"),
-        (b"qid\tdoc_ids\n", "holds no row"),
         (b'qid\tdoc_ids\n"1\n"\t[]\n2\tdoc-1\n', "f:4: column 'doc_ids' should hold a list"),
         (b"qid\tdoc_ids\n1\t__import__('os')\n", "should hold a list"),
-        (b"qid\tdoc_ids\n1\t[]\n1\t[]\n", "f:3: query '1' has a second row"),
-        (b"qid\tdoc_ids\n1\t[]\t2\n", "f:2: expected 2 tab-separated cells, found 3"),
         (b'qid\tdoc_ids\n1\t"[]\n', "f:2: the row cannot be read"),
     ],
 )

@@ -1,9 +1,7 @@
 """Intervals, paired tests and corrections: worked by hand, and against scipy where it is installed."""
 
-import json
 import math
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,31 +19,7 @@ from plumbline.ground.uncertainty import (
     student_t_two_sided,
     win_tie_loss,
 )
-
-SIGNIFICANCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())["significance"]
-
-
-@pytest.mark.parametrize("case", SIGNIFICANCE["pairs"], ids=lambda case: f"{case['a']}-{case['b']}")
-def test_a_pair_of_the_reference_systems_has_the_reference_numbers(case: dict[str, object]) -> None:
-    scores = SIGNIFICANCE["scores"]
-
-    differences = paired_differences(scores[case["a"]], scores[case["b"]])
-
-    assert differences.mean() == pytest.approx(case["diff"], abs=1e-9)
-    assert paired_t_test(differences) == pytest.approx((case["t"], case["p_t"]), abs=1e-9)
-    assert sign_flip_test(differences) == pytest.approx(case["p_sign_flip"], abs=1e-9)
-    assert list(win_tie_loss(differences)) == case["win_tie_loss"]
-
-
-@pytest.mark.parametrize(
-    ("adjust", "key"), [(holm, "p_holm"), (bonferroni, "p_bonferroni"), (benjamini_hochberg, "p_bh")]
-)
-def test_the_reference_family_is_adjusted_as_the_reference_says(adjust: object, key: str) -> None:
-    pairs = SIGNIFICANCE["pairs"]
-
-    adjusted = adjust([pair["p_t"] for pair in pairs])  # type: ignore[operator]
-
-    assert adjusted == pytest.approx([pair[key] for pair in pairs], abs=1e-9)
+from tests.making.cases import load_cases
 
 
 def test_holm_bonferroni_and_benjamini_hochberg_of_four_by_hand() -> None:
@@ -78,28 +52,11 @@ def test_a_paired_t_test_by_hand() -> None:
     assert effect_size_dz(differences) == pytest.approx(2.0 / math.sqrt(2.5))
 
 
-def test_p_values_equal_scipys() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    rng = np.random.default_rng(3)
-
-    for n, shift in product((2, 3, 10, 57, 400, 3000), (0.0, 0.2, 2.0)):
-        differences = rng.normal(shift, 1.0, n)
-        expected = stats.ttest_1samp(differences, 0.0)
-        assert paired_t_test(differences) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9, abs=1e-9)
-
-
 def test_tail_probabilities_equal_scipys_relatively() -> None:
     stats = pytest.importorskip("scipy.stats")
 
     for degrees, t in product((1, 2, 9, 999, 1999, 2001, 100_000), (0.01, 1.0, 3.0, 12.0, 35.0)):
         assert student_t_two_sided(t, degrees) == pytest.approx(2 * stats.t.sf(t, degrees), rel=1e-9)
-
-
-def test_adjustments_equal_scipys() -> None:
-    stats = pytest.importorskip("scipy.stats")
-    p_values = np.random.default_rng(5).random(30)
-
-    assert benjamini_hochberg(p_values.tolist()) == pytest.approx(stats.false_discovery_control(p_values))
 
 
 def test_a_sampled_sign_flip_test_comes_near_scipys() -> None:
@@ -113,15 +70,6 @@ def test_a_sampled_sign_flip_test_comes_near_scipys() -> None:
 
     # Four standard errors of the difference of two such estimates.
     assert ours == pytest.approx(theirs.pvalue, abs=4 * math.sqrt(2 * theirs.pvalue / 20_000))
-
-
-def test_identical_runs_have_p_one_and_no_t() -> None:
-    differences = paired_differences([0.3, 0.5, 0.7], [0.3, 0.5, 0.7])
-
-    assert paired_t_test(differences) == (None, 1.0)
-    assert sign_flip_test(differences) == 1.0
-    assert effect_size_dz(differences) == 0.0
-    assert win_tie_loss(differences) == (0, 3, 0)
 
 
 @pytest.mark.parametrize("differences", [[], [0.4]])
@@ -152,15 +100,6 @@ def test_sign_flips_count_sums_that_only_rounding_tells_apart() -> None:
     # |±0.1 ± 0.2 ± 0.3| >= 0.6 in two of eight; of -0.3 + 0.1 + 0.2, the sum is 0 and all eight are as far out.
     assert sign_flip_test(differences) == 2 / 8
     assert sign_flip_test([0.1, 0.2, -0.3]) == 1.0
-
-
-def test_exact_sign_flips_equal_their_enumeration() -> None:
-    differences = np.array([3.0, -1.0, 2.0, 5.0, -4.0, 2.0, 7.0])
-    sums = [abs(sum(s * d for s, d in zip(signs, differences, strict=True))) for signs in product((1, -1), repeat=7)]
-
-    share = sum(each >= 14.0 for each in sums) / len(sums)
-
-    assert sign_flip_test(differences) == share
 
 
 def test_a_sampled_p_is_never_zero() -> None:
@@ -194,13 +133,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [
-        ({"values": [0.1, math.nan]}, "value 1 is nan"),
-        ({"values": [[0.1], [0.2]]}, "flat list"),
-        ({"values": [0.1, 0.2], "level": 1.0}, "confidence level"),
-        ({"values": [0.1, 0.2], "resamples": 0}, "resamples"),
-        ({"values": [0.1, 0.2], "seed": -1}, "seed"),
-    ],
+    load_cases("uncertainty", "what_cannot_be_resampled_is_refused", inner=list),
 )
 def test_what_cannot_be_resampled_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):

@@ -18,12 +18,6 @@ def _windows(*contexts: str) -> list[SentenceWindow]:
     return split_windows(contexts, [split_sentences(context) for context in contexts])
 
 
-def test_each_sentence_is_a_window() -> None:
-    texts = [window.text for window in _windows("The dam is old. It holds. The lake is full.")]
-
-    assert texts == ["The dam is old.", "It holds.", "The lake is full."]
-
-
 def test_a_window_lies_at_its_offsets_in_its_context() -> None:
     contexts = ("😀 大坝建成。 The dam is old.\n\nIt holds.", "The lake is full.")
 
