@@ -125,8 +125,7 @@ async def test_the_llm_tier_is_asked_at_the_address_given_and_its_calls_are_coun
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    load_cases("agreement_benchmark", "what_the_user_can_fix_is_one_line", inner=list),
+    ("options", "said"), load_cases("agreement_benchmark", "what_the_user_can_fix_is_one_line", inner=list)
 )
 def test_what_the_user_can_fix_is_one_line(
     labels: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str

@@ -191,8 +191,7 @@ def test_what_anthropics_web_search_found_is_read_from_the_words_that_the_answer
 
 
 @pytest.mark.parametrize(
-    ("parts", "answer"),
-    load_cases("conversations", "parts_of_an_answer_are_one_text", inner=list),
+    ("parts", "answer"), load_cases("conversations", "parts_of_an_answer_are_one_text", inner=list)
 )
 def test_parts_of_an_answer_are_one_text(parts: list[Any], answer: str) -> None:
     content = [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts]
@@ -211,8 +210,7 @@ def test_thoughts_are_no_part_of_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
-    load_cases("conversations", "messages_of_data_sets_and_of_llamaindex_are_read", inner=list),
+    "said", load_cases("conversations", "messages_of_data_sets_and_of_llamaindex_are_read", inner=list)
 )
 def test_messages_of_data_sets_and_of_llamaindex_are_read(said: tuple[dict[str, Any], ...]) -> None:
     sample = parse_conversation({"messages": list(said)})

@@ -166,10 +166,7 @@ def test_sums_that_overflow_are_refused() -> None:
         fuse([run_of(q={"a": 1.7e308}), run_of(q={"a": 1.7e308})], method="wsum", norm="none")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    load_cases("fusion", "what_cannot_be_fused_is_refused", inner=list),
-)
+@pytest.mark.parametrize(("arguments", "message"), load_cases("fusion", "what_cannot_be_fused_is_refused", inner=list))
 def test_what_cannot_be_fused_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         fuse([run_of(q=["a"]), run_of(q=["b"])], **arguments)

@@ -151,8 +151,7 @@ def test_a_bad_table_is_refused_with_its_line(fault: str, tmp_path: Path, capsys
 
 
 @pytest.mark.parametrize(
-    ("part", "content", "said"),
-    load_cases("retrieval_command", "bad_json_is_refused_with_file_query_and_document"),
+    ("part", "content", "said"), load_cases("retrieval_command", "bad_json_is_refused_with_file_query_and_document")
 )
 def test_bad_json_is_refused_with_file_query_and_document(
     part: str, content: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

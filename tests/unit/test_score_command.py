@@ -171,8 +171,7 @@ def test_another_input_and_a_file_of_others_are_refused(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
-    load_cases("score_command", "what_the_user_can_fix_is_one_line_and_code_2"),
+    ("options", "told"), load_cases("score_command", "what_the_user_can_fix_is_one_line_and_code_2")
 )
 def test_what_the_user_can_fix_is_one_line_and_code_2(
     data: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, options: Sequence[str], told: str

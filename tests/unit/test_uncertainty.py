@@ -132,8 +132,7 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    load_cases("uncertainty", "what_cannot_be_resampled_is_refused", inner=list),
+    ("arguments", "message"), load_cases("uncertainty", "what_cannot_be_resampled_is_refused", inner=list)
 )
 def test_what_cannot_be_resampled_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
