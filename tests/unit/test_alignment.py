@@ -45,22 +45,6 @@ def _align(sentences: TokenVectors, *contexts: TokenVectors) -> TokenAlignment:
     return found
 
 
-def test_each_token_looks_for_its_counterpart_in_all_texts() -> None:
-    sentences = _vectors([EAST, NORTH], [WEST], [EAST, WEST])
-
-    found = _align(sentences, _vectors([EAST], [(0.6, 0.8)]))
-
-    # East finds itself, north has .8 with the second text, west at best -.6.
-    assert found.shares() == pytest.approx([0.9, -0.6, 0.2])
-
-
-def test_the_nearest_text_is_the_one_that_alone_matches_best() -> None:
-    found = _align(_vectors([EAST, NORTH], [NORTH]), _vectors([EAST], [(0.6, 0.8)]))
-
-    # First sentence: (1 + 0) / 2 against (.6 + .8) / 2.
-    assert found.nearest().tolist() == [1, 1]
-
-
 def test_of_texts_as_near_the_first_is_the_nearest() -> None:
     found = _align(_vectors([EAST]), _vectors([NORTH], [EAST]), _vectors([EAST]))
 

@@ -33,11 +33,6 @@ CALIBRATIONS = load_calibrations(None)
 SOUND = ("supported", "partial")
 # The tag that Claude writes around a statement
 CLAUDE = "cite index"
-# The tag that Grok writes, in three lines
-GROK = (
-    '<grok:render card_id="9f3a07" card_type="citation_card" type="render_inline_citation">\n'
-    '<argument name="citation_id">2</argument>\n</grok:render>'
-)
 MUSEUM = ("The museum opened in 1931.", "The harbour was dredged in 1950.", "Admission costs 12 euros.")
 
 
@@ -167,26 +162,10 @@ def test_a_tag_is_for_every_sentence_that_it_goes_around() -> None:
 
 STATEMENT = "The museum on the north bank was opened in 1931"
 BANK = ("The museum on the north bank opened in 1931 with a hall.", *MUSEUM[1:])
-MARKS = [
-    *(
-        " [1]",
-        " (1)",
-        " ①",
-        " [cite: 1]",
-        " [1, p. 4]",
-        " (doc 1, doc 2)",
-        " [Source 1, Source 3]",
-        " [ref_1]",
-        " [web:1]",
-    ),
-    *("^1^", "【turn0search0†L1】", "[1](@ref)", " [oai_citation:0‡X Org](https://x.org/a)", GROK.replace("2", "1")),
-    *(" ¹", "【4:0†source】", "【1†L3-L7】", "\ue200cite\ue202turn0search0\ue201", " citeturn0search0"),
-    *(" :contentReference[oaicite:0]{index=0}", " [guide-2024]", " ([x.org](https://x.org/a?utm_source=chatgpt.com))"),
-]
 LABELS = (ContextLabels("guide-2024", source="https://x.org/a"), ContextLabels(), ContextLabels())
 
 
-@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("mark", load_cases("citations", "marks"))
 def test_a_mark_takes_nothing_from_the_statement_that_it_stands_behind(mark: str) -> None:
     marked = Sample("", BANK, f"{STATEMENT}{mark}.", None, LABELS)
     chat = QuotingChat({"claims": [{"sentence": 0, "quotes": ["opened in 1931 with a hall"], "verdict": "supported"}]})
@@ -201,10 +180,13 @@ def test_a_mark_takes_nothing_from_the_statement_that_it_stands_behind(mark: str
     assert verdicts(by_words)[0] == verdicts(judged)[0] == "supported"
 
 
-def test_passages_that_begin_with_their_numbers_are_cited_by_them() -> None:
-    sample = Sample("", ("[4] Admission costs 12 euros.", "[2] The museum opened in 1931."), "It opened in 1931 [2].")
-
-    assert verdicts(scored(sample)) == ["supported"]
+@pytest.mark.parametrize(
+    ("contexts", "answer", "found"), load_cases("citations", "numbers_in_contexts_are_known_from_marks_of_the_answer")
+)
+def test_numbers_in_contexts_are_known_from_marks_of_the_answer(
+    contexts: tuple[str, ...], answer: str, found: tuple[str, ...]
+) -> None:
+    assert verdicts(scored(Sample("", contexts, answer))) == list(found)
 
 
 def test_marks_can_count_from_zero() -> None:
@@ -212,18 +194,6 @@ def test_marks_can_count_from_zero() -> None:
 
     assert verdicts(scored(sample)) == verdicts(scored(sample, base=0)) == ["supported", "supported"]
     assert CitationVerdict.SUPPORTED.value not in verdicts(scored(sample, base=1))
-
-
-def test_marks_that_a_context_has_were_copied_with_it() -> None:
-    assert verdicts(scored(Sample("", ("The museum opened in 1931 [7].",), "The museum opened in 1931 [7]."))) == []
-
-
-def test_numbers_of_notes_within_contexts_are_no_marks_of_the_answer_and_do_not_hide_them() -> None:
-    contexts = ("The museum opened in 1931.[2] It has a hall.[1]", "Admission costs 12 euros.[1]")
-
-    result = scored(Sample("", contexts, "The museum opened in 1931 [1]. Admission costs 12 euros [2]."))
-
-    assert verdicts(result) == ["supported", "supported"]
 
 
 def test_a_list_of_sources_cites_nothing_and_asserts_nothing() -> None:

@@ -168,21 +168,14 @@ def test_an_undeclared_max_rel_is_the_highest_grade_of_all_queries() -> None:
     assert "max_rel was not declared" in evaluation.warnings[0]
 
 
-def test_a_grade_above_the_declared_max_rel_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="found the grade 3, above max_rel 2"):
-        _evaluated(["a"], {"q1": {"a": 3}}, "map_graded", max_rel=2)
-
-
-def test_a_grade_without_a_gain_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="no gain for the grade 2"):
-        _evaluated(["a"], {"q1": {"a": 2}}, "ndcg_gains@5", gain_map={1: 1})
-    with pytest.raises(InvalidInput, match="needs the gains by grade"):
-        _evaluated(["a"], {"q1": {"a": 2}}, "ndcg_gains@5")
-
-
-def test_a_grade_too_high_for_an_exponential_gain_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="ndcg_exp takes grades up to 512"):
-        _evaluated(["a"], {"q1": {"a": 513}}, "ndcg_exp@5")
+@pytest.mark.parametrize(
+    ("grade", "measure", "overrides", "message"), load_cases("conventions", "a_grade_that_has_no_gain_is_refused")
+)
+def test_a_grade_that_has_no_gain_is_refused(
+    grade: int, measure: str, overrides: dict[str, object], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        _evaluated(["a"], {"q1": {"a": grade}}, measure, **overrides)
 
 
 def test_an_id_rule_is_applied_by_its_name() -> None:

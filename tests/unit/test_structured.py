@@ -24,15 +24,6 @@ def test_the_evidence_for_a_value_of_json_is_its_key_and_value_alone() -> None:
     assert split_context(JSON).sentences[1].text == '"capacity_l": 1.7'
 
 
-def test_a_row_of_csv_reads_with_the_names_of_its_columns() -> None:
-    found = split_context('shop,product_name,count\nLeeds,"X10, red",6\nYork,X10,0\n')
-
-    assert list(found.readings.values()) == [
-        "shop Leeds, product name X10, red, count 6",
-        "shop York, product name X10, count 0",
-    ]
-
-
 @pytest.mark.parametrize(
     ("text", "readings"), load_cases("structured", "values_are_read_as_tools_and_people_write_them", inner=list)
 )
