@@ -50,6 +50,7 @@ STATUS_BY_NAME = {
     "ScopeMissing": 403,
     "Locked": 401,
     "ConcurrencyExceeded": 429,
+    "ClientOutdated": 400,
 }
 
 

@@ -403,7 +403,7 @@ async def test_a_server_that_fails_leaves_the_sample_to_the_next_tier_with_the_r
     assert result["tier"] == "lexical"
     (attempt,) = (each for each in result["trace"]["attempts"] if each["tier"] == "embedding")
     assert (attempt["reason"], attempt["calls"]) == ("invalid_reply", 1)
-    assert attempt["detail"].endswith(": the embeddings API's reply has 2 vectors for 3 texts")
+    assert attempt["detail"].endswith("：句向量接口的回复有 2 个向量，而文本有 3 个")
 
 
 async def test_readiness_tells_the_server_and_not_the_key(judge: ScriptedJudge) -> None:
