@@ -25,7 +25,7 @@ from tests.making.job_rows import TENANT, upload
 from tests.running.job_stores import PostgresStores
 from tests.running.judge_process import judge_process, row
 from tests.running.kill_trial import KillTrial
-from tests.running.killable_service import KillableService, killable_service
+from tests.running.killable_service import KillableService, killable_service, work
 from tests.running.postgres_server import PostgresServer
 
 WORKERS, CONCURRENCY = 3, 8
@@ -101,7 +101,7 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
         store = stores.open()
         with judge_process(latency_seconds=0.04) as judge:
             settings = environment(judge.base_url, server.url, Path(folder))
-            with killable_service(settings, is_worker=True) as service:
+            with killable_service(settings, work) as service:
                 fleet = Fleet(service, seed=seed)
                 # A worker lives for some seconds, and rows of it that are tried again die with the next one at times.
                 killing = KillTrial(store, judge, fleet.kill, seed=seed, most_put_aside=kills // 10)
@@ -112,7 +112,7 @@ async def run(kills: int, rows: int, seed: int) -> dict[str, object]:
                 assert fleet.end() == [0] * WORKERS
         with judge_process(latency_seconds=2.0) as slow:
             settings = environment(slow.base_url, server.url, Path(folder)) | {"PLUMBLINE_JOB_CONCURRENCY": "4"}
-            with killable_service(settings, is_worker=True) as service:
+            with killable_service(settings, work) as service:
                 recovered = [await recovery(store, service) for _ in range(5)]
         await store.close()
     found = asdict(trial)

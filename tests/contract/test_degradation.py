@@ -1,7 +1,6 @@
 """The ends of the cascade: nothing configured, nobody left to answer, and bugs, which no tier below may hide."""
 
 import asyncio
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -134,14 +133,10 @@ async def test_a_slow_tier_leaves_time_for_the_last_one() -> None:
     async with running(plain_settings(deadline_seconds=0.5), encoder=SlowEncoder()) as client:
         # Its word lists are loaded with the first sample
         await evaluate(client, **SAMPLE, tiers=["lexical"], deadline_seconds=20)
-        started = time.monotonic()
         result = await evaluate(client, **SAMPLE)
-        elapsed = time.monotonic() - started
 
     assert result["tier"] == "lexical"
     assert reasons(result)[1] == ("embedding", "timeout")
-    # The tier would take for ever: only a missed deadline takes this long.
-    assert elapsed < 10
 
 
 async def test_the_chosen_order_is_kept(judge: ScriptedJudge) -> None:

@@ -55,16 +55,6 @@ def test_a_date_is_a_wait_if_it_is_to_come() -> None:
     assert parse_retry_after({"retry-after": http_date(-60)}) is None
 
 
-async def test_a_wait_that_is_asked_for_is_kept(judge: ScriptedJudge) -> None:
-    judge.reply_with(throttled(retry_after="0.3"), GOOD)
-
-    async with transport(judge) as chat:
-        await ask(chat)
-
-    first, second = (request.arrived_seconds for request in judge.requests)
-    assert second - first >= 0.3
-
-
 @pytest.mark.parametrize("value", ["60", "3600", "1e9", "a date to come"])
 async def test_a_wait_beyond_the_deadline_ends_at_once(judge: ScriptedJudge, value: str) -> None:
     judge.reply_with(throttled(retry_after=http_date(3600) if value.startswith("a date") else value), GOOD)

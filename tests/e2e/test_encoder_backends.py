@@ -1,6 +1,7 @@
 """Every backend with every kind of network: side by side as alone, half as exact where asked, kept exports checked."""
 
 from collections.abc import Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ TEXTS = (
     "warm " * 60,
     "unheard of words",
 )
+nightly = partial(pytest.param, marks=pytest.mark.nightly)
 needs_openvino = pytest.mark.skipif(find_spec("openvino") is None, reason="needs plumbline-rag[openvino]")
 # What libraries say of themselves when they trace or save a model.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
@@ -58,7 +60,7 @@ def largest_difference(one: Sequence[np.ndarray[Any, Any]], other: Sequence[np.n
 
 
 @pytest.mark.parametrize(
-    ("kind", "shares"), [("bert", True), ("roberta", True), ("distilbert", True), ("mpnet", False)]
+    ("kind", "shares"), [("bert", True), nightly("roberta", True), nightly("distilbert", True), ("mpnet", False)]
 )
 def test_pytorch_gives_what_the_library_gives(small: dict[str, ModelFiles], kind: str, shares: bool) -> None:
     model = TorchModel(small[kind], "fp32")
@@ -68,7 +70,7 @@ def test_pytorch_gives_what_the_library_gives(small: dict[str, ModelFiles], kind
 
 
 @needs_openvino
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+@pytest.mark.parametrize("kind", ["bert", nightly("roberta"), nightly("distilbert")])
 def test_openvino_gives_what_the_library_gives(small: dict[str, ModelFiles], kind: str) -> None:
     # Once converted, once from the files that this left.
     for _ in range(2):

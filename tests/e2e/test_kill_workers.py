@@ -16,7 +16,7 @@ from tests.making.job_rows import ended, lines_of, submitted
 from tests.running.job_stores import PostgresStores
 from tests.running.judge_process import judge_process, row
 from tests.running.kill_trial import KillTrial
-from tests.running.killable_service import killable_service
+from tests.running.killable_service import killable_service, work
 from tests.running.postgres_server import PostgresServer
 from tests.running.service import plain_settings
 
@@ -27,9 +27,9 @@ async def test_killed_workers_lose_change_and_repeat_nothing(postgres_server: Po
     store = PostgresStores(url, tmp_path, schema="plumbline").open()
     with judge_process(latency_seconds=0.01) as judge:
         settings = environment(judge.base_url, url, tmp_path)
-        with killable_service(settings, is_worker=True) as service:
+        with killable_service(settings, work) as service:
             fleet = Fleet(service, seed=3)
-            trial = await KillTrial(store, judge, fleet.kill, seed=3).run(900, 3, between=(1.0, 1.5))
+            trial = await KillTrial(store, judge, fleet.kill, seed=3).run(450, 2, between=(1.0, 1.5))
             assert fleet.end() == [0] * WORKERS
         leases = await store._database.read(
             lambda sql: sql.execute(select(func.max(CHUNK.c.fence), func.max(CHUNK.c.deaths))).one()

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-import sys
+from functools import partial
 from pathlib import Path
 
 import httpx2
@@ -14,14 +14,14 @@ from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.store import JobStore
 from tests.making.job_rows import TENANT, lines_of, rows_of, submitted
 from tests.making.job_runs import make_run
-from tests.running.deadly_worker import DEADLY
+from tests.running.deadly_worker import DEADLY, work_until_all_have_ended
 from tests.running.judge_process import judge_process
 from tests.running.kill_trial import KillTrial
 from tests.running.killable_service import PORT, killable_service
 from tests.running.real_servers import free_port
 
-REPOSITORY = Path(__file__).parents[2]
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+_LABELLED = 20
 
 
 @pytest.mark.timeout(180)
@@ -35,7 +35,7 @@ async def test_a_killed_service_loses_changes_and_repeats_nothing(tmp_path: Path
                 service.kill(alive.pop())
                 alive.append(service.start())
 
-            trial = await KillTrial(store, judge, kill, seed=3).run(600, 3, between=(0.3, 0.9))
+            trial = await KillTrial(store, judge, kill, seed=3).run(400, 2, between=(0.3, 0.9))
             assert service.end(alive.pop()) == 0
         await store.close()
 
@@ -48,12 +48,10 @@ async def test_a_row_that_kills_three_workers_is_put_aside_and_the_job_completes
     store = JobStore.in_folder(tmp_path)
     job = await submitted(store, rows_of(250, row130=DEADLY))
     codes: list[int] = []
-    while not codes or codes[-1] != 0:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.running.deadly_worker", str(tmp_path), cwd=REPOSITORY
-        )
-        codes.append(await process.wait())
-        assert len(codes) < 10
+    with killable_service({}, partial(work_until_all_have_ended, tmp_path)) as service:
+        while not codes or codes[-1] != 0:
+            codes.append(await asyncio.to_thread(service.wait, service.start()))
+            assert len(codes) < 10
     done = await store.get(TENANT, job.id)
     lines = await lines_of(store, job.id)
     await store.close()
@@ -67,7 +65,7 @@ async def test_a_row_that_kills_three_workers_is_put_aside_and_the_job_completes
 @pytest.mark.timeout(120)
 async def test_labels_of_two_people_survive_a_killed_service_and_each_other(tmp_path: Path) -> None:
     store = JobStore.in_folder(tmp_path)
-    run = await make_run(store, 40)
+    run = await make_run(store, _LABELLED)
     acknowledged: dict[str, set[int]] = {"ann": set(), "bob": set()}
     port = free_port()
     told = {**environment("http://127.0.0.1:9/v1", tmp_path), PORT: str(port)}
@@ -76,7 +74,7 @@ async def test_labels_of_two_people_survive_a_killed_service_and_each_other(tmp_
 
         async def mark(person: str) -> None:
             async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=SAME_ORIGIN) as client:
-                for row in range(40):
+                for row in range(_LABELLED):
                     label = "faithful" if person == "ann" else "unfaithful"
                     data = {"person": person, "row": str(row), "mark": label}
                     while row not in acknowledged[person]:
@@ -89,11 +87,10 @@ async def test_labels_of_two_people_survive_a_killed_service_and_each_other(tmp_
                         await asyncio.sleep(0.02)
 
         async def kill() -> None:
-            for least in (10, 25):
-                while min(map(len, acknowledged.values())) < least:  # noqa: ASYNC110
-                    await asyncio.sleep(0.005)
-                service.kill(alive.pop())
-                alive.append(service.start())
+            while min(map(len, acknowledged.values())) < _LABELLED // 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.005)
+            service.kill(alive.pop())
+            alive.append(service.start())
 
         await asyncio.gather(mark("ann"), mark("bob"), kill())
         service.kill(alive.pop())
@@ -101,6 +98,6 @@ async def test_labels_of_two_people_survive_a_killed_service_and_each_other(tmp_
         await store.close()
 
     assert {(each.person, each.row): each.label for each in kept} == {
-        **{("ann", row): 1 for row in range(40)},
-        **{("bob", row): 0 for row in range(40)},
+        **{("ann", row): 1 for row in range(_LABELLED)},
+        **{("bob", row): 0 for row in range(_LABELLED)},
     }

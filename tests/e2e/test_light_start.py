@@ -9,6 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.main import create_app
+from tests.doubles.fakes import WordEncoder
+from tests.making.score_files import read_rows, sample_row, write_rows
+from tests.running.service import plain_settings, served
+
 _ROOT = Path(__file__).parents[2]
 # Some seconds on a machine of one's own
 _MOST_SECONDS = 200
@@ -29,20 +34,24 @@ async def answer():
 
 asyncio.run(answer())
 """
-_COMMAND = """
-import contextlib
+_COMMANDS = """
+import contextlib, json, shlex, sys
 from plumbline.cli.main import main
-with contextlib.suppress(SystemExit):
-    main({arguments!r})
+modules = {{}}
+for command in {commands!r}:
+    with contextlib.suppress(SystemExit):
+        main(shlex.split(command))
+    modules[command] = sorted(sys.modules)
+print("\\n" + json.dumps(modules))
 """
 
 
-def modules_after(code: str, folder: Path, **variables: str) -> set[str]:
-    """The top-level modules that a new process has when it has run the code."""
+def printed_by(code: str, folder: Path, **variables: str) -> dict[str, list[str]]:
+    """Return the JSON of the last line that a new process prints, which runs the code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLUMBLINE_", "DASHSCOPE_"))}
     quiet = {"PYTHONPATH": f"{_ROOT / 'app'}:{_ROOT}", "PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(folder)}
     ran = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport json, sys\nprint('\\n' + json.dumps(sorted(sys.modules)))"],
+        [sys.executable, "-c", code],
         capture_output=True,
         check=True,
         cwd=_ROOT,
@@ -50,41 +59,66 @@ def modules_after(code: str, folder: Path, **variables: str) -> set[str]:
         text=True,
         timeout=_MOST_SECONDS,
     )
-    return {name.partition(".")[0] for name in json.loads(ran.stdout.splitlines()[-1])}
+    return dict(json.loads(ran.stdout.splitlines()[-1]))
+
+
+def top_level(modules: list[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def modules_after_an_answer(folder: Path, **variables: str) -> set[str]:
+    """Return the top-level modules that a service in a new process has when it has answered."""
+    code = f"{_ANSWER}\nimport json, sys\nprint('\\n' + json.dumps({{'modules': sorted(sys.modules)}}))"
+    return top_level(printed_by(code, folder, **variables)["modules"])
 
 
 def test_a_service_without_a_judge_answers_without_models_and_sdk(tmp_path: Path) -> None:
-    modules = modules_after(_ANSWER, tmp_path)
+    modules = modules_after_an_answer(tmp_path)
 
     assert "fastapi" in modules
     assert modules & _HEAVY_OR_UNUSED == set()
 
 
 def test_a_judge_that_is_configured_brings_its_sdk_and_no_models(tmp_path: Path) -> None:
-    modules = modules_after(_ANSWER, tmp_path, DASHSCOPE_API_KEY="sk-a-key-that-nobody-knows")
+    modules = modules_after_an_answer(tmp_path, DASHSCOPE_API_KEY="sk-a-key-that-nobody-knows")
 
     assert "openai" in modules
     assert modules & _HEAVY == set()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "unused"),
-    [
-        (["--help"], {"fastapi", "sqlalchemy"}),
-        (["--version"], {"fastapi", "numpy", "pydantic", "uvicorn"}),
-        (["retrieval", "--help"], {"fastapi", "pydantic", "uvicorn"}),
-        (["score", "--help"], {"fastapi", "numpy", "pydantic", "uvicorn"}),
-    ],
-)
-def test_a_command_loads_what_it_needs_itself(tmp_path: Path, arguments: list[str], unused: set[str]) -> None:
-    modules = modules_after(_COMMAND.format(arguments=arguments), tmp_path)
+def test_a_command_loads_what_it_needs_itself(tmp_path: Path) -> None:
+    commands = {
+        "--version": {"fastapi", "numpy", "pydantic", "uvicorn"},
+        "score --help": {"fastapi", "numpy", "pydantic", "uvicorn"},
+        "retrieval --help": {"fastapi", "pydantic", "uvicorn"},
+        "--help": {"fastapi", "sqlalchemy"},
+    }
 
-    assert modules & (_HEAVY_OR_UNUSED | unused) == set()
+    # In one process: a command finds what those before it have loaded.
+    ran = printed_by(_COMMANDS.format(commands=list(commands)), tmp_path)
+
+    loaded = {command: top_level(ran[command]) & (_HEAVY_OR_UNUSED | commands[command]) for command in commands}
+    assert list(loaded.values()) == [set()] * len(commands)
 
 
-@pytest.mark.parametrize(("keys", "is_told"), [("", True), ("a" * 32, False)])
-def test_a_start_without_a_key_says_whom_a_proxy_lets_in(tmp_path: Path, keys: str, is_told: bool) -> None:
-    variables = {"PLUMBLINE_DATA_DIR": str(tmp_path), "PLUMBLINE_API_KEYS": keys, "PLUMBLINE_WARM_UP": "false"}
+def test_scoring_in_tier_lexical_or_by_a_service_loads_no_model_and_no_framework(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "data.jsonl", [sample_row(0)])
+    options = f"--tiers lexical --quiet -o {tmp_path}"
+
+    with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
+        by_service = f"score {data} {options}/by_service.jsonl --url {url}"
+        here = f"score {data} {options}/here.jsonl"
+        ran = printed_by(_COMMANDS.format(commands=[by_service, here]), tmp_path)
+
+    assert [read_rows(tmp_path / f"{name}.jsonl")[0]["result"]["tier"] for name in ("by_service", "here")] == [
+        "lexical",
+        "lexical",
+    ]
+    assert [top_level(each) & (_HEAVY | {"fastapi", "starlette"}) for each in ran.values()] == [set(), set()]
+
+
+def test_a_start_without_a_key_says_whom_a_proxy_lets_in(tmp_path: Path) -> None:
+    variables = {"PLUMBLINE_DATA_DIR": str(tmp_path), "PLUMBLINE_WARM_UP": "false"}
     command = [sys.executable, "-m", "plumbline.cli.main", "serve", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, **variables}, text=True) as service:
         assert service.stderr is not None
@@ -92,4 +126,4 @@ def test_a_start_without_a_key_says_whom_a_proxy_lets_in(tmp_path: Path, keys: s
         service.terminate()
         said += service.stderr
 
-    assert any("everybody whom a proxy on this machine lets through" in line for line in said) is is_told
+    assert any("everybody whom a proxy on this machine lets through" in line for line in said)

@@ -26,8 +26,8 @@ _EVALUATIONS = 12
 _BATCHES = 3
 _BATCH_ROWS = 5
 # Under way when the signal comes; by far more than that have been answered.
-_ANSWERS_BEFORE = 40
-_JOB_ROWS = 120
+_ANSWERS_BEFORE = 20
+_JOB_ROWS = 60
 
 
 class Callers:
@@ -183,10 +183,11 @@ async def test_sigterm_under_load_cuts_no_answer_and_loses_no_job(tmp_path: Path
 
 
 @pytest.mark.timeout(90)
-async def test_what_was_sent_before_sigterm_is_answered_on_kept_connections(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.nightly)])
+async def test_what_was_sent_before_sigterm_is_answered_on_kept_connections(tmp_path: Path, workers: int) -> None:
     variables = {"PLUMBLINE_DATA_DIR": str(tmp_path), "PLUMBLINE_DRAIN_SECONDS": "20"}
 
-    process, port = await asyncio.to_thread(start, 2, variables)
+    process, port = await asyncio.to_thread(start, workers, variables)
     with process:
         try:
             callers, _, code = await end_under_load(process, port, 24)

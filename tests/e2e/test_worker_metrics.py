@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import httpx2
+import pytest
 
+from plumbline.cli.main import main
 from plumbline.service.metrics.observer import Metrics
 from tests.running.postgres_server import PostgresServer
 
@@ -52,10 +54,14 @@ def test_a_worker_serves_its_metrics_where_it_is_told(postgres_server: PostgresS
     assert "plumbline_jobs{" not in page
 
 
-def test_a_port_that_is_taken_is_one_line(postgres_server: PostgresServer) -> None:
-    taken = Metrics(version="0", tiers=(), row_statuses=()).serve("127.0.0.1", 0)
-    with taken as port, worker(postgres_server.url, "--metrics-port", str(port)) as process:
-        _, said = process.communicate()
+def test_a_port_that_is_taken_is_one_line(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_DATABASE_URL", postgres_server.url)
+    monkeypatch.setenv("PLUMBLINE_WARM_UP", "false")
+    with Metrics(version="0", tiers=(), row_statuses=()).serve("127.0.0.1", 0) as port:
+        code = main(["worker", "--metrics-port", str(port)])
 
-    assert process.returncode == 2
+    assert code == 2
+    said = capsys.readouterr().err
     assert f"plumbline: cannot serve metrics on 127.0.0.1 port {port}: Address already in use" in said

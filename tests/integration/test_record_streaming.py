@@ -39,7 +39,7 @@ def test_gzip_with_a_damaged_byte_is_told(tmp_path: Path) -> None:
         read_all(path)
 
 
-@pytest.mark.parametrize(("name", "count"), [("a.jsonl", 20_000), ("a.json", 15_000), ("a.csv", 15_000)])
+@pytest.mark.parametrize(("name", "count"), [("a.jsonl", 8_000), ("a.json", 8_000), ("a.csv", 8_000)])
 def test_many_rows_pass_through_a_few_megabytes(tmp_path: Path, name: str, count: int) -> None:
     row = json.dumps({"contexts": ["The mill was built in 1890."], "answer": "It dates from 1890."})
     text = {
@@ -57,8 +57,8 @@ def test_many_rows_pass_through_a_few_megabytes(tmp_path: Path, name: str, count
     tracemalloc.stop()
 
     assert read == count
-    # The set of ids takes two megabytes, a block of the file 256 KiB
-    assert peak < 6 * 1024 * 1024
+    # All records together would take 5 megabytes
+    assert peak < 3 * 1024 * 1024
 
 
 def test_reading_records_loads_no_model_library_and_no_web_framework() -> None:

@@ -79,19 +79,22 @@ def _trec(module: ModuleType, qrels: _Qrels, run: _Scores, **options: Any) -> di
 
 
 @pytest.mark.parametrize(
-    ("options", "overrides"),
+    ("options", "overrides", "seeds"),
     [
-        pytest.param({}, {}, id="default"),
-        pytest.param({"relevance_level": 2}, {"rel_level": 2}, id="level_2"),
-        pytest.param({"judged_docs_only_flag": True}, {"judged_only": True}, id="judged_only"),
+        pytest.param({}, {}, range(250), id="default"),
+        pytest.param({}, {}, range(250, 1_000), id="default_more", marks=pytest.mark.nightly),
+        pytest.param({"relevance_level": 2}, {"rel_level": 2}, range(100), id="level_2"),
+        pytest.param({"judged_docs_only_flag": True}, {"judged_only": True}, range(100), id="judged_only"),
     ],
 )
-def test_every_value_and_mean_is_pytrec_evals(options: dict[str, Any], overrides: Mapping[str, object]) -> None:
+def test_every_value_and_mean_is_pytrec_evals(
+    options: dict[str, Any], overrides: Mapping[str, object], seeds: range
+) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
     conventions = build_conventions("pytrec_eval", **overrides)
     names = _TREC_NAME_BY_MEASURE
 
-    for seed in range(1000 if not options else 100):
+    for seed in seeds:
         qrels, run = _pair(seed)
         expected = _trec(pytrec_eval, qrels, run, **options) if qrels else {}
         ours = evaluate(qrels, Run("run", run), names, conventions=conventions)

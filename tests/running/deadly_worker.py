@@ -1,12 +1,8 @@
-"""A worker in a process of its own, which the rows that say so take down with them.
-
-python -m tests.running.deadly_worker FOLDER
-"""
+"""A worker in a process of its own, which the rows that say so take down with them."""
 
 import asyncio
 import os
 import signal
-import sys
 from pathlib import Path
 
 from plumbline.rows.jobs.chunk_run import Pace
@@ -28,7 +24,13 @@ class _Deadly(Handler):
         return await super().score(row)
 
 
-async def _until_all_have_ended(folder: Path) -> None:
+def work_until_all_have_ended(folder: Path) -> int:
+    """Work on the jobs of a folder; return the exit code."""
+    asyncio.run(_work(folder))
+    return 0
+
+
+async def _work(folder: Path) -> None:
     store = JobStore.in_folder(folder)
     worker = Worker(store, _Deadly().of, Pace(poll_seconds=0.01, group_seconds=0.01))
     # Once, as each process is the only one.
@@ -39,7 +41,3 @@ async def _until_all_have_ended(folder: Path) -> None:
     await worker.stop(1.0)
     await running
     await store.close()
-
-
-if __name__ == "__main__":
-    asyncio.run(_until_all_have_ended(Path(sys.argv[1])))

@@ -1,87 +1,111 @@
-"""The real service in a process that can be killed and started again at once: forked off one that has imported all."""
+"""The real service in processes that can be killed and started again at once, forked off one that has imported all."""
 
+import functools
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection
 
 # The variable that names the port of a service that is to be asked; without it, any.
 PORT = "KILLABLE_PORT"
 
 
-class KillableService:
-    """Starts the service, or workers, as often as it is told; each is a process of its own under the same settings."""
+def serve() -> int:
+    """Run the service."""
+    return _command("serve", "--port", os.environ.get(PORT, "0"))
 
-    def __init__(self, pipe: Connection) -> None:
+
+def work() -> int:
+    """Run a worker."""
+    return _command("worker")
+
+
+class KillableService:
+    """Start `run` as often as asked; each time in a process of its own under the same settings."""
+
+    def __init__(self, pipe: Connection, environment: Mapping[str, str], run: Callable[[], int]) -> None:
         self._pipe = pipe
+        self._environment = dict(environment)
+        self._run = run
+        self.alive: set[int] = set()
 
     def start(self) -> int:
-        """The process id of a new one; it begins to work at once."""
-        self._pipe.send("start")
-        return int(self._pipe.recv())
+        """Return the process id of a new one; it begins to work at once."""
+        self._pipe.send((self._run, self._environment))
+        pid = int(self._pipe.recv())
+        self.alive.add(pid)
+        return pid
 
     def kill(self, pid: int) -> None:
-        """Ends one as the system would: no signal handler runs. It is gone when this returns."""
+        """End one as the system would: no signal handler runs. It is gone when this returns."""
         os.kill(pid, signal.SIGKILL)
-        self._pipe.send(pid)
-        self._pipe.recv()
+        self.wait(pid)
 
     def end(self, pid: int) -> int:
-        """Ends one as an operator would; its exit code."""
+        """End one as an operator would; return its exit code."""
         os.kill(pid, signal.SIGTERM)
+        return self.wait(pid)
+
+    def wait(self, pid: int) -> int:
+        """Return the exit code of one that ends by itself."""
         self._pipe.send(pid)
+        self.alive.discard(pid)
         return int(self._pipe.recv())
 
 
 @contextmanager
-def killable_service(environment: Mapping[str, str], *, is_worker: bool = False) -> Iterator[KillableService]:
+def killable_service(environment: Mapping[str, str], run: Callable[[], int] = serve) -> Iterator[KillableService]:
     """Services, or workers, with these PLUMBLINE_* variables; none is left when the context ends."""
+    service = KillableService(_forking_process(), environment, run)
+    try:
+        yield service
+    finally:
+        for pid in list(service.alive):
+            service.kill(pid)
+
+
+@functools.cache
+def _forking_process() -> Connection:
+    """Start the process that forks, once for all tests: what it imports takes seconds."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
-    process = context.Process(target=_fork_services, args=(theirs, dict(environment), is_worker))
-    process.start()
-    try:
-        yield KillableService(ours)
-    finally:
-        ours.send("end")
-        process.join(10)
-        process.terminate()
+    context.Process(target=_fork_services, args=(theirs,), daemon=True).start()
+    return ours
 
 
-def _fork_services(pipe: Connection, environment: dict[str, str], is_worker: bool) -> None:
-    os.environ.update(environment)
-    os.environ.setdefault("PLUMBLINE_LOG_LEVEL", "ERROR")
-    # Imported here and not by each service: it takes seconds.
+def _fork_services(pipe: Connection) -> None:
     import plumbline.main
     import plumbline.rows.jobs.store  # noqa: F401
 
-    alive: set[int] = set()
-    while (message := pipe.recv()) != "end":
-        if message == "start":
+    with suppress(EOFError):
+        while True:
+            message = pipe.recv()
+            if isinstance(message, int):
+                _, status = os.waitpid(message, 0)
+                pipe.send(os.waitstatus_to_exitcode(status))
+                continue
+            run, environment = message
             pid = os.fork()
             if pid == 0:
-                _become(["worker"] if is_worker else ["serve", "--port", os.environ.get(PORT, "0")])
-            alive.add(pid)
+                os.environ.update({"PLUMBLINE_LOG_LEVEL": "ERROR", **environment})
+                _become(run)
             pipe.send(pid)
-        else:
-            _, status = os.waitpid(message, 0)
-            alive.discard(message)
-            pipe.send(os.waitstatus_to_exitcode(status))
-    for pid in alive:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
 
 
-def _become(arguments: list[str]) -> None:
-    """The command, in this process, which ends with it."""
-    from plumbline.cli.main import main
-
+def _become(run: Callable[[], int]) -> None:
+    """Run it in this process, which ends with it."""
     code = 1
     try:
-        code = main(arguments)
+        code = run()
     except SystemExit as end:
         code = int(end.code or 0)
     finally:
         os._exit(code)
+
+
+def _command(*arguments: str) -> int:
+    from plumbline.cli.main import main
+
+    return main(list(arguments))
