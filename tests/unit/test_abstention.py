@@ -5,43 +5,18 @@ import pytest
 from plumbline.judging.text.checkable import abstains
 from tests.making.cases import load_cases
 
-_ABSTAINING_EN = load_cases("abstention", "abstaining_en")
-_ABSTAINING_ZH = load_cases("abstention", "abstaining_zh")
-_ASSERTING_EN = load_cases("abstention", "asserting_en")
-_ASSERTING_ZH = load_cases("abstention", "asserting_zh")
-# What the answer asserts hides behind the words of an abstention.
-_ASSERTING_BESIDE = load_cases("abstention", "asserting_beside")
-# Plain assertions that begin like an abstention.
-_ASSERTING_LIKE = load_cases("abstention", "asserting_like")
+_ABSTAINING = ("abstaining_en", "abstaining_zh")
+# What the answer asserts may hide behind the words of an abstention, or begin like one.
+_ASSERTING = ("asserting_en", "asserting_zh", "asserting_beside", "asserting_like")
 
 
-@pytest.mark.parametrize("sentence", _ABSTAINING_EN)
-def test_an_english_sentence_that_declines_to_answer_abstains(sentence: str) -> None:
+@pytest.mark.parametrize("sentence", [each for name in _ABSTAINING for each in load_cases("abstention", name)])
+def test_a_sentence_that_declines_to_answer_abstains(sentence: str) -> None:
     assert abstains(sentence)
 
 
-@pytest.mark.parametrize("sentence", _ABSTAINING_ZH)
-def test_a_chinese_sentence_that_declines_to_answer_abstains(sentence: str) -> None:
-    assert abstains(sentence)
-
-
-@pytest.mark.parametrize("sentence", _ASSERTING_EN)
-def test_an_english_sentence_that_asserts_something_does_not_abstain(sentence: str) -> None:
-    assert not abstains(sentence)
-
-
-@pytest.mark.parametrize("sentence", _ASSERTING_ZH)
-def test_a_chinese_sentence_that_asserts_something_does_not_abstain(sentence: str) -> None:
-    assert not abstains(sentence)
-
-
-@pytest.mark.parametrize("sentence", _ASSERTING_BESIDE)
-def test_a_sentence_that_abstains_and_then_asserts_does_not_abstain(sentence: str) -> None:
-    assert not abstains(sentence)
-
-
-@pytest.mark.parametrize("sentence", _ASSERTING_LIKE)
-def test_a_sentence_that_only_begins_like_an_abstention_does_not_abstain(sentence: str) -> None:
+@pytest.mark.parametrize("sentence", [each for name in _ASSERTING for each in load_cases("abstention", name)])
+def test_a_sentence_that_asserts_something_does_not_abstain(sentence: str) -> None:
     assert not abstains(sentence)
 
 

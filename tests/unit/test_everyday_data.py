@@ -10,15 +10,8 @@ import pytest
 DATA = Path(__file__).parents[1] / "data"
 KINDS = {"number", "unit", "name", "date", "invented", "swapped", "negation"}
 COLUMNS = {
-    "id": str,
-    "pair": str,
-    "lang": str,
-    "shape": str,
-    "kind": str,
-    "question": str,
-    "contexts": list,
-    "answer": str,
-    "label": int,
+    **dict.fromkeys(("id", "pair", "lang", "shape", "kind", "question", "answer"), str),
+    "contexts": list, "label": int,
 }
 
 Row = dict[str, Any]

@@ -94,36 +94,15 @@ def test_unrelated_words_have_the_least_support_and_no_evidence() -> None:
     assert (claim.verdict, claim.evidence) == (Verdict.NOT_MENTIONED, ())
 
 
-def test_the_reason_names_what_no_context_has() -> None:
-    claim = _claim("The keeper Orwin lit 14 lamps.", "The keeper lit the lamps.")
-
-    assert claim.reason == "in no context: Orwin, 14"
-    assert _claim("The keeper lit lamps.", "The keeper lit the lamps.").reason is None
-
-
 @pytest.mark.parametrize(
-    ("question", "answer", "context", "reason"),
-    [
-        ("Who approves 800 euros?", "The head approves 800 euros.", "The head approves above 500 euros.", None),
-        ("8000元的费用谁批？", "8000元由总监审批。", "超过5000元由总监审批。", None),
-        # One of yes or no may state what is wrong.
-        ("Does it cost 800 euros?", "Yes, it costs 800 euros.", "It costs 500 euros.", "in no context: 800 euros"),
-        ("Why did it close in 1995?", "It closed in 1995.", "It closed in 1985.", "in no context: 1995"),
-    ],
+    ("question", "answer", "context", "reason"), load_cases("lexical_tier", "the_reason_names_what_no_context_has")
 )
-def test_amounts_of_an_open_question_are_not_made_up(
-    question: str, answer: str, context: str, reason: str | None
-) -> None:
+def test_the_reason_names_what_no_context_has(question: str, answer: str, context: str, reason: str) -> None:
     case = segment(Sample(question, (context,), answer))
 
     (claim,) = LexicalTier(NO_CALIBRATION, InlineExecutor()).judge_now(case).claims
 
-    assert claim.reason == reason
-
-
-@pytest.mark.parametrize("answer", ["文件大小不超过2GB。", "版本保留180天（约半年）。", "文件至少2GB。"])
-def test_words_that_bound_an_amount_are_no_names(answer: str) -> None:
-    assert _claim(answer, "文件大小上限为2GB，版本保留180天。").reason is None
+    assert (claim.reason or "") == reason
 
 
 def test_the_evidence_is_the_best_context_sentence_at_its_offsets() -> None:
@@ -236,12 +215,6 @@ def test_other_languages_are_judged_by_their_wording_and_digits(context: str, fa
 
     assert _claim(faithful, context, table=table).verdict is Verdict.SUPPORTED
     assert _claim(wrong, context, table=table).verdict is Verdict.NOT_MENTIONED
-
-
-def test_a_ban_in_other_inflections_is_seen_as_turned_round() -> None:
-    claim = _claim("You can immerse the device in water.", "The device must not be immersed in water.")
-
-    assert claim.reason == "negated otherwise than in the contexts"
 
 
 @pytest.mark.parametrize(

@@ -17,80 +17,10 @@ from plumbline.schemas.wire import SparseModel
 from tests.making.result_rows import build_report
 
 OLD_LINES = Path("tests/data/old_results.jsonl").read_bytes().splitlines()
-BECAUSE = {"claim": "1.0", "sentence": "It weighs 3 kilos, and is red.", "reason": "it weighs 2"}
-NEW: dict[str, Any] = {
-    "id": "a",
-    "status": "judged",
-    "tier": "llm",
-    "faithfulness": 0.5,
-    "hallucination_rate": 0.5,
-    "context_utilization": 1.0,
-    "passed": False,
-    "decision": {"rule": "all_supported", "because": [BECAUSE]},
-    "claims": [
-        {
-            "id": "0.0",
-            "sentence": 0,
-            "text": "The kettle holds 1.7 litres.",
-            "start": 0,
-            "end": 20,
-            "verdict": "supported",
-            "support": 1.0,
-            "weight": 1.0,
-            "evidence": [
-                {"context": 0, "quote": "The kettle holds 1.7 litres.", "start": 0, "end": 28, "verified": True}
-            ],
-        },
-        {
-            "id": "1.0",
-            "sentence": 1,
-            "text": "The kettle weighs 3 kilos.",
-            "start": 21,
-            "end": 51,
-            "verdict": "contradicted",
-            "support": 0.0,
-            "weight": 1.0,
-            "reason": "it weighs 2",
-            "evidence": [{"quote": "2 kilos", "verified": False}],
-            "flags": ["second_look"],
-        },
-    ],
-    "counts": {"supported": 1, "partial": 0, "contradicted": 1, "not_mentioned": 0, "not_a_claim": 0},
-    "contexts_used": [0],
-    "scores": {
-        "faithfulness_strict": 0.5,
-        "contradiction_rate": 0.5,
-        "unsupported_rate": 0.0,
-        "lowest_support": 0.0,
-        "unsupported_claims": 1,
-        "contexts_used_share": 1.0,
-    },
-    "trace": {
-        "attempts": [{"tier": "llm", "outcome": "answered", "seconds": 0.5, "calls": 1}],
-        "judge": {
-            "model": "m",
-            "prompt": "verify_claims/v3.en",
-            "prompt_digest": "48d3",
-            "calls": 1,
-            "tokens": {"prompt": 100},
-            "cache": "miss",
-            "controls": 2,
-            "controls_right": 2,
-        },
-        "usage": {
-            "calls": 1,
-            "unmetered_calls": 0,
-            "prompt_tokens": 100,
-            "completion_tokens": 20,
-            "cached_tokens": 0,
-            "cost": None,
-        },
-    },
-    "flags": ["degraded"],
-}
+NEW: dict[str, Any] = json.loads(Path("tests/data/sparse_result.json").read_text(encoding="utf-8"))
 OF_0_1 = {
     **NEW,
-    "decision": {"rule": "threshold", "threshold": 0.7, "because": [BECAUSE]},
+    "decision": {"rule": "threshold", "threshold": 0.7, "because": NEW["decision"]["because"]},
     "trace": {
         **NEW["trace"],
         "judge": {name: NEW["trace"]["judge"][name] for name in NEW["trace"]["judge"] if "controls" not in name},

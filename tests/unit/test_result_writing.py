@@ -10,26 +10,7 @@ from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, for
 from tests.making.cases import load_cases
 from tests.making.record_files import write_and_fail
 
-RESULT: dict[str, object] = {
-    "custom_id": "m1",
-    "row": 4,
-    "status": "judged",
-    "tier": "llm",
-    "faithfulness": 0.75,
-    "hallucination_rate": 0.25,
-    "context_utilization": 1,
-    "passed": False,
-    "decision": {"rule": "threshold", "threshold": 0.8},
-    "scores": {"lowest_support": 0.5, "unsupported_claims": 1},
-    "counts": {"supported": 3, "partial": 0, "contradicted": 1, "not_mentioned": 0, "not_a_claim": 2},
-    "trace": {
-        "judge": {"model": "m", "prompt": "verify@v1.en", "calls": 1, "tokens": {"prompt": 10}},
-        "usage": {"calls": 2, "prompt_tokens": 30, "completion_tokens": 5, "cost": 0.01},
-    },
-    "flags": ["degraded"],
-    "warnings": [{"text": "the second context was cut, 中文"}],
-    "claims": [{"id": "c1"}],
-}
+RESULT: dict[str, object] = load_cases("result_writing", "result", inner=list)
 
 
 def cells_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
@@ -58,33 +39,7 @@ def test_a_table_has_one_row_a_result_under_a_fixed_header(tmp_path: Path, name:
 
     assert list(first) == list(RESULT_COLUMNS)
     given = {column: cell for column, cell in first.items() if cell}
-    assert given == {
-        "custom_id": "m1",
-        "row": "4",
-        "status": "judged",
-        "tier": "llm",
-        "passed": "false",
-        "passed_by": "threshold",
-        "faithfulness": "0.75",
-        "lowest_support": "0.5",
-        "unsupported_claims": "1",
-        "hallucination_rate": "0.25",
-        "context_utilization": "1.0",
-        "threshold": "0.8",
-        "supported": "3",
-        "partial": "0",
-        "contradicted": "1",
-        "not_mentioned": "0",
-        "not_a_claim": "2",
-        "model": "m",
-        "prompt": "verify@v1.en",
-        "calls": "2",
-        "prompt_tokens": "30",
-        "completion_tokens": "5",
-        "cost": "0.01",
-        "flags": '["degraded"]',
-        "warnings": '["the second context was cut, 中文"]',
-    }
+    assert given == load_cases("result_writing", "cells")
     assert (second["custom_id"], second["error"], second["flags"]) == ("m2", "no answer", "")
 
 

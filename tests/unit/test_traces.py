@@ -12,6 +12,7 @@ from plumbline.rows.records.record import Record, RecordProblem, context_fields
 
 QUESTION, ANSWER = "When was the Marlow Bridge opened?", "It was opened in 1931."
 WIKI = "The Marlow Bridge was opened in 1931."
+TRACES = (Path(__file__).parents[1] / "data" / "traces.json").read_text(encoding="utf-8")
 LENGTH = "Marlow Bridge: 412 metres."
 
 
@@ -41,102 +42,14 @@ def otlp_lines(*spans: dict[str, Any]) -> list[Any]:
     ]
 
 
+def trace_of(form: str, trace: str) -> Any:
+    """Return a trace of tests/data/traces.json as its tool exports it, with this id."""
+    return json.loads(TRACES.replace("TRACE", trace))[form]
+
+
 def genai_trace(trace: str) -> list[dict[str, Any]]:
-    asked = [{"role": "user", "parts": [{"type": "text", "content": QUESTION}]}]
-    said = [{"role": "assistant", "parts": [{"type": "text", "content": ANSWER}], "finish_reason": "stop"}]
-    documents = [{"id": "wiki-7", "score": 0.9, "content": WIKI}]
-    return [
-        otlp_span(trace, 1, {"gen_ai.operation.name": "invoke_agent"}),
-        otlp_span(
-            trace,
-            2,
-            {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": json.dumps(documents)},
-            parent=1,
-        ),
-        otlp_span(
-            trace,
-            3,
-            {
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": "measure",
-                "gen_ai.tool.call.id": "call-1",
-                "gen_ai.tool.call.result": LENGTH,
-            },
-            parent=1,
-        ),
-        otlp_span(
-            trace,
-            4,
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.request.max_tokens": 90,
-                "gen_ai.input.messages": json.dumps(asked),
-                "gen_ai.output.messages": json.dumps(said),
-            },
-            parent=1,
-        ),
-    ]
-
-
-def phoenix_trace(trace: str) -> list[dict[str, Any]]:
-    def span(number: int, kind: str, attributes: dict[str, Any]) -> dict[str, Any]:
-        return {
-            "name": kind.lower(),
-            "context": {"trace_id": trace, "span_id": f"{trace}{number}"},
-            "parent_id": None if number == 1 else f"{trace}1",
-            "start_time": f"2026-05-01T10:00:0{number}Z",
-            "end_time": f"2026-05-01T10:00:{20 - number}Z",
-            "attributes": {"openinference.span.kind": kind, **attributes},
-        }
-
-    return [
-        span(1, "CHAIN", {"input.value": json.dumps({"question": QUESTION}), "output.value": ANSWER}),
-        span(
-            2,
-            "RETRIEVER",
-            {
-                "input.value": QUESTION,
-                "retrieval.documents.0.document.content": WIKI,
-                "retrieval.documents.0.document.id": "wiki-7",
-                "retrieval.documents.0.document.score": 0.9,
-            },
-        ),
-        span(3, "TOOL", {"tool.name": "measure", "tool_call.id": "call-1", "output.value": LENGTH}),
-        span(
-            4,
-            "LLM",
-            {
-                "llm.input_messages.0.message.role": "user",
-                "llm.input_messages.0.message.content": f"{WIKI}\n{QUESTION}",
-                "llm.output_messages.0.message.role": "assistant",
-                "llm.output_messages.0.message.content": ANSWER,
-            },
-        ),
-    ]
-
-
-def langfuse_trace(trace: str) -> dict[str, Any]:
-    def observation(number: int, kind: str, **fields: Any) -> dict[str, Any]:
-        return {
-            "id": f"{trace}{number}",
-            "traceId": trace,
-            "type": kind,
-            "startTime": f"2026-05-01T10:00:0{number}Z",
-            **fields,
-        }
-
-    return {
-        "id": trace,
-        "timestamp": "2026-05-01T10:00:00Z",
-        "name": "rag",
-        "input": {"question": QUESTION},
-        "output": {"answer": ANSWER},
-        "observations": [
-            observation(1, "RETRIEVER", name="search", output=[{"page_content": WIKI, "metadata": {"id": "wiki-7"}}]),
-            observation(2, "TOOL", name="measure", output=LENGTH),
-            observation(3, "GENERATION", name="llm", output={"role": "assistant", "content": "another wording"}),
-        ],
-    }
+    spans: list[dict[str, Any]] = trace_of("otel_genai", trace)
+    return spans
 
 
 def read(tmp_path: Path, values: list[Any] | dict[str, Any], columns: str, *, name: str = "traces.jsonl") -> list[Any]:
@@ -153,8 +66,8 @@ def read(tmp_path: Path, values: list[Any] | dict[str, Any], columns: str, *, na
     [
         (otlp_lines(*genai_trace("a")), "otel_genai", {"id": "call-1"}),
         (otlp_lines(*genai_trace("a")), "otlp", {"id": "call-1"}),
-        (phoenix_trace("a"), "openinference", {"id": "call-1"}),
-        ([langfuse_trace("a")], "openinference", {}),
+        (trace_of("phoenix", "a"), "openinference", {"id": "call-1"}),
+        ([trace_of("langfuse", "a")], "openinference", {}),
     ],
 )
 def test_the_spans_of_a_trace_become_question_contexts_and_answer(
@@ -329,7 +242,7 @@ def test_a_bad_line_between_indented_spans_is_a_problem_of_its_own(tmp_path: Pat
 
 
 def test_what_a_reranker_left_out_is_no_context(tmp_path: Path) -> None:
-    spans = phoenix_trace("a")
+    spans = trace_of("phoenix", "a")
     kept = {"openinference.span.kind": "RERANKER", "reranker.output_documents.0.document.content": LENGTH}
     spans[2]["attributes"] = kept
 
