@@ -29,7 +29,7 @@ def _faithfulness(judgement: Judgement) -> float:
 
 
 @given(_JUDGEMENTS)
-def test_every_score_lies_between_zero_and_one(judgement: Judgement) -> None:
+def test_every_score_lies_between_zero_and_one_and_strict_is_never_above_the_other(judgement: Judgement) -> None:
     scores = score(judgement)
 
     if scores is not None:
@@ -41,6 +41,7 @@ def test_every_score_lies_between_zero_and_one(judgement: Judgement) -> None:
             scores.unsupported_rate,
         )
         assert all(number is None or 0.0 <= number <= 1.0 for number in every)
+        assert scores.faithfulness_strict is None or scores.faithfulness_strict <= scores.faithfulness
 
 
 @given(_JUDGEMENTS)
@@ -53,14 +54,6 @@ def test_seed_4_the_hallucination_rate_is_one_less_faithfulness(judgement: Judge
     scores = score(judgement)
 
     assert scores is None or scores.hallucination_rate == 1 - scores.faithfulness
-
-
-@given(_JUDGEMENTS)
-def test_strict_faithfulness_is_never_above_faithfulness(judgement: Judgement) -> None:
-    scores = score(judgement)
-
-    if scores is not None and scores.faithfulness_strict is not None:
-        assert scores.faithfulness_strict <= scores.faithfulness
 
 
 @given(st.lists(_MEASURED_CLAIMS, max_size=20), st.integers(0, 20), _SHARES, _SHARES)

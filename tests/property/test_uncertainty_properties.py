@@ -71,18 +71,12 @@ def test_a_run_never_differs_from_itself(values: list[float]) -> None:
 
 
 @given(_P_VALUES)
-def test_corrections_keep_the_order_and_only_raise(p_values: list[float]) -> None:
-    for adjust in (holm, bonferroni, benjamini_hochberg):
-        adjusted = adjust(p_values)
+def test_corrections_keep_the_order_only_raise_and_differ_in_how_far(p_values: list[float]) -> None:
+    families = [adjust(p_values) for adjust in (benjamini_hochberg, holm, bonferroni)]
+
+    for adjusted in families:
         assert all(p * (1 - 1e-12) <= q <= 1.0 for p, q in zip(p_values, adjusted, strict=True))
         ordered = [q for _, q in sorted(zip(p_values, adjusted, strict=True))]
         assert ordered == sorted(ordered)
-
-
-@given(_P_VALUES)
-def test_benjamini_hochberg_never_exceeds_holm_nor_holm_bonferroni(p_values: list[float]) -> None:
-    families = zip(benjamini_hochberg(p_values), holm(p_values), bonferroni(p_values), strict=True)
-
-    assert all(
-        bh <= step_down * (1 + 1e-12) and step_down <= single * (1 + 1e-12) for bh, step_down, single in families
-    )
+    for least, middle, most in zip(*families, strict=True):
+        assert least <= middle * (1 + 1e-12) <= most * (1 + 1e-11)

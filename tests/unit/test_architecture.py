@@ -9,146 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.making.cases import load_cases
+
 PACKAGE = Path(__file__).parents[2] / "app" / "plumbline"
 
-# The areas that each area may import. An area that is not named here fails the test: give it its arrows first.
-ARROWS: dict[str, set[str]] = {
-    "__init__": {"client", "ground", "integrations", "retrieval"},
-    "ground": set(),
-    "schemas": {"ground"},
-    "judging": {"ground"},
-    "retrieval": {"ground"},
-    "models": {"ground", "judging"},
-    "rows": {"ground", "schemas", "judging"},
-    "client": {"ground", "schemas", "judging", "rows"},
-    "service": {"ground", "schemas", "judging", "models", "retrieval", "rows"},
-    "assembly": {"ground", "judging", "models", "rows"},
-    "main": {"__init__", "ground", "schemas", "judging", "rows", "service", "assembly"},
-    "extras": {"ground", "schemas", "judging", "models", "retrieval", "rows", "client", "assembly"},
-    "integrations": {"ground", "schemas", "judging", "rows", "client", "assembly"},
-    "cli": {"ground", "schemas", "judging", "models", "retrieval", "rows", "client", "service"}
-    | {"assembly", "main", "extras", "integrations"},
-}
-# Inside an area: the rooms that a room may import of its own area. Rooms that are not named here are free.
-ROOMS: dict[str, set[str]] = {
-    "judging/text": set(),
-    "judging/ports": set(),
-    "judging/quantities": {"judging/text"},
-    "judging/judge": {"judging/text", "judging/ports", "judging/quantities"},
-    "judging/tiers": {"judging/text", "judging/ports", "judging/quantities", "judging/judge"},
-    "models/chat": set(),
-    "models/encoder": set(),
-    "models/detectors": {"models/chat", "models/encoder"},
-    "models/embeddings": {"models/chat", "models/encoder"},
-    "rows/records": set(),
-    "rows/report": set(),
-    "rows/jobs": {"rows/records", "rows/scored_row"},
-    "service/access": set(),
-    "service/metrics": set(),
-    "service/tracing": set(),
-    "extras/lab": set(),
-    "extras/calibration": set(),
-    "extras/provider_batches": set(),
-}
-
-# Where each third party may be imported; None: anywhere in the package. A package that is not named here is refused.
-FENCES: dict[str, set[str] | None] = {
-    "structlog": None,
-    "pydantic": None,
-    "pydantic_core": None,
-    "numpy": {
-        "judging/judge/evidence",
-        "judging/tiers",
-        "judging/ports/token_vectors.py",
-        "models/encoder",
-        "models/detectors/detector.py",
-        "models/detectors/network.py",
-        "models/embeddings",
-        "retrieval",
-        "rows/report",
-        "ground/uncertainty.py",
-        "extras/calibration",
-        "extras/lab",
-    },
-    "msgspec": {
-        "retrieval",
-        "schemas",
-        "service/api",
-        "cli",
-        "client",
-        "rows/records",
-        "rows/report",
-        "rows/jobs/row_chunks.py",
-        "extras/calibration/labels.py",
-        "extras/provider_batches",
-        "extras/lab",
-        "judging/tiers/verdict_cache.py",
-        "models/chat/api_client.py",
-    },
-    "jinja2": {"rows/report/page.py", "service/web/pages.py"},
-    "re2": {"retrieval/ids.py"},
-    "pyarrow": {"rows/records"},
-    "fastapi": {"service/api", "service/web", "main"},
-    "starlette": {"service/api", "service/web"},
-    "fastapi_offline": {"main"},
-    "uvicorn": {"cli"},
-    "tqdm": {"cli/progress.py"},
-    "tantivy": {"extras/lab"},
-    "bm25s": {"extras/lab"},
-    "openai": {"models/chat/api_client.py", "models/chat/batch_api.py"},
-    "httpx2": {
-        "client/connection.py",
-        "ground/proxies.py",
-        "ground/tls.py",
-        "models/chat/api_client.py",
-        "models/chat/http_client.py",
-        "models/chat/batch_api.py",
-    },
-    "sqlalchemy": {"ground/store", "rows/jobs", "models/chat/verdict_store.py"},
-    "alembic": {"ground/store"},
-    "psycopg": {"ground/store/postgres.py", "rows/jobs/owners.py"},
-    "prometheus_client": {"service/metrics"},
-    "opentelemetry": {"service/tracing.py", "integrations/span_events.py"},
-    "torch": {"models/detectors/network.py", "models/encoder/torch_model.py", "models/encoder/openvino_model.py"},
-    "sentence_transformers": {"models/encoder/torch_model.py"},
-    "transformers": {"models/encoder/torch_model.py", "models/detectors/network.py"},
-    "openvino": {"models/encoder/openvino_model.py"},
-    "huggingface_hub": {"models/encoder/model_files.py"},
-    "threadpoolctl": {"models/encoder/fair_queue.py"},
-    "tokenizers": {"models/encoder/text_reader.py"},
-    "filelock": {"ground/files.py"},
-    "pytest": {"integrations/pytest_plugin.py"},
-    "llama_index": {"integrations/llama_index.py"},
-    "haystack": {"integrations/haystack.py"},
-    "dspy": {"integrations/dspy.py"},
-    "langchain": {"integrations/langchain.py"},
-    "langchain_core": {"integrations/langchain.py"},
-    "mcp": {"integrations/mcp_server.py"},
-    "mlflow": {"integrations/mlflow.py"},
-    "pydantic_settings": {"ground/settings.py"},
-    "json_repair": {"judging/judge/reply_items.py"},
-    "nltk": {"judging/text/reference.py", "rows/report/label_agreement.py"},
-    "rapidfuzz": {"judging/judge/evidence/quotes.py"},
-    "scipy": {"ground/uncertainty.py", "rows/report/rates.py", "extras/calibration", "extras/lab"},
-}
-# Seconds of import each; a process that never asks the tier never pays.
-LAZY = {
-    "sentence_transformers",
-    "transformers",
-    "torch",
-    "openvino",
-    "huggingface_hub",
-    "tokenizers",
-    "safetensors",
-} | {
-    "pyarrow",
-    "tqdm",
-    "opentelemetry",
-    "tantivy",
-    "filelock",
-    "openai",
-    "nltk",
-}
+# The rules and what they mean are in tests/data/cases/architecture.toml.
+ARROWS, ROOMS, FENCES = (
+    {name: set(allowed) for name, allowed in load_cases("architecture", key).items()}
+    for key in ("arrows", "rooms", "fences")
+)
+ANYWHERE, LAZY = (set(load_cases("architecture", key)) for key in ("anywhere", "lazy"))
 
 
 def area_of(path: Path, package: Path = PACKAGE) -> str:
@@ -213,8 +83,7 @@ def breaches(package: Path = PACKAGE) -> list[str]:
                 if target == area and inner not in ROOMS.get(room, {inner}) | {room}:
                     found.append(f"{place}: {room} -> {inner}")
             elif top not in sys.stdlib_module_names:
-                fence = FENCES.get(top, set())
-                if fence is not None and not is_inside(place, fence):
+                if top not in ANYWHERE and not is_inside(place, FENCES.get(top, set())):
                     found.append(f"{place}: imports {top}")
                 if top in LAZY and is_early:
                     found.append(f"{place}: imports {top} at import")

@@ -132,18 +132,12 @@ Checker().check("It rains.", ["It rains."])
     )
 
 
-@pytest.mark.parametrize("command", ["serve", "worker", "keys", "calibrate"])
-def test_a_command_of_the_service_says_what_to_install(command: str) -> None:
+@pytest.mark.parametrize("command", ["serve", "worker", "keys", "calibrate", "retrieval"])
+def test_a_command_says_what_to_install(command: str) -> None:
     done = run_command(command, "list" if command == "keys" else "--help")
 
-    said = f"plumbline {command} needs the service: pip install 'plumbline-rag[service]'\n"
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
-
-
-def test_the_retrieval_command_says_what_to_install() -> None:
-    done = run_command("retrieval", "--help")
-
-    said = "plumbline retrieval needs numpy and scipy: pip install 'plumbline-rag[retrieval]'\n"
+    needs, extra = ("numpy and scipy", "retrieval") if command == "retrieval" else ("the service", "service")
+    said = f"plumbline {command} needs {needs}: pip install 'plumbline-rag[{extra}]'\n"
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
 
 

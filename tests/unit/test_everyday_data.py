@@ -11,7 +11,8 @@ DATA = Path(__file__).parents[1] / "data"
 KINDS = {"number", "unit", "name", "date", "invented", "swapped", "negation"}
 COLUMNS = {
     **dict.fromkeys(("id", "pair", "lang", "shape", "kind", "question", "answer"), str),
-    "contexts": list, "label": int,
+    "contexts": list,
+    "label": int,
 }
 
 Row = dict[str, Any]

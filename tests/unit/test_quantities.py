@@ -11,14 +11,17 @@ def _is_backed(claim: str, passage: str, *, is_derived: bool = False) -> bool:
     return not missing(stated_in_claim(claim), facts_in(passage), is_derived=is_derived)
 
 
-@pytest.mark.parametrize(
-    ("claim", "passage"), load_cases("quantities", "the_same_amount_is_found_however_it_is_written")
-)
+# What plainly follows from neighbours is had without a judge's word.
+SAME = ("the_same_amount_is_found_however_it_is_written", "what_plainly_follows_from_neighbours_is_found")
+OTHER = ("another_amount_is_not", "what_follows_is_no_other_amount")
+
+
+@pytest.mark.parametrize(("claim", "passage"), [each for name in SAME for each in load_cases("quantities", name)])
 def test_the_same_amount_is_found_however_it_is_written(claim: str, passage: str) -> None:
     assert _is_backed(claim, passage)
 
 
-@pytest.mark.parametrize(("claim", "passage"), load_cases("quantities", "another_amount_is_not"))
+@pytest.mark.parametrize(("claim", "passage"), [each for name in OTHER for each in load_cases("quantities", name)])
 def test_another_amount_is_not(claim: str, passage: str) -> None:
     assert not _is_backed(claim, passage)
 
@@ -42,18 +45,6 @@ def test_a_derived_amount_must_come_out() -> None:
 def test_a_quote_with_another_number_is_told_from_its_passage(quote: str, passage: str) -> None:
     assert not same_numbers(quote, passage)
     assert same_numbers(quote, f"{passage} and {quote}")
-
-
-@pytest.mark.parametrize(
-    ("claim", "passage"), load_cases("quantities", "what_plainly_follows_from_neighbours_is_had_without_a_judges_word")
-)
-def test_what_plainly_follows_from_neighbours_is_had_without_a_judges_word(claim: str, passage: str) -> None:
-    assert _is_backed(claim, passage)
-
-
-@pytest.mark.parametrize(("claim", "passage"), load_cases("quantities", "what_follows_is_no_other_amount"))
-def test_what_follows_is_no_other_amount(claim: str, passage: str) -> None:
-    assert not _is_backed(claim, passage)
 
 
 def test_of_a_table_of_numbers_nothing_follows() -> None:
