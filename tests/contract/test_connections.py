@@ -12,7 +12,7 @@ from plumbline.judging.ports.numbering import Numbering
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, completion_payload, raw_body
-from tests.doubles.scripted_transport import REQUEST, ask, failure_of, transport
+from tests.doubles.scripted_transport import REQUEST, ask, transport
 
 GOOD = '{"ok": true}'
 BODY = json.dumps(completion_payload([{"index": 0, "message": {"content": GOOD}, "finish_reason": "stop"}])).encode()
@@ -83,39 +83,6 @@ async def test_a_connection_on_which_more_came_than_was_asked_for_is_not_used_ag
     assert served == [1, 1, 1]
 
 
-async def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(REPLY)
-        await writer.drain()
-        writer.close()
-
-    async with answering(answer) as (url, served), transport(llm_base_url=url) as chat:
-        for _ in range(3):
-            assert (await ask(chat)).content == GOOD
-            await asyncio.sleep(0.02)
-
-    assert served == [1, 1, 1]
-
-
-async def test_a_connection_whose_server_says_that_it_closes_is_not_used_again() -> None:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(REPLY.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n", 1))
-
-    async with answering(answer) as (url, served), transport(llm_base_url=url) as chat:
-        for _ in range(2):
-            assert (await ask(chat)).content == GOOD
-
-    assert served == [1, 1]
-
-
-async def test_what_is_said_before_the_response_is_passed_over() -> None:
-    async def answer(writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n" + REPLY)
-
-    async with answering(answer) as (url, _), transport(llm_base_url=url) as chat:
-        assert (await ask(chat)).content == GOOD
-
-
 async def test_after_a_foreign_reply_no_connection_is_used_again_and_calls_under_way_end(judge: ScriptedJudge) -> None:
     foreign = completion('{"sentences": [{"id": 7001, "claims": []}]}')
     judge.reply_with(completion(GOOD, delay_seconds=0.3), completion(GOOD), foreign, completion(GOOD))
@@ -158,14 +125,3 @@ async def test_a_cookie_is_not_sent_back(judge: ScriptedJudge) -> None:
         await ask(chat)
 
     assert "cookie" not in judge.requests[1].headers
-
-
-async def test_an_address_that_nobody_listens_at_is_a_broken_connection(judge: ScriptedJudge) -> None:
-    url = judge.base_url
-    await judge.__aexit__(None, None, None)
-
-    async with transport(llm_base_url=url) as chat:
-        failure = await failure_of(chat)
-
-    assert failure.reason == "connection"
-    assert "(ConnectError)" in failure.detail

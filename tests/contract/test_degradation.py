@@ -13,7 +13,7 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import completion, openai_error
+from tests.doubles.scripted_replies import openai_error
 from tests.running.edge_app import read_problem
 from tests.running.service import URL, evaluate, judge_settings, plain_settings, read_result, running
 
@@ -118,15 +118,6 @@ async def test_when_every_tier_fails_every_reason_is_given() -> None:
     assert {name: result[name] for name in SCORES} == dict.fromkeys(SCORES)
     assert set(result["scores"].values()) == {None}
     assert reasons(result) == [("embedding", "unsupported_language"), ("lexical", "cross_lingual")]
-
-
-async def test_what_a_judge_said_before_it_failed_is_no_score(judge: ScriptedJudge) -> None:
-    judge.reply_with(completion('{"faithfulness": 1.0, "sentences": []}'))
-
-    async with running(judge_settings(judge)) as client:
-        result = await evaluate(client, **SAMPLE, tiers=["llm"])
-
-    assert (result["status"], result["faithfulness"]) == ("not_judged", None)
 
 
 async def test_a_slow_tier_leaves_time_for_the_last_one() -> None:

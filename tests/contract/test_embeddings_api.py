@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -32,7 +31,6 @@ from tests.doubles.scripted_embeddings import (
     embeddings,
     remote_encoder,
     remote_settings,
-    word_vector,
 )
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -358,10 +356,6 @@ def test_a_key_of_dashscope_goes_to_nobody_else_and_asks_nothing_by_itself(monke
 
     with pytest.raises(ConfigurationError, match="PLUMBLINE_EMBEDDING_API_KEY: needed"):
         resolve_embedding_service(Settings(embedding_provider="openai"))
-
-
-def test_the_word_vectors_are_as_this_file_calculates() -> None:
-    assert json.loads(json.dumps(word_vector("Lamp burns"))) == [1, 1, 0, 0, 0, 0, 0, 0, 0, 0.01]
 
 
 # --- the service

@@ -11,7 +11,6 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from plumbline.client import Plumbline
 from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.ground.proxies import find_proxy, proxy_place
 from plumbline.judging.ports.exchange import Ledger
@@ -126,23 +125,6 @@ async def test_an_https_judge_is_asked_through_a_tunnel(
     assert judge.requests[0].path == "/v1/chat/completions"
 
 
-@pytest.mark.usefixtures("trusted")
-@pytest.mark.parametrize("url", [URL, TLS_URL])
-async def test_a_proxy_may_itself_be_spoken_to_over_tls(
-    url: str, judge: ScriptedJudge, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge.reply_with(completion(GOOD))
-
-    async with secured(port_of(judge), certificate) as judge_port:
-        upstream = port_of(judge) if url == URL else judge_port
-        async with ScriptedProxy("http", upstream) as proxy, secured(proxy.port, certificate) as proxy_port:
-            monkeypatch.setenv("ALL_PROXY", f"https://127.0.0.1:{proxy_port}")
-            async with transport(llm_base_url=url) as chat:
-                reply = await ask(chat)
-
-    assert reply.content == GOOD
-
-
 @pytest.mark.parametrize("scheme", ["socks5", "socks5h"])
 async def test_a_socks_proxy_resolves_the_name_of_the_judge(
     scheme: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
@@ -195,37 +177,21 @@ def test_no_proxy_and_loopback_hosts_go_past_the_proxy(
 # --- proxies that refuse
 
 
-@pytest.mark.parametrize("url", [URL, TLS_URL])
 @pytest.mark.parametrize("userinfo", ["", "user:wr0ng"])
+@pytest.mark.parametrize(("kind", "url"), [("http", URL), ("http", TLS_URL), ("socks5", URL)])
 async def test_a_proxy_that_wants_other_credentials_is_named_without_them(
-    url: str, userinfo: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
+    kind: str, url: str, userinfo: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with ScriptedProxy("http", port_of(judge), credentials=("user", PASSWORD)) as proxy:
+    async with ScriptedProxy(kind, port_of(judge), credentials=("user", PASSWORD)) as proxy:  # type: ignore[arg-type]
         monkeypatch.setenv("ALL_PROXY", proxy.url(userinfo=userinfo))
         async with transport(llm_base_url=url) as chat:
             first, second = await failure_of(chat), await failure_of(chat)
 
     assert (first.reason, second.reason, proxy.connections) == ("connection", "circuit_open", 1)
-    assert first.detail == (
-        f"no connection to judge.example: the proxy 127.0.0.1:{proxy.port} refused it "
-        "(HTTP 407: wrong or missing credentials)"
-    )
+    assert first.detail.startswith(f"no connection to judge.example: the proxy 127.0.0.1:{proxy.port} refused it (")
+    assert "wrong or missing credentials" in first.detail
+    assert "wr0ng" not in first.detail
     assert judge.calls == 0
-
-
-@pytest.mark.parametrize("userinfo", ["", "user:wr0ng"])
-async def test_a_socks_proxy_that_wants_other_credentials_is_named_without_them(
-    userinfo: str, judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with ScriptedProxy("socks5", port_of(judge), credentials=("user", PASSWORD)) as proxy:
-        monkeypatch.setenv("ALL_PROXY", proxy.url(userinfo=userinfo))
-        async with transport(llm_base_url=URL) as chat:
-            failure = await failure_of(chat)
-
-    assert (failure.reason, proxy.connections, judge.calls) == ("connection", 1, 0)
-    assert failure.detail.startswith(f"no connection to judge.example: the proxy 127.0.0.1:{proxy.port} refused it (")
-    assert "wrong or missing credentials" in failure.detail
-    assert "wr0ng" not in failure.detail
 
 
 @pytest.mark.parametrize(
@@ -253,24 +219,6 @@ async def test_a_proxy_that_is_not_there_is_a_broken_connection(scheme: str, mon
         failure = await failure_of(chat)
 
     assert failure.detail == f"no connection to judge.example through the proxy 127.0.0.1:{port} (ConnectError)"
-
-
-@pytest.mark.usefixtures("trusted")
-async def test_bytes_that_a_proxy_adds_to_its_answer_are_not_taken_for_the_judge_s(
-    judge: ScriptedJudge, certificate: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    judge.reply_with(completion(GOOD))
-    tail = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
-
-    async with secured(port_of(judge), certificate) as port, ScriptedProxy("http", port, tail=tail) as proxy:
-        monkeypatch.setenv("ALL_PROXY", proxy.url())
-        async with transport(llm_base_url=TLS_URL) as chat:
-            try:
-                content = (await ask(chat)).content
-            except Exception as error:
-                content = getattr(error, "reason", "")
-
-    assert content in (GOOD, "connection")
 
 
 @pytest.mark.parametrize(
@@ -330,15 +278,6 @@ def test_the_path_is_joined_to_the_base_url_as_urls_are(base_url: str, url: str)
     assert str(join_url(base_url, "/chat/completions")) == url
 
 
-async def test_a_base_url_without_a_path_reaches_the_judge(judge: ScriptedJudge) -> None:
-    judge.reply_with(completion(GOOD))
-
-    async with transport(llm_base_url=judge.base_url.removesuffix("/v1")) as chat:
-        assert (await ask(chat)).content == GOOD
-
-    assert judge.requests[0].path == "/chat/completions"
-
-
 # --- the other clients
 
 
@@ -354,10 +293,3 @@ async def test_the_batch_api_is_reached_through_a_socks_proxy(
 
     assert proxy.targets == ["judge.example:80"]
     assert judge.requests[0].path == "/v1/batches"
-
-
-def test_a_client_of_the_service_starts_behind_a_socks_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
-
-    with Plumbline("http://service.example"):
-        pass

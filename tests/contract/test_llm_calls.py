@@ -76,8 +76,8 @@ async def test_one_more_call_mends_a_reply_and_asks_for_nothing_else(judge: Scri
     assert looked_at == asked
 
 
-# Of 40 replies: 34 whole, 2 with an invented quote, and one each that is cut, incomplete, unreadable, over-strict
-MIX = ["clean"] * 34 + ["invented", "invented", "cut", "missing", "unreadable", "accused"]
+# Whole replies, 2 with an invented quote, and one each that is cut, incomplete, unreadable, over-strict
+MIX = ["clean"] * 4 + ["invented", "invented", "cut", "missing", "unreadable", "accused"]
 JOINED = ["answer_relevance", "context_relevance", "context_precision@2", "context_utilization"]
 COMPARING = ["answer_relevance", "context_recall", "correctness", "noise_sensitivity"]
 
@@ -109,10 +109,10 @@ def with_lists(kind: str, request: RecordedRequest) -> Reply:
 
 @pytest.mark.parametrize(
     ("metrics", "reference", "calls"),
-    [([], None, 46), (["faithfulness", *JOINED], None, 46 + 2), (["faithfulness", *COMPARING], FACTS[0], 46 + 40)],
+    [([], None, 16), (["faithfulness", *JOINED], None, 16 + 2), (["faithfulness", *COMPARING], FACTS[0], 16 + 10)],
     ids=["faithfulness", "five metrics", "five with a reference"],
 )
-async def test_calls_of_a_realistic_mix(
+async def test_a_fault_of_a_reply_costs_one_more_call(
     judge: ScriptedJudge, metrics: list[str], reference: str | None, calls: int
 ) -> None:
     sample: dict[str, Any] = {"question": "What do they weigh?", "contexts": CONTEXTS, "answer": ANSWER}

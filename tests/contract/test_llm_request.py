@@ -46,9 +46,6 @@ async def request_of(
     return request
 
 
-# --- fields
-
-
 # --- headers
 
 

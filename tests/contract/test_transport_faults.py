@@ -355,16 +355,6 @@ async def test_a_refused_connection_is_no_call(closed_port: int) -> None:
     assert (failure.reason, ledger.usage.calls) == ("connection", 0)
 
 
-async def test_a_name_that_does_not_exist_is_no_call() -> None:
-    ledger = Ledger()
-
-    # RFC 6761, section 6.4: no resolver knows a name under .invalid
-    async with transport(llm_base_url="http://judge.invalid/v1") as chat:
-        failure = await failure_of(chat, ledger=ledger)
-
-    assert (failure.reason, ledger.usage.calls) == ("connection", 0)
-
-
 async def test_a_server_that_speaks_no_tls_is_no_call() -> None:
     async def answer_in_plain_text(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(1)

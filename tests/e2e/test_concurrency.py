@@ -73,11 +73,8 @@ def assert_own(result: dict[str, Any], number: int, tier: str) -> None:
 
 @pytest.mark.parametrize("tier", ["embedding", "lexical"])
 async def test_32_callers_at_once_each_get_their_own_result(url: str, tier: str) -> None:
-    async with httpx2.AsyncClient(base_url=url, timeout=30) as client:
-        responses = await asyncio.gather(*(client.post(URL, json=sample(number, tier)) for number in range(_CALLERS)))
-
-    for number, response in enumerate(responses):
-        assert_own(read_result(response), number, tier)
+    for number, result in enumerate(await results_of(url, tier)):
+        assert_own(result, number, tier)
 
 
 async def test_health_answers_while_a_sample_is_encoded() -> None:
