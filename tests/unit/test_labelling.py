@@ -9,6 +9,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.labels import Label, chances, draw_low, draw_rows, drawn_labels, majority, stratify
 from plumbline.rows.report.label_agreement import measure_label_agreement
 from plumbline.service.web.label_pages import labelled_line
+from tests.making.cases import load_cases
 
 
 def test_everybody_draws_the_same_rows_of_a_run_and_others_of_another() -> None:
@@ -117,14 +118,7 @@ def test_kappa_of_several_is_the_mean_of_the_pairs_that_have_one() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "rows", "reason"),
-    [
-        ({}, 0, "no_common_rows"),
-        ({"ann": "10"}, 0, "no_common_rows"),
-        ({"ann": "10..", "bob": "..10"}, 0, "no_common_rows"),
-        ({"ann": "11", "bob": "11", "cid": "1."}, 2, "one_label"),
-        # The other label stands in a row of one person.
-        ({"ann": "110", "bob": "11."}, 2, "one_label"),
-    ],
+    load_cases("labelling", "agreement_that_chance_explains_or_nobody_shares_is_null_with_a_reason"),
 )
 def test_agreement_that_chance_explains_or_nobody_shares_is_null_with_a_reason(
     labels: dict[str, str], rows: int, reason: str

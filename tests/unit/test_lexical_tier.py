@@ -168,12 +168,6 @@ def test_an_answer_that_shares_a_script_with_a_context_is_judged(answer: str, co
     assert _judge(answer, *contexts).claims
 
 
-def test_an_answer_of_one_number_is_found_in_chinese_contexts() -> None:
-    claim = _claim("42", "大坝有42米高。", "湖很深。")
-
-    assert (claim.verdict, claim.flags) == (Verdict.SUPPORTED, ("verbatim",))
-
-
 def test_an_answer_of_another_number_is_not_found() -> None:
     assert _claim("42", "The dam is 420 m high.").verdict is Verdict.NOT_MENTIONED
 
@@ -186,24 +180,12 @@ def test_a_citation_or_a_list_number_does_not_lower_the_support_of_a_copy(answer
 
 
 @pytest.mark.parametrize(
-    ("answer", "context"),
-    [
-        ("iPhone 14 Pro Max", "苹果公司最新的手机是iPhone 14 Pro Max，去年九月上市。"),
-        ("Meta", "脸书改名为Meta。"),
-        ("大坝", "The dam is called 大坝 in Chinese."),
-    ],
+    ("answer", "contexts"), load_cases("lexical_tier", "a_copy_is_judged_though_the_context_is_in_another_script")
 )
-def test_a_copy_is_judged_though_the_context_is_in_another_script(answer: str, context: str) -> None:
-    claim = _claim(answer, context)
+def test_a_copy_is_judged_though_the_context_is_in_another_script(answer: str, contexts: tuple[str, ...]) -> None:
+    claim = _claim(answer, *contexts)
 
     assert (claim.support, claim.flags, claim.verdict) == (VERBATIM_SUPPORT, ("verbatim",), Verdict.SUPPORTED)
-
-
-def test_a_sentence_beside_a_copy_in_another_script_is_refused() -> None:
-    with pytest.raises(TierFailure) as refused:
-        _judge("Meta. It was founded in a room.", "脸书改名为Meta。")
-
-    assert refused.value.reason is FailureReason.CROSS_LINGUAL
 
 
 @pytest.mark.parametrize(

@@ -64,16 +64,14 @@ def test_both_readings_are_told(style: str) -> None:
     assert len({reading[:3] for reading in parsed.readings}) == 2
 
 
-def test_ties_are_kept_and_told() -> None:
-    parsed = parse_ranking("doc_5 = doc_1 > doc_3", candidates=CASES["underscore"][0])
+@pytest.mark.parametrize(
+    ("text", "tie"),
+    [("doc_5 = doc_1 > doc_3", ("doc_5", "doc_1")), ("1. doc_5\n2. doc_1\n2. doc_3", ("doc_1", "doc_3"))],
+)
+def test_ties_and_equal_ranks_are_kept_and_told(text: str, tie: tuple[str, str]) -> None:
+    parsed = parse_ranking(text, candidates=CASES["underscore"][0])
 
-    assert (parsed.ids, parsed.ties) == (("doc_5", "doc_1", "doc_3"), (("doc_5", "doc_1"),))
-
-
-def test_equal_ranks_are_ties() -> None:
-    parsed = parse_ranking("1. doc_5\n2. doc_1\n2. doc_3", candidates=CASES["underscore"][0])
-
-    assert (parsed.ids, parsed.ties) == (("doc_5", "doc_1", "doc_3"), (("doc_1", "doc_3"),))
+    assert (parsed.ids, parsed.ties) == (("doc_5", "doc_1", "doc_3"), (tie,))
 
 
 def test_what_the_reply_leaves_out_is_told() -> None:

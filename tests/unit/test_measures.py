@@ -17,26 +17,12 @@ def test_other_names_of_a_measure_are_understood(text: str, canonical: str) -> N
     assert str(parse_measure(text)) == canonical
 
 
-def test_cutoffs_of_trec_eval_stand_for_many_measures() -> None:
-    assert [str(measure) for measure in parse_measures(["P.5,10", "ndcg_cut_3"])] == [
-        "precision@5",
-        "precision@10",
-        "ndcg@3",
-    ]
-
-
-def test_many_cutoffs_stand_for_many_measures_each_once() -> None:
-    measures = parse_measures(["recall@1,3, 5", "mrr", "r@3", "rbp(p=0.5)@1,2"])
-
-    assert [str(measure) for measure in measures] == [
-        "recall@1",
-        "recall@3",
-        "recall@5",
-        "mrr",
-        "rbp(p=0.5)@1",
-        "rbp(p=0.5)@2",
-    ]
-    assert measures[0] == Measure("recall", 1)
+@pytest.mark.parametrize(
+    ("texts", "measures"), load_cases("measures", "many_cutoffs_stand_for_many_measures_each_once")
+)
+def test_many_cutoffs_stand_for_many_measures_each_once(texts: tuple[str, ...], measures: tuple[str, ...]) -> None:
+    assert [str(measure) for measure in parse_measures(texts)] == list(measures)
+    assert parse_measures(["recall@1,3"])[0] == Measure("recall", 1)
 
 
 @pytest.mark.parametrize(("text", "detail"), load_cases("measures", "a_wrong_measure_is_refused_with_the_nearest"))

@@ -66,22 +66,13 @@ def warned(results: dict[str, Results], judged: dict[str, dict[str, int]]) -> st
     return "\n".join(evaluation.warnings)
 
 
-def test_a_run_without_a_judged_document_is_told() -> None:
-    said = warned({"q1": ["77", "78"]}, {"q1": {"d1": 1}})
-
-    assert "no document of the run is judged, so every measure is 0; the run has ids such as '77'" in said
-
-
-def test_judgments_of_another_collection_are_told() -> None:
-    said = warned({"q1": ["d1"], "q2": ["d1"]}, {"301": {"d1": 1}})
-
-    assert "no query of the run is judged: it has ids such as 'q1', the judgments such as '301'" in said
-
-
-def test_a_uuid_within_an_id_is_told() -> None:
-    uuid = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
-
-    assert "set id_rule to 'urn_uuid'" in warned({"q1": [f"doc-<urn:uuid:{uuid}>::x"]}, {"q1": {uuid: 1}})
+@pytest.mark.parametrize(
+    ("results", "judged", "said"), load_cases("more_measures", "a_run_that_does_not_fit_its_judgments_is_told")
+)
+def test_a_run_that_does_not_fit_its_judgments_is_told(
+    results: dict[str, Results], judged: dict[str, dict[str, int]], said: str
+) -> None:
+    assert said in warned(results, judged)
 
 
 def test_scores_that_rise_as_distances_do_are_told() -> None:

@@ -137,24 +137,12 @@ def test_a_batch_line_for_another_address_is_no_sample(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("cell", "separator", "contexts"),
-    [
-        ("", None, ()),
-        (" ", None, ()),
-        ("[]", None, ()),
-        ("one passage", None, ("one passage",)),
-        ("[1] One passage with a note.", None, ("[1] One passage with a note.",)),
-        ('["one", "two"]', None, ("one", "two")),
-        ("['one', \"it's\"]", None, ("one", "it's")),
-        ("['one'\n 'two']", None, ("one", "two")),
-        (repr(["磨坊\n'\"\\", "\x00\u3000"]), None, ("磨坊\n'\"\\", "\x00\u3000")),
-        ("one || two ||", "||", ("one", "two")),
-        ('["one", "two"]', "||", ('["one", "two"]',)),
-    ],
+    load_cases("record_columns", "the_contexts_of_a_cell_are_a_list_or_parts_or_one_text"),
 )
 def test_the_contexts_of_a_cell_are_a_list_or_parts_or_one_text(
-    cell: str, separator: str | None, contexts: tuple[str, ...]
+    cell: str, separator: str, contexts: tuple[str, ...]
 ) -> None:
-    assert context_texts(cell, separator) == contexts
+    assert context_texts(cell, separator or None) == contexts
 
 
 @pytest.mark.parametrize("cell", ["['one', two]", "['one", '["one", 2]', "['one'] ['two']"])

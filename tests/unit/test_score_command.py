@@ -118,12 +118,6 @@ def test_columns_are_named_by_preset_or_one_by_one(tmp_path: Path) -> None:
         assert row["custom_id"] == ("7" if name == "own" else "0")
 
 
-def test_a_limit_scores_the_first_rows_alone(tmp_path: Path, data: Path) -> None:
-    assert score(data, "-o", tmp_path / "out.jsonl", *LEXICAL, "--limit", 5) == 0
-
-    assert [row["row"] for row in read_rows(tmp_path / "out.jsonl")] == [0, 1, 2, 3, 4]
-
-
 def test_results_that_are_whole_are_not_made_again(
     tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,13 +177,14 @@ def test_confidence_in_a_pass_is_read_from_the_table_by_linear_interpolation(fai
     assert confidence(faithfulness, passed=True, reliability=_RELIABILITY) == pytest.approx(share)
 
 
+@pytest.mark.parametrize("table", [((0.1, 0.2), (0.5, 0.7)), ((0.5, 0.7),)])
+def test_beyond_the_last_point_its_value_stands(table: tuple[tuple[float, float], ...]) -> None:
+    assert confidence(0.9, passed=True, reliability=table) == 0.7
+
+
 def test_confidence_in_a_fail_is_the_rest() -> None:
     # At 0.3 a share of 0.2 was faithful, so that a fail agrees with 0.8.
     assert confidence(0.3, passed=False, reliability=_RELIABILITY) == pytest.approx(0.8)
-
-
-def test_beyond_the_last_point_its_value_stands() -> None:
-    assert confidence(0.9, passed=True, reliability=((0.1, 0.2), (0.5, 0.7))) == 0.7
 
 
 def test_a_doubt_blocks_an_answer_at_the_calibrated_boundary_only() -> None:
@@ -193,7 +194,3 @@ def test_a_doubt_blocks_an_answer_at_the_calibrated_boundary_only() -> None:
     assert choose_criterion(None, boundary=0.5).passes(scores)
     assert not choose_criterion(None, boundary=0.5, is_doubted=True).passes(scores)
     assert choose_criterion(0.5, boundary=0.5, is_doubted=True).passes(scores)
-
-
-def test_a_table_of_one_point_holds_everywhere() -> None:
-    assert confidence(0.9, passed=True, reliability=((0.5, 0.7),)) == 0.7

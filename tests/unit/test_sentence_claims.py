@@ -15,6 +15,7 @@ from plumbline.judging.tiers.calibration import (
 )
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
 
 # Support is 1 / (1 + e^-(10 * coverage - 5)).
 STEEP = Calibration(
@@ -83,19 +84,12 @@ def test_the_evidence_is_that_of_the_finding() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unknown", "reason"),
-    [
-        ((), None),
-        (("Orwin",), "in no context: Orwin"),
-        (("Orwin", "14"), "in no context: Orwin, 14"),
-        (("A1", "B2", "C3", "D4", "E5"), "in no context: A1, B2, C3, D4, E5"),
-        (("A1", "B2", "C3", "D4", "E5", "6", "7"), "in no context: A1, B2, C3, D4, E5 and 2 more"),
-    ],
+    ("unknown", "reason"), load_cases("sentence_claims", "the_reason_lists_a_few_of_the_names_and_numbers")
 )
 def test_the_reason_lists_a_few_of_the_names_and_numbers_that_no_context_has(
-    unknown: tuple[str, ...], reason: str | None
+    unknown: tuple[str, ...], reason: str
 ) -> None:
-    assert _claim(_finding(unknown=unknown)).reason == reason
+    assert (_claim(_finding(unknown=unknown)).reason or "") == reason
 
 
 # Half of the runs of words make an answer mostly copied; the boundary of such answers is (0.5 - 0.2) / (0.8 - 0.2) of
