@@ -2,12 +2,9 @@
 
 import asyncio
 import json
-import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from benchmarks.agreement import main
 from tests.doubles.scripted_judge import ScriptedJudge
@@ -36,15 +33,9 @@ def _rows() -> list[dict[str, object]]:
 
 
 @pytest.fixture(autouse=True)
-def process_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The benchmark configures logging and forbids downloads for its process."""
+def downloads_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The benchmark forbids downloads for its process."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    root, level = logging.getLogger(), logging.getLogger().level
-    handlers = root.handlers[:]
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -48,16 +48,20 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> None:
-    one, stop = GatedScorer(), StopSignal()
+def take_rows(one: GatedScorer, stop: StopSignal) -> tuple[asyncio.Task[None], list[int]]:
+    """Begin to score nine rows, three at a time; return the task and the rows that are done."""
     done: list[int] = []
 
     async def take() -> None:
-        scored = score_in_order(one.score, records(9), stop, Budget(None, stop), concurrency=3)
-        async for each in scored:
+        async for each in score_in_order(one.score, records(9), stop, Budget(None, stop), concurrency=3):
             done.append(each.row)  # noqa: PERF401 - looked at before the end
 
-    taking = asyncio.create_task(take())
+    return asyncio.create_task(take()), done
+
+
+async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> None:
+    one, stop = GatedScorer(), StopSignal()
+    taking, done = take_rows(one, stop)
     await turns()
     assert (one.begun, done) == ([0, 1, 2], [])
     one.let(1, 2)
@@ -70,14 +74,7 @@ async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> No
 
 async def test_a_halt_lets_what_is_under_way_finish_and_begins_nothing() -> None:
     one, stop = GatedScorer(), StopSignal()
-    done: list[int] = []
-
-    async def take() -> None:
-        scored = score_in_order(one.score, records(9), stop, Budget(None, stop), concurrency=3)
-        async for each in scored:
-            done.append(each.row)  # noqa: PERF401 - looked at before the end
-
-    taking = asyncio.create_task(take())
+    taking, done = take_rows(one, stop)
     await turns()
     stop.set("interrupted")
     one.let(*range(9))
