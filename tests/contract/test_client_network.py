@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import shutil
 import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 
 from plumbline.client import AsyncPlumbline, NotReached, Plumbline, Retries
 from plumbline.ground.errors import ConfigurationError
-from tests.doubles.scripted_proxy import ScriptedProxy
+from tests.doubles.scripted_proxy import ScriptedProxy, self_signed
 from tests.doubles.scripted_service import ScriptedService, in_turn, json_answer, result_of
 
 SAMPLE: dict[str, Any] = {"contexts": ["It is so."], "answer": "It is so."}
@@ -88,15 +86,7 @@ def test_a_variable_that_is_no_proxy_is_refused_without_its_value(
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate for 127.0.0.1, with its key in the same file."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
-    folder = tmp_path_factory.mktemp("tls")
-    key, certificate = folder / "key.pem", folder / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=service"]
-    names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
-    subprocess.run([*command, *names], check=True, capture_output=True)
-    certificate.write_bytes(key.read_bytes() + certificate.read_bytes())
-    return certificate
+    return self_signed(tmp_path_factory.mktemp("tls"), "service.example")
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Judge calls through proxies: HTTP by CONNECT and by absolute-form, SOCKS 5, NO_PROXY, and proxies that refuse."""
 
 import asyncio
-import shutil
 import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,7 +16,7 @@ from plumbline.models.chat.api_client import join_url
 from plumbline.models.chat.batch_api import open_batch_api
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_proxy import ScriptedProxy
+from tests.doubles.scripted_proxy import ScriptedProxy, self_signed
 from tests.doubles.scripted_replies import completion
 from tests.doubles.scripted_transport import ask, failure_of, transport
 from tests.making.cases import load_cases
@@ -37,17 +35,7 @@ def port_of(judge: ScriptedJudge) -> int:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A self-signed certificate for judge.example and 127.0.0.1, with its key in the same file."""
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl command")
-    folder = tmp_path_factory.mktemp("tls")
-    key, certificate, both = folder / "key.pem", folder / "certificate.pem", folder / "both.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=judge.example"]
-    names = "subjectAltName=DNS:judge.example,IP:127.0.0.1"
-    subprocess.run(
-        [*command, "-addext", names, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True
-    )
-    both.write_bytes(key.read_bytes() + certificate.read_bytes())
-    return both
+    return self_signed(tmp_path_factory.mktemp("tls"), "judge.example")
 
 
 @pytest.fixture

@@ -1,10 +1,15 @@
 """A scripted proxy on a loopback socket: HTTP (CONNECT and absolute-form) or SOCKS 5, in front of one server."""
 
 import asyncio
+import shutil
+import subprocess
 from base64 import b64encode
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
+
+import pytest
 
 _HEAD_END = b"\r\n\r\n"
 _PASSWORD_METHOD, _NO_METHOD = b"\x05\x02", b"\x05\xff"
@@ -19,11 +24,9 @@ class ScriptedProxy:
         upstream_port: of the server on loopback.
         credentials: user and password that it wants.
         refusal: the answer in place of a connection: an HTTP status, or a SOCKS 5 reply code.
-        tail: sent right behind the answer to CONNECT.
 
     Attributes:
         targets: `host:port` of each CONNECT or SOCKS request, the URL of each absolute-form request's first.
-        credentials_seen: as they were sent.
         connections: connections accepted.
     """
 
@@ -34,16 +37,13 @@ class ScriptedProxy:
         *,
         credentials: tuple[str, str] | None = None,
         refusal: int | None = None,
-        tail: bytes = b"",
     ) -> None:
         self.targets: list[str] = []
-        self.credentials_seen: list[str] = []
         self.connections = 0
         self._kind = kind
         self._upstream_port = upstream_port
         self._credentials = credentials
         self._refusal = refusal
-        self._tail = tail
         self._tasks: set[asyncio.Task[None]] = set()
         self.port = 0
 
@@ -86,7 +86,6 @@ class ScriptedProxy:
         self.targets.append(target)
         fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:-2])
         sent = {name.lower(): value for name, value in fields.items()}.get("proxy-authorization", "")
-        self.credentials_seen.append(sent)
         status = self._refusal
         if self._credentials and sent != "Basic " + b64encode(":".join(self._credentials).encode()).decode():
             status = 407
@@ -96,7 +95,7 @@ class ScriptedProxy:
             return None
         if method != "CONNECT":
             return head
-        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n" + self._tail)
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         return b""
 
     async def _socks(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes | None:
@@ -109,7 +108,6 @@ class ScriptedProxy:
             writer.write(_PASSWORD_METHOD)
             user = await self._counted(reader, skip=1)
             password = await self._counted(reader)
-            self.credentials_seen.append(f"{user}:{password}")
             is_right = (user, password) == self._credentials
             writer.write(b"\x01\x00" if is_right else b"\x01\x01")
             if not is_right:
@@ -148,3 +146,15 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             writer.write(data)
             await writer.drain()
         writer.write_eof()
+
+
+def self_signed(folder: Path, host: str) -> Path:
+    """Return the file of a certificate for a host and 127.0.0.1 with its key; skip the test without openssl."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs the openssl command")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={host}"]
+    names = ["-addext", f"subjectAltName=DNS:{host},IP:127.0.0.1", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*command, *names], check=True, capture_output=True)
+    certificate.write_bytes(key.read_bytes() + certificate.read_bytes())
+    return certificate

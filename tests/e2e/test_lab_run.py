@@ -37,22 +37,9 @@ def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: p
     results = load_results(finished)
     runs = [str(finished / each.run_file) for each in results.systems]
     measures = [word for measure in results.measures for word in ("-m", measure)]
+    qrels = str(finished / results.corpora["tiny"].qrels_file)
 
-    assert (
-        main(
-            [
-                "retrieval",
-                "evaluate",
-                str(finished / results.corpora["tiny"].qrels_file),
-                *runs,
-                *measures,
-                "--resamples",
-                "200",
-                "--json",
-            ]
-        )
-        == 0
-    )
+    assert main(["retrieval", "evaluate", qrels, *runs, *measures, "--resamples", "200", "--json"]) == 0
 
     said = {each["name"]: each["measures"] for each in json.loads(capsys.readouterr().out)["runs"]}
     for system in results.systems:
@@ -179,16 +166,8 @@ def test_other_settings_or_documents_are_measured_again_and_no_other_system(
 def test_a_killed_run_resumes_after_its_last_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slow = EXPERIMENT.replace("weigh = 0.3", "weigh = 0.3, search_nap = 60")
     experiment = tiny_experiment(tmp_path, slow)
-    command = [
-        sys.executable,
-        "-m",
-        "plumbline.cli.main",
-        "lab",
-        "run",
-        str(experiment),
-        "--out",
-        str(tmp_path / "out"),
-    ]
+    command = [sys.executable, "-m", "plumbline.cli.main", "lab", "run", str(experiment)]
+    command += ["--out", str(tmp_path / "out")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
         next(line for line in process.stderr if '"searching"' in line and "short" in line)

@@ -20,8 +20,8 @@ _MOST_SECONDS = 200
 pytestmark = pytest.mark.timeout(_MOST_SECONDS + 40)
 _HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime", "openvino", "sklearn", "scipy", "nltk"}
 _HEAVY_OR_UNUSED = _HEAVY | {"openai", "alembic", "psycopg", "pyarrow"}
-_ANSWER = """
-import asyncio
+_ANSWERS = """
+import asyncio, json, os, sys
 from plumbline.main import create_app
 from tests.running.edge_app import client_of
 
@@ -31,8 +31,12 @@ async def answer():
         sample = {"contexts": ["The dam was built in 1932."], "answer": "It was built in 1932.", "tiers": ["lexical"]}
         response = await client.post("/v1/evaluations", json=sample)
         assert response.json()["tier"] == "lexical", response.text
+    return sorted(sys.modules)
 
-asyncio.run(answer())
+modules = {"without a judge": asyncio.run(answer())}
+os.environ["DASHSCOPE_API_KEY"] = "sk-a-key-that-nobody-knows"
+modules["with a judge"] = asyncio.run(answer())
+print("\\n" + json.dumps(modules))
 """
 _COMMANDS = """
 import contextlib, json, shlex, sys
@@ -46,7 +50,7 @@ print("\\n" + json.dumps(modules))
 """
 
 
-def printed_by(code: str, folder: Path, **variables: str) -> dict[str, list[str]]:
+def printed_by(code: str, folder: Path) -> dict[str, list[str]]:
     """Return the JSON of the last line that a new process prints, which runs the code."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PLUMBLINE_", "DASHSCOPE_"))}
     quiet = {"PYTHONPATH": f"{_ROOT / 'app'}:{_ROOT}", "PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(folder)}
@@ -55,7 +59,7 @@ def printed_by(code: str, folder: Path, **variables: str) -> dict[str, list[str]
         capture_output=True,
         check=True,
         cwd=_ROOT,
-        env={**kept, **quiet, **variables},
+        env={**kept, **quiet},
         text=True,
         timeout=_MOST_SECONDS,
     )
@@ -66,24 +70,14 @@ def top_level(modules: list[str]) -> set[str]:
     return {name.partition(".")[0] for name in modules}
 
 
-def modules_after_an_answer(folder: Path, **variables: str) -> set[str]:
-    """Return the top-level modules that a service in a new process has when it has answered."""
-    code = f"{_ANSWER}\nimport json, sys\nprint('\\n' + json.dumps({{'modules': sorted(sys.modules)}}))"
-    return top_level(printed_by(code, folder, **variables)["modules"])
+def test_a_service_loads_no_models_before_they_are_asked_and_the_sdk_with_a_judge_alone(tmp_path: Path) -> None:
+    ran = printed_by(_ANSWERS, tmp_path)
 
-
-def test_a_service_without_a_judge_answers_without_models_and_sdk(tmp_path: Path) -> None:
-    modules = modules_after_an_answer(tmp_path)
-
-    assert "fastapi" in modules
-    assert modules & _HEAVY_OR_UNUSED == set()
-
-
-def test_a_judge_that_is_configured_brings_its_sdk_and_no_models(tmp_path: Path) -> None:
-    modules = modules_after_an_answer(tmp_path, DASHSCOPE_API_KEY="sk-a-key-that-nobody-knows")
-
-    assert "openai" in modules
-    assert modules & _HEAVY == set()
+    without, beside = top_level(ran["without a judge"]), top_level(ran["with a judge"])
+    assert "fastapi" in without
+    assert without & _HEAVY_OR_UNUSED == set()
+    assert "openai" in beside
+    assert beside & _HEAVY == set()
 
 
 def test_a_command_loads_what_it_needs_itself(tmp_path: Path) -> None:

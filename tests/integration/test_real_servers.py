@@ -16,8 +16,8 @@ from tests import making
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import openai_error
 from tests.running.batch_file_runs import DAM, judged
-from tests.running.real_servers import free_port, npm_program, python_of, server, servers_folder
-from tests.running.service import claim, evaluate, plain_settings, running, verdicts
+from tests.running.real_servers import free_port, python_of, server, servers_folder
+from tests.running.service import evaluate, plain_settings, running
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(3_000)]
 KEY = f"sk-{secrets.token_hex(32)}"
@@ -165,39 +165,3 @@ def test_judge_check_reads_a_judge_behind_litellm(
     assert main(["doctor", "judge"]) == 1
 
     assert "the words of the provider" in capsys.readouterr().out
-
-
-# --- aimock
-
-
-@pytest.fixture
-def aimock(servers: Path, tmp_path: Path) -> Iterator[int]:
-    program, port = npm_program(servers, "@copilotkit/aimock", "llmock"), free_port()
-    reply = verdicts([claim("", "supported", "It is 120 metres high.")])
-    fixtures = {
-        "fixtures": [
-            {"match": {"userMessage": "120 metres"}, "response": {"content": reply}},
-            {
-                "match": {"userMessage": "90 metres"},
-                "response": {"error": {"message": "no such model", "code": "model_not_found"}, "status": 404},
-            },
-        ]
-    }
-    (tmp_path / "fixtures.json").write_text(json.dumps(fixtures))
-    command = [str(program), "--fixtures", str(tmp_path / "fixtures.json"), "--port", str(port), "--strict"]
-    with server(command, port=port, log=tmp_path / "log"):
-        yield port
-
-
-@pytest.mark.parametrize("provider", ["openai", "vllm", "llamacpp", "ollama", "generic"])
-async def test_aimock_is_a_usable_judge(aimock: int, provider: str) -> None:
-    async with running(settings_of(aimock, provider)) as client:
-        good = await evaluate(client, **SAMPLE)
-        unknown = await evaluate(client, contexts=["The dam leaks."], answer="The dam leaks.", tiers=["llm", "lexical"])
-        refused = await evaluate(
-            client, contexts=["It is 90 metres."], answer="It is 90 metres.", tiers=["llm", "lexical"]
-        )
-
-    assert (good["tier"], good["faithfulness"]) == ("llm", 1.0)
-    assert outcome_of(unknown) in {"rejected", "upstream_error"}
-    assert outcome_of(refused) == "rejected"

@@ -172,39 +172,21 @@ async def test_an_upgrade_that_is_killed_has_changed_nothing_and_is_done_by_the_
     assert len(listed) == 5
 
 
-def _newer(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA user_version = 99")
-
-
-def _newer_schema(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE alembic_version SET version_num = 'plumbline_9999'")
-
-
-def _foreign(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA application_id = 7")
-
-
-def _without_tables(connection: sqlite3.Connection) -> None:
-    connection.execute("DROP TABLE job")
-
-
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (_newer, "newer version"),
-        (_newer_schema, "newer version"),
-        (_foreign, "another program"),
-        (_without_tables, "lacks the table job"),
+        ("PRAGMA user_version = 99", "newer version"),
+        ("UPDATE alembic_version SET version_num = 'plumbline_9999'", "newer version"),
+        ("PRAGMA application_id = 7", "another program"),
+        ("DROP TABLE job", "lacks the table job"),
     ],
 )
-async def test_a_file_that_is_not_ours_is_told_and_left_as_it_is(
-    tmp_path: Path, change: Callable[[sqlite3.Connection], None], problem: str
-) -> None:
+async def test_a_file_that_is_not_ours_is_told_and_left_as_it_is(tmp_path: Path, change: str, problem: str) -> None:
     first = JobStore.in_folder(tmp_path)
     await submitted(first, rows_of(1))
     await first.close()
     with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
-        change(connection)
+        connection.execute(change)
     connection.close()
     store = JobStore.in_folder(tmp_path)
 
