@@ -16,7 +16,7 @@ ALONE := tests/e2e/test_kills.py tests/e2e/test_kill_workers.py \
 	tests/e2e/test_shutdown.py tests/e2e/test_score_interrupted.py
 
 PYTEST := $(BIN)/python -m pytest -m 'not nightly'
-# What failed beside two other processes is asked once more by itself. A test that then passes is told, and is to be mended.
+# What failed beside another process is asked once more by itself. A test that then passes is told, and is to be mended.
 AGAIN = || { echo 'once more, one at a time: the tests that failed'; $(PYTEST) -rA --last-failed --last-failed-no-failures none; }
 
 COVERAGE_FLOOR := 95
@@ -40,13 +40,13 @@ serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
 
 test: $(VENV)/test.stamp  ## install what is needed and run every check, as CI does
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint alone
-	$(PYTEST) -n 3 --dist loadfile $(ALONE:%=--ignore=%) $(AGAIN)
+	$(PYTEST) -n 2 --dist loadfile $(ALONE:%=--ignore=%) $(AGAIN)
 
 alone: $(VENV)/test.stamp
 	$(PYTEST) $(ALONE) $(AGAIN)
 
 coverage: $(VENV)/test.stamp  ## the share of the package's branches and lines that the tests in one process reach, with a floor
-	$(PYTEST) -n 3 --dist loadfile $(ALONE:%=--ignore=%) --timeout 300 \
+	$(PYTEST) -n 2 --dist loadfile $(ALONE:%=--ignore=%) --timeout 300 \
 		--cov=plumbline --cov-branch --cov-report=term:skip-covered --cov-fail-under=$(COVERAGE_FLOOR)
 
 nightly: $(VENV)/test.stamp $(TOOLS)/stamp fuzz-api  ## what takes minutes: the built image, the whole OpenAPI document at length

@@ -15,7 +15,7 @@ from plumbline.ground.settings import Settings
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.submission import Submission, Upload
 from tests.doubles.memory_store import MemoryStore
-from tests.running.edge_app import read_problem
+from tests.running.edge_app import read_problem, scope_of
 from tests.running.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
 from tests.running.service import plain_settings
 
@@ -366,7 +366,7 @@ async def test_a_cut_upload_leaves_no_job_and_no_file() -> None:
             answers.append(message)
 
         async with app.router.lifespan_context(app):
-            await app(_scope(content_type), receive, send)
+            await app(scope_of(JOBS_URL, "POST", content_type=content_type), receive, send)
             left.set()
 
         assert answers == []
@@ -390,7 +390,7 @@ async def test_an_upload_that_is_cancelled_leaves_no_file() -> None:
         answers.append(message)
 
     async with app.router.lifespan_context(app):
-        task = asyncio.create_task(app(_scope(LINES), receive, send))
+        task = asyncio.create_task(app(scope_of(JOBS_URL, "POST", content_type=LINES), receive, send))
         await waiting.wait()
         kept_meanwhile = store.left_over
         task.cancel()
@@ -464,20 +464,3 @@ async def test_a_key_of_another_form_is_refused(key: str) -> None:
 
     assert "header parameter 'Idempotency-Key'" in problem.errors[0].detail
     assert store.taken == []
-
-
-def _scope(content_type: str) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "POST",
-        "scheme": "http",
-        "path": JOBS_URL,
-        "raw_path": JOBS_URL.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(b"host", b"127.0.0.1"), (b"content-type", content_type.encode())],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 8000),
-    }

@@ -49,8 +49,17 @@ def formats(judge: ScriptedJudge) -> list[str]:
     return [request.json.get("response_format", {}).get("type", "plain") for request in judge.requests]
 
 
+FORMS = {
+    **dict.fromkeys(("dashscope", "dashscope-intl", "ollama"), OBJECT_FORMAT),
+    **dict.fromkeys(("openai", "azure", "vllm", "llamacpp"), SCHEMA_FORMAT),
+    "generic": None,
+}
+
+
 @pytest.mark.parametrize("provider", get_args(ProviderName))
-async def test_every_request_is_as_published(judge: ScriptedJudge, provider: str) -> None:
+async def test_every_request_is_as_published_in_the_strictest_form_that_is_known(
+    judge: ScriptedJudge, provider: str
+) -> None:
     judge.reply_with(GOOD)
 
     async with transport(judge, llm_provider=provider) as chat:
@@ -60,6 +69,7 @@ async def test_every_request_is_as_published(judge: ScriptedJudge, provider: str
     fields = published_part(request, provider)
     assert (fields["model"], request.path) == ("judge-1", "/v1/chat/completions")
     assert [message["role"] for message in fields["messages"]] == ["system", "user"]
+    assert provider not in FORMS or fields.get("response_format") == FORMS[provider]
     assert "stream" not in fields
 
 
@@ -72,30 +82,6 @@ async def test_a_generic_provider_is_sent_the_oldest_fields_alone(judge: Scripte
 
     assert [set(request.json) for request in judge.requests] == [OLDEST_FIELDS] * 2
     assert [request.json["temperature"] for request in judge.requests] == [0.0, 0.7]
-
-
-@pytest.mark.parametrize(
-    ("provider", "form"),
-    [
-        ("dashscope", OBJECT_FORMAT),
-        ("dashscope-intl", OBJECT_FORMAT),
-        ("openai", SCHEMA_FORMAT),
-        ("azure", SCHEMA_FORMAT),
-        ("vllm", SCHEMA_FORMAT),
-        ("llamacpp", SCHEMA_FORMAT),
-        ("ollama", OBJECT_FORMAT),
-        ("generic", None),
-    ],
-)
-async def test_each_provider_starts_with_the_strictest_form_it_is_known_for(
-    judge: ScriptedJudge, provider: str, form: dict[str, Any] | None
-) -> None:
-    judge.reply_with(GOOD)
-
-    async with transport(judge, llm_provider=provider) as chat:
-        await ask(chat)
-
-    assert judge.requests[0].json.get("response_format") == form
 
 
 @pytest.mark.parametrize("provider", ["openai", "azure"])
@@ -153,10 +139,20 @@ async def test_the_form_of_a_reply_is_stepped_down_and_remembered(judge: Scripte
     assert after.endswith("(plain)")
 
 
-async def test_a_model_without_schemas_is_asked_for_an_object(judge: ScriptedJudge) -> None:
-    judge.reply_with(refusing("json_schema", message="Invalid parameter: 'response_format' of type '{}'"))
+# The second is that of llama-cpp-python's server
+@pytest.mark.parametrize(
+    ("provider", "code", "message"),
+    [
+        ("vllm", 400, "Invalid parameter: 'response_format' of type '{}'"),
+        ("llamacpp", 500, "[{{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'input': '{}'}}]"),
+    ],
+)
+async def test_a_server_without_schemas_is_asked_for_an_object(
+    judge: ScriptedJudge, provider: str, code: int, message: str
+) -> None:
+    judge.reply_with(refusing("json_schema", message=message, code=code))
 
-    async with transport(judge, llm_provider="vllm") as chat:
+    async with transport(judge, llm_provider=provider) as chat:
         await ask(chat)
         await ask(chat)
         assert chat.readiness().detail.endswith("(json_object)")
@@ -250,20 +246,6 @@ async def test_a_refusal_that_names_no_field_teaches_nothing(judge: ScriptedJudg
         assert chat.readiness().detail.endswith("(json_schema)")
 
 
-async def test_a_schema_that_is_answered_with_500_is_stepped_down(judge: ScriptedJudge) -> None:
-    # llama-cpp-python's server
-    message = "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'input': 'json_schema'}]"
-    judge.reply_with(refusing("json_schema", message=message.replace("{", "{{").replace("}", "}}"), code=500))
-
-    async with transport(judge, llm_provider="llamacpp") as chat:
-        await ask(chat)
-        await ask(chat)
-        assert chat.readiness().detail.endswith("(json_object)")
-
-    # the second without the ids, which may be what the server does not take
-    assert formats(judge) == ["json_schema", "json_schema", "json_object", "json_object"]
-
-
 WITH_IDS = replace(
     REQUEST,
     ids={"id": [1, 2], "context_ids": [3]},
@@ -338,21 +320,22 @@ async def test_a_window_in_a_field_of_the_error_is_learnt(judge: ScriptedJudge) 
         assert chat.context_tokens == 4_096
 
 
-@pytest.mark.parametrize("words", ["maximum context length is 2048 tokens", '"n_ctx": 2048', "2,048 2048"])
-async def test_the_words_of_a_sample_make_no_window_smaller(judge: ScriptedJudge, words: str) -> None:
-    message = f"The maximum context length is 2048 tokens, said the prompt: {words}"
-    judge.reply_with(openai_error(400, "context_length_exceeded", message))
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("The maximum context length is 2048 tokens, said the prompt: {}", "maximum context length is 2048 tokens"),
+        ("The maximum context length is 2048 tokens, said the prompt: {}", '"n_ctx": 2048'),
+        ("The maximum context length is 2048 tokens, said the prompt: {}", "2,048 2048"),
+        ("This model's maximum context length is 100 tokens", "of few tokens"),
+    ],
+)
+async def test_the_words_of_a_sample_and_a_few_tokens_make_no_window_smaller(
+    judge: ScriptedJudge, said: str, asked: str
+) -> None:
+    judge.reply_with(openai_error(400, "context_length_exceeded", said.format(asked)))
 
     async with transport(judge, llm_provider="openai") as chat:
-        await failure_of(chat, request=replace(REQUEST, user=f"It says: {words}"))
-        assert chat.context_tokens == 128_000
-
-
-async def test_a_window_of_a_few_tokens_is_none(judge: ScriptedJudge) -> None:
-    judge.reply_with(openai_error(400, None, "This model's maximum context length is 100 tokens"))
-
-    async with transport(judge, llm_provider="openai") as chat:
-        await failure_of(chat)
+        await failure_of(chat, request=replace(REQUEST, user=f"It says: {asked}"))
         assert chat.context_tokens == 128_000
 
 

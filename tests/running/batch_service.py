@@ -15,6 +15,7 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.schemas.batch import BatchError, BatchResult, BatchResults, BatchSummary
 from plumbline.service.api.responses import JSON, NDJSON
 from tests.doubles.fakes import WordEncoder
+from tests.running.edge_app import scope_of
 from tests.running.service import plain_settings, running
 
 BATCH_URL = "/v1/evaluations/batch"
@@ -128,20 +129,7 @@ class Reader:
     @contextlib.asynccontextmanager
     async def reading(self) -> AsyncIterator["asyncio.Task[None]"]:
         """The request under way; it is over when the context is."""
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.3"},
-            "http_version": "1.1",
-            "method": "POST",
-            "scheme": "http",
-            "path": BATCH_URL,
-            "raw_path": BATCH_URL.encode(),
-            "query_string": b"",
-            "root_path": "",
-            "headers": [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")],
-            "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 8000),
-        }
+        scope = scope_of(BATCH_URL, "POST", content_type="application/json")
         task = asyncio.create_task(self._app(scope, self._receive, self._send))
         try:
             yield task

@@ -95,6 +95,25 @@ def client_of(app: FastAPI, *, base_url: str = LOOPBACK_URL, raise_app_exception
     return httpx2.AsyncClient(transport=transport, base_url=base_url)
 
 
+def scope_of(path: str, method: str = "GET", **headers: str) -> dict[str, Any]:
+    """Return the ASGI scope of a request over HTTP."""
+    sent = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"host", b"127.0.0.1"), *sent],
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 8000),
+    }
+
+
 def read_problem(response: httpx2.Response, status: int) -> Problem:
     """The problem of a response, once its status, media type, size and shape are proven."""
     assert response.status_code == status, response.text[:300]

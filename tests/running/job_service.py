@@ -20,7 +20,7 @@ from plumbline.rows.scored_row import RowStatus, ScoredRow
 from plumbline.schemas.jobs import JobInfo
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.memory_store import MemoryStore
-from tests.running.edge_app import client_of
+from tests.running.edge_app import client_of, scope_of
 from tests.running.service import plain_settings
 
 JOBS_URL = "/v1/jobs"
@@ -109,7 +109,7 @@ class Caller:
         self.pieces: list[bytes] = []
         self.is_complete = False
         self._is_stuck = is_stuck
-        self.task = asyncio.create_task(app(_scope(path), self._receive, self._send))
+        self.task = asyncio.create_task(app(scope_of(path), self._receive, self._send))
 
     async def leave(self) -> None:
         """Closes the connection; returns when the request is over."""
@@ -128,20 +128,3 @@ class Caller:
             self.begun.set()
             if self._is_stuck:
                 await asyncio.Event().wait()
-
-
-def _scope(path: str) -> dict[str, Any]:
-    return {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.3"},
-        "http_version": "1.1",
-        "method": "GET",
-        "scheme": "http",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "headers": [(b"host", b"127.0.0.1")],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 8000),
-    }
