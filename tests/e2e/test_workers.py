@@ -71,15 +71,20 @@ def test_both_processes_answer_and_say_so_once_at_the_start(served: Served) -> N
     assert served.service.of("listening")[0]["workers"] == 2
 
 
-def test_a_verdict_is_cached_for_all_in_the_file_of_the_settings(served: Served) -> None:
+def judge_calls_until_both_answered(served: Served, number: int) -> int:
+    """Return how often the judge was asked about a sample until each worker had answered it."""
     before = len(served.service.workers_of(EVALUATIONS))
     answers = 0
     while len(set(served.service.workers_of(EVALUATIONS)[before:])) < 2 or answers < 4:
-        assert served.service.post(EVALUATIONS, sample_of(7_000), served.key).json()["tier"] == "llm"
+        assert served.service.post(EVALUATIONS, sample_of(number), served.key).json()["tier"] == "llm"
         answers += 1
         assert answers < 200
+    return served.judge.calls_by_row()[number]
 
-    assert served.judge.calls_by_row()[7_000] == 1
+
+def test_a_verdict_is_cached_for_all_in_the_file_of_the_settings(served: Served) -> None:
+    # The other worker may look before the file has the verdict; with a cache of its own it would ask each time.
+    assert any(judge_calls_until_both_answered(served, number) == 1 for number in range(7_000, 7_005))
 
 
 def test_metrics_are_those_of_all_whichever_process_is_asked(served: Served) -> None:
