@@ -167,15 +167,21 @@ def shards(tmp_path: Path) -> list[str]:
 def test_gates_are_judged_on_the_rows_of_all_files(
     shards: list[str], capsys: pytest.CaptureFixture[str], bound: str, code: int, word: str
 ) -> None:
-    assert main(["report", *shards, "--fail-under", f"faithfulness={bound}"]) == code
+    assert main(["report", *shards, "--fail-under", f"faithfulness={bound}", "--min-judged", "0"]) == code
 
     out, said = capsys.readouterr()
     assert f"gate faithfulness: {word}: wanted at least {bound}, got 0.625" in said
     assert out == ""
 
 
+def test_rows_in_error_fail_a_run_whose_gates_pass(shards: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", *shards, "--fail-under", "faithfulness=0.5"]) == 1
+
+    assert "gate judged: FAILED: wanted at least 0.95, got 0.6667 (2 of 3 rows)" in capsys.readouterr().err
+
+
 def test_a_page_of_several_files_shows_their_gates(shards: list[str], tmp_path: Path) -> None:
-    assert main(["report", *shards, "-o", str(tmp_path / "r.html"), "--max-degraded", "0"]) == 0
+    assert main(["report", *shards, "-o", str(tmp_path / "r.html"), "--max-degraded", "0", "--min-judged", "0"]) == 0
 
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "All gates passed" in page.text

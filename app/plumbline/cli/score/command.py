@@ -107,6 +107,13 @@ def add_gate_options(group: "argparse._ArgumentGroup") -> None:
     )
     add("--max-abstained", type=float, metavar="SHARE", help="largest allowed share of rows whose answer declines")
     add(
+        "--min-judged",
+        type=float,
+        default=0.95,
+        metavar="SHARE",
+        help="smallest allowed share of judged rows where a gate is given, those that abstained aside; 0: no such gate",
+    )
+    add(
         "--max-unsupported",
         type=float,
         metavar="SHARE",

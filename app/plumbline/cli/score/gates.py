@@ -17,6 +17,7 @@ from plumbline.rows.report.gates import (
     baseline_outcomes,
     max_abstained_outcome,
     max_degraded_outcome,
+    min_judged_outcome,
     parse_gate,
     parse_share,
     promise_outcomes,
@@ -26,7 +27,7 @@ from plumbline.rows.report.markdown import markdown_summary
 from plumbline.schemas.report import ReportSummary
 
 _FILE_MODE: Final = 0o666
-_SHARES: Final = ("max_degraded", "max_abstained", "max_unsupported", "max_drop")
+_SHARES: Final = ("max_degraded", "max_abstained", "max_unsupported", "max_drop", "min_judged")
 
 
 class RunGates:
@@ -62,6 +63,8 @@ class RunGates:
             outcomes += promise_outcomes(summary, self._max_risk)
         if self.baseline is not None and self._max_drop is not None:
             outcomes += baseline_outcomes(summary, max_drop=self._max_drop)
+        if outcomes and self._given.min_judged > 0:
+            outcomes.append(min_judged_outcome(summary, self._given.min_judged))
         return outcomes
 
     def build_report(self, lines: Path | None, *, name: str) -> Report:

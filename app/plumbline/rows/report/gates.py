@@ -141,6 +141,14 @@ def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
     return GateOutcome("degraded", f"at most {most:g}", got, passed=share is not None and share <= most + _NOISE)
 
 
+def min_judged_outcome(summary: ReportSummary, least: float) -> GateOutcome:
+    """Check that at least the share `least` of the rows was judged; rows that abstained are outside of both counts."""
+    judged, of_rows = summary.statuses.judged, summary.rows - summary.statuses.abstained
+    share = judged / of_rows if of_rows else None
+    got = "no rows to judge" if share is None else f"{share:.4f} ({judged:,} of {of_rows:,} rows)"
+    return GateOutcome("judged", f"at least {least:g}", got, passed=share is not None and share >= least - _NOISE)
+
+
 def max_abstained_outcome(summary: ReportSummary, most: float) -> GateOutcome:
     """Check that at most the share `most` of all rows abstained: who declines to answer has no score to fail by."""
     share = summary.statuses.abstained / summary.rows if summary.rows else None
