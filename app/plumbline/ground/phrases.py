@@ -1,18 +1,19 @@
-"""Phrases and words by language: TOML files of the package, so that people review them without reading code."""
+"""Phrases and words by language: TOML files of the package, which people review without reading code."""
 
 import re
 import tomllib
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
+_PACKAGE: Final = Path(__file__).parents[1]
 _PART: Final = re.compile(r"\{([a-z_]+)\}")
 
 
 @cache
 def load_data(name: str) -> dict[str, Any]:
     """Return the content of the file `<name>.toml` in the package, such as `judging/text/negation`."""
-    return tomllib.loads(files("plumbline").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((_PACKAGE / f"{name}.toml").read_text(encoding="utf-8"))
 
 
 class Phrases:

@@ -4,17 +4,15 @@ The sentences are data: `texts.en.toml` and `texts.zh.toml` hold a template for 
 sentence, so that logs and terminals need no more; the edge renders it in the reader's language.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
+
+from plumbline.ground.phrases import load_data
 
 Language = Literal["en", "zh"]
 # A field is a word or number of the sentence, another sentence of ours, or several of either.
 Field = str | int | float | Sequence[str | int]
 
-_FOLDER: Final = Path(__file__).parent
 _JOINT_BY_LANGUAGE: Final = {"en": "; ", "zh": "；"}
 # Stored fields come from files: deeper ones are none of ours.
 _MOST_NESTED: Final = 4
@@ -67,10 +65,9 @@ def parse_text(code: Any, fields: Any, *, nested: int = _MOST_NESTED) -> CodedTe
         raise ValueError(code) from error
 
 
-@cache
 def load_texts(language: Language) -> Mapping[str, str]:
     """Return the template of each code."""
-    return cast(dict[str, str], tomllib.loads((_FOLDER / f"texts.{language}.toml").read_text(encoding="utf-8")))
+    return load_data(f"ground/texts.{language}")
 
 
 def _encode(value: Field) -> Any:

@@ -7,17 +7,15 @@ an older file, stays as it is. Problems are still English until they are sent: t
 
 import operator
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import Language, parse_text, render
 
-_FOLDER: Final = Path(__file__).parent
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 # Longer lines are none of ours.
 _MOST_CHARACTERS: Final = 1_000
@@ -81,11 +79,9 @@ def translate_problem(document: Any, language: Language) -> None:
                 document[name] = [translate(each, language) if isinstance(each, str) else each for each in members]
 
 
-@cache
 def explain_flags(language: Language) -> Mapping[str, str]:
     """Return what each flag of a claim or a result means."""
-    found: dict[str, str] = tomllib.loads((_FOLDER / f"flags.{language}.toml").read_text(encoding="utf-8"))
-    return found
+    return load_data(f"schemas/flags.{language}")
 
 
 def explain_flag(flag: str, language: Language) -> str:
@@ -100,21 +96,21 @@ class _Template(NamedTuple):
     chinese: str
 
 
-def translate(text: str, language: Language, *more: Path) -> str:
+def translate(text: str, language: Language, *more: str) -> str:
     """Return a text of a problem in this language; one that is not known stays as it is.
 
     Args:
-        more: files besides `texts.zh.toml`, of the same form: Chinese by English, with `{places}`.
+        more: files besides `texts.zh.toml`, as `load_data` takes them: Chinese by English, with `{places}`.
     """
     return text if language == "en" else _chinese(text, _templates(more), _MOST_NESTED)
 
 
 @cache
-def _templates(more: Sequence[Path]) -> tuple[_Template, ...]:
+def _templates(more: Sequence[str]) -> tuple[_Template, ...]:
     found = [
         _Template(tuple(_PLACE.split(english)[::2]), tuple(_PLACE.split(english)[1::2]), chinese)
-        for path in (_FOLDER / "texts.zh.toml", *more)
-        for english, chinese in tomllib.loads(path.read_text(encoding="utf-8")).items()
+        for name in ("schemas/texts.zh", *more)
+        for english, chinese in load_data(name).items()
     ]
     # The one that says most is meant.
     return tuple(sorted(found, key=lambda each: -sum(map(len, each.english))))

@@ -30,7 +30,7 @@ def render_comparison(
         .get_template("comparison.html")
         .render(
             **page_head(language, read_part(BASE_STYLE), made_at=made_at),
-            words=load_words(language, _PARTS),
+            words=load_words(language, "extras/calibration/page_parts"),
             compared=compared,
             datasets=datasets,
         )

@@ -197,6 +197,8 @@ def prove_by_text(verdict: MetricVerdict, item: Item, text: str) -> MetricVerdic
     return replace(proven, evidence=evidence)
 
 
+# The verdicts that a judge may give, by probe, and their other names.
+_WORDS: Final = load_data("judging/judge/verdict_words")
 _QUOTE: Final = {"quote": {"type": "string"}}
 _SENTENCES: Final = {"type": "array", "items": {"type": "integer"}}
 
@@ -216,7 +218,7 @@ QUESTION_PARTS: Final = Probe(
     name="question_parts",
     text="part",
     verdict="answered",
-    words=load_data("judging/judge/verdict_words")["question_parts"],
+    words=_WORDS["question_parts"],
     members={"answered_by": _SENTENCES},
     shows=("question", "answer"),
     prove=_prove_part,
@@ -234,7 +236,7 @@ PASSAGES: Final = Probe(
     name="passages",
     about="context",
     verdict="relevance",
-    words=load_data("judging/judge/verdict_words")["passages"],
+    words=_WORDS["passages"],
     members=_QUOTE,
     ids=lambda material: tuple(
         str(number) for number, text in enumerate(material.case.source.contexts, start=1) if has_content(text)
@@ -287,7 +289,7 @@ REFERENCE_IN_ANSWER: Final = Probe(
     about="reference",
     text="fact",
     verdict="in_answer",
-    words=load_data("judging/judge/verdict_words")["reference_in_answer"],
+    words=_WORDS["reference_in_answer"],
     members={"stated_by": _SENTENCES},
     ids=_reference_ids,
     shows=("question", "answer", "reference"),
@@ -299,7 +301,7 @@ REFERENCE_IN_CONTEXTS: Final = Probe(
     about="reference",
     text="fact",
     verdict="in_contexts",
-    words=load_data("judging/judge/verdict_words")["reference_in_contexts"],
+    words=_WORDS["reference_in_contexts"],
     members=_QUOTE,
     ids=_reference_ids,
     shows=("contexts", "question", "reference"),
@@ -310,7 +312,7 @@ CLAIMS_BY_REFERENCE: Final = Probe(
     name="claims_by_reference",
     about="claim_id",
     verdict="by_reference",
-    words=load_data("judging/judge/verdict_words")["claims_by_reference"],
+    words=_WORDS["claims_by_reference"],
     members=_QUOTE,
     ids=lambda material: tuple(claim.id for claim in select_compared_claims(material.claims)),
     shows=("question", "reference", "claims"),

@@ -2,15 +2,14 @@
 
 import functools
 import re
-import tomllib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Final
 
+from plumbline.ground.phrases import load_data
 from plumbline.schemas.language import render_coded, translate
 from plumbline.schemas.report import ReportLanguage
 
-_PARTS: Final = Path(__file__).parent / "page_parts"
+_PARTS: Final = "rows/report/page_parts"
 # Bidirectional controls let a text look like another ("Trojan source"); other controls show as nothing at all.
 _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
@@ -44,7 +43,7 @@ def xml_text(text: str) -> str:
 
 def say(language: ReportLanguage) -> Callable[[str], str]:
     """Return a function that gives a text of ours, of a result or of a gate, in this language."""
-    return lambda text: translate(text, language, _PARTS / "messages.zh.toml")
+    return lambda text: translate(text, language, f"{_PARTS}/messages.zh")
 
 
 def say_coded(language: ReportLanguage) -> Callable[..., str]:
@@ -52,8 +51,6 @@ def say_coded(language: ReportLanguage) -> Callable[..., str]:
     return functools.partial(render_coded, language=language)
 
 
-@functools.cache
-def load_words(language: str, folder: Path = _PARTS) -> Mapping[str, str]:
-    """Return the fixed words of a page by name, from `words.LANGUAGE.toml` in a folder (default: the report's)."""
-    words: dict[str, str] = tomllib.loads((folder / f"words.{language}.toml").read_text(encoding="utf-8"))
-    return words
+def load_words(language: str, folder: str = _PARTS) -> Mapping[str, str]:
+    """Return the fixed words of a page by name, from a folder of the package (default: the report's)."""
+    return load_data(f"{folder}/words.{language}")

@@ -160,7 +160,7 @@ def prepare_pages() -> None:
 
 @functools.cache
 def _words(language: ReportLanguage) -> Mapping[str, str]:
-    return {**load_words(language), **load_words(language, PARTS)}
+    return {**load_words(language), **load_words(language, "service/web/page_parts")}
 
 
 @functools.cache

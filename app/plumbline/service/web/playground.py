@@ -3,10 +3,8 @@
 import json
 import shlex
 import time
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any, Final, get_args
 
 from fastapi import APIRouter, Depends, Request
@@ -15,6 +13,7 @@ from starlette.datastructures import FormData
 from starlette.responses import Response
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings
 from plumbline.judging.ports.observation import State
 from plumbline.judging.scoring import Scorer
@@ -37,7 +36,7 @@ from plumbline.service.api.dependencies import CascadeDep, ScorerDep, TenantDep
 from plumbline.service.api.evaluations import URL_PATH, evaluate_request
 from plumbline.service.api.json_body import is_text
 from plumbline.service.api.language import choose_language
-from plumbline.service.web.pages import PARTS, refuse_other_origins, render_page
+from plumbline.service.web.pages import refuse_other_origins, render_page
 
 _INVALID: Final = 422
 # Of a form besides its contexts.
@@ -135,13 +134,9 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
     return router
 
 
-@cache
 def load_samples(language: ReportLanguage) -> Mapping[str, Mapping[str, Any]]:
     """Return the samples of the page by name: `title`, `question`, `contexts`, `answer`."""
-    samples: Mapping[str, Mapping[str, Any]] = tomllib.loads(
-        (PARTS / f"samples.{language}.toml").read_text(encoding="utf-8")
-    )
-    return samples
+    return load_data(f"service/web/page_parts/samples.{language}")
 
 
 async def _ask_every_tier(
