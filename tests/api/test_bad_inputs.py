@@ -22,10 +22,6 @@ def raw(**fields: Any) -> bytes:
     return json.dumps(sample(**fields)).encode()
 
 
-def nested(depth: int) -> bytes:
-    return b'{"contexts": ' + b"[" * depth + b"]" * depth + b', "answer": "a"}'
-
-
 # The body, and what the problem names: the pointer to the field, and a word of its detail.
 FIELDS: dict[str, tuple[bytes, str, str]] = {
     "no field at all": (b"{}", "/contexts", "required"),

@@ -1,8 +1,7 @@
 """What holds for the measures of any judgments and runs."""
 
-import itertools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -132,15 +131,6 @@ def test_the_best_possible_ranking_scores_one(grades: Mapping[str, int]) -> None
 
     best = 1.0 if any(grade > 0 for grade in grades.values()) else 0.0
     assert list(means.values()) == pytest.approx([best] * 6)
-
-
-def _orders(scores: Mapping[str, float]) -> list[Sequence[str]]:
-    """Every order that agrees with the scores."""
-    return [
-        ids
-        for ids in itertools.permutations(scores)
-        if all(scores[first] >= scores[second] for first, second in itertools.pairwise(ids))
-    ]
 
 
 @given(_QRELS, _RESULTS)

@@ -7,9 +7,6 @@ from plumbline.judging.quantities.context_quantities import drop_calculated
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
 from tests.making.cases import load_cases
 
-BOATS = "Acme sold 20 boats in 2019 and 30 in 2020."
-TOWERS = "The north tower is 88 metres high, the south tower 61."
-
 
 def _is_calculated(claim: str, passage: str) -> bool:
     lacking = missing(stated_in_claim(claim), facts_in(passage), is_derived=False)

@@ -5,8 +5,6 @@ import pytest
 from plumbline.judging.text.negation import differs, is_denied, is_turned, split_clauses
 from tests.making.cases import load_cases
 
-PLAIN = "The museum opened its new wing to visitors in spring."
-
 
 @pytest.mark.parametrize(("claim", "evidence"), load_cases("negation", "a_negation_on_one_side_only_differs"))
 def test_a_negation_on_one_side_only_differs(claim: str, evidence: str) -> None:

@@ -22,11 +22,6 @@ Q, A = "How old is the mill?", "It dates from 1890."
 C = ["The mill was built in 1890.", "It has two wheels."]
 MILL = Sample(Q, tuple(C), A)
 
-DOCUMENTS = [{"page_content": each, "metadata": {"source": "a.pdf"}} for each in C]
-DUMPED = [{"lc": 1, "type": "constructor", "id": ["Document"], "kwargs": {"page_content": each}} for each in C]
-NODES = [{"node": {"id_": "n", "text": each}, "score": 0.8} for each in C]
-NEW_NODES = [{"node": {"text_resource": {"text": each}}, "score": 0.8} for each in C]
-SPANS = [{"document.content": each, "document.score": 0.8} for each in C]
 CHAT: list[dict[str, object]] = [
     {"role": "system", "content": "Answer from the tool."},
     {"role": "user", "content": "Hello"},
@@ -44,8 +39,6 @@ def table(rows: list[list[str]], delimiter: str = ",") -> str:
     csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
-
-LANGFUSE_CELLS = [json.dumps({"question": Q, "context": C}), json.dumps({"answer": A})]
 
 READ: dict[str, tuple[str, str, str]] = load_cases("peers_files", "read")
 

@@ -14,8 +14,6 @@ from plumbline.rows.records.record import BadRow
 from tests.making.cases import load_cases
 from tests.making.record_files import MILL, json_lines, mills, read_all, write_file
 
-HEADER = "custom_id,question,contexts,answer\n"
-
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson", "a.jsonl.gz", "A.NDJSON.GZ", "a.json", "a.json.gz"])
 def test_json_is_read_by_its_suffix_plain_or_compressed(tmp_path: Path, name: str) -> None:

@@ -15,7 +15,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 QRELS = {"q1": {"a": 2, "b": 1}, "q2": {"c": 1}}
 RUN = {"q1": {"a": 0.9, "x": 0.5, "b": 0.1}, "q2": {"y": 2.0, "c": 1.0}}
-UUID = "27c682dc-c97b-4c3e-b41c-999c65264a6d"
 
 
 class Column(list[Any]):

@@ -5,8 +5,6 @@ import pytest
 from plumbline.judging.text.names import are_swapped
 from tests.making.cases import load_cases
 
-LOAN = "In 1911 the miller Josef Brandl lent his neighbour Alois Huber two thousand crowns."
-
 
 @pytest.mark.parametrize(
     ("claim", "passage"), load_cases("roles", "names_that_act_upon_each_other_the_other_way_round_are_swapped")

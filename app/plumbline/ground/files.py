@@ -60,13 +60,6 @@ def sha256_of(path: Path) -> str:
         raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
 
 
-def sync_file(path: Path) -> None:
-    """Flush a closed file to the disk, and its entry in the folder where the system can do that."""
-    _fsync(path, os.O_RDWR)
-    if os.name == "posix":
-        _fsync(path.parent, os.O_RDONLY)
-
-
 @contextmanager
 def locked(path: Path, *, place: str, busy: str | None = None) -> Iterator[None]:
     """Hold an exclusive lock over processes while the block runs; it ends with the process, too.
@@ -136,14 +129,6 @@ def file_stamp(path: Path) -> FileStamp | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return FileStamp(found.st_mtime_ns, found.st_size, found.st_ino)
-
-
-def _fsync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, _flags(flags))
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _flags(flags: int) -> int:

@@ -41,9 +41,6 @@ class BatchConversation(ConversationTexts, _NamedRow):
     """A conversation as a sample of a batch. Only messages are needed."""
 
 
-AnyBatchSample = BatchSample | BatchConversation
-
-
 class BatchRequest(WireModel):
     """Samples to judge with one choice of options. A sample that does not validate does not affect the others."""
 

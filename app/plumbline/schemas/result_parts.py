@@ -13,7 +13,7 @@ Status = Literal["judged", "abstained", "empty_answer", "not_judged"]
 
 _CODE: Final = "Stable name of what it says, where the text is ours; of a judge's text left out."
 _FIELDS: Final = "What stands in the places of the text, by name; an object with `code` and `fields` is a text, too."
-DOUBTFUL_SUPPORT: Final = 0.5
+_DOUBTFUL_SUPPORT: Final = 0.5
 MOST_QUOTED_CHARACTERS: Final = 300
 
 
@@ -297,5 +297,5 @@ def deciding_claims(rule: str, checkable: Mapping[str, tuple[str, float]]) -> li
     """
     if rule == "all_supported":
         return [claim for claim, (verdict, _) in checkable.items() if verdict != "supported"]
-    doubtful = [claim for claim, (_, support) in checkable.items() if support < DOUBTFUL_SUPPORT]
+    doubtful = [claim for claim, (_, support) in checkable.items() if support < _DOUBTFUL_SUPPORT]
     return doubtful or sorted(checkable, key=lambda claim: checkable[claim][1])[:1]

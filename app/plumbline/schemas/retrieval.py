@@ -16,7 +16,6 @@ _Seed = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 _Resamples = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": 100_000})]
 _Alpha = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1})]
 _NotNegative = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
-_Folds = Annotated[int, Meta(extra_json_schema={"minimum": 2})]
 # Two numbers: generators of clients do not take the `items: false` of a tuple of two.
 _Interval = Annotated[tuple[float, ...], Meta(min_length=2, max_length=2)]
 _Qrels = dict[str, dict[str, Annotated[int, Meta(extra_json_schema={"minimum": -(2**31) + 1, "maximum": 2**31 - 1})]]]

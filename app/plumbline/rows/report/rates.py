@@ -10,8 +10,6 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.tallies import NORMAL_95, wilson_share
 from plumbline.schemas.report import Promise, RateEstimate, ShareEstimate
 
-FloatArray = npt.NDArray[np.float64]
-
 # Below it neither the gain by the scores nor a share near 0 is known well enough (coverage in benchmarks/rates.py).
 FEWEST_LABELS = 30
 # Scores of labelled rows that differ so much from the others were not drawn at random.

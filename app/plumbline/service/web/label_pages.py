@@ -32,7 +32,6 @@ LABEL_PATH: Final = "/label"
 _RUNS_OFFERED: Final = 50
 _ROWS_AT_A_TIME: Final = 50
 _SEE_OTHER: Final = 303
-_MAX_ROW: Final = 2**53
 _LONGEST_NAME: Final = 100
 _MOST_SENTENCES: Final = 1_000
 _OTHER_FIELDS: Final = 6
