@@ -1,7 +1,6 @@
 """POST /v1/evaluations: statuses, scores that code decides, choices of the caller, offsets."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, highest_score, load_calibrations
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.tier import TierName
-from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.result_upgrade import upgrade_result
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
+from tests.making.result_rows import comparable_with_old
 from tests.running.edge_app import read_problem
 from tests.running.service import (
     URL,
@@ -307,21 +305,6 @@ async def test_a_sample_that_would_wait_too_long_for_the_model_is_refused_with_a
 OLD_LINES = Path("tests/data/old_requests.jsonl").read_text(encoding="utf-8").splitlines()
 
 
-def upgraded(result: str) -> dict[str, Any]:
-    """Return a result in the shape of today, less what older ones lacked: the codes of texts."""
-    new = EvaluationResult.model_validate(
-        upgrade_result(json.loads(re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', result)))
-    )
-    codes = {"reason_code", "reason_fields"}
-    return new.model_dump(
-        exclude={
-            "claims": {"__all__": codes},
-            "trace": {"attempts": {"__all__": {"detail_code", "detail_fields"}}},
-            "warnings": {"__all__": {"code", "fields"}},
-        }
-    )
-
-
 async def test_requests_of_the_old_shape_give_what_they_gave() -> None:
     # Requests and, below each, what the service of 0.2 said before it read citations and conversations; seconds are 0.
     calibration = Path("tests/data/old_calibration.json")
@@ -332,7 +315,7 @@ async def test_requests_of_the_old_shape_give_what_they_gave() -> None:
             for line in OLD_LINES[::2]
         ]
 
-    assert list(map(upgraded, said)) == list(map(upgraded, OLD_LINES[1::2]))
+    assert list(map(comparable_with_old, said)) == list(map(comparable_with_old, OLD_LINES[1::2]))
 
 
 @pytest.mark.parametrize("tier", ["embedding", "lexical"])

@@ -2,16 +2,14 @@
 
 import hashlib
 import json
-import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.result_upgrade import upgrade_result
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
+from tests.making.result_rows import comparable_with_old
 from tests.running.service import claim, data_of, evaluate, evaluate_every_shape, judge_settings, running, verdicts
 
 PROMPTS = Path(__file__).parents[2] / "prompts" / "verify_claims"
@@ -236,10 +234,6 @@ def by_words(request: RecordedRequest) -> Reply:
     return completion(json.dumps({"sentences": judged}), usage=(100, 20))
 
 
-def upgrade(result: str) -> EvaluationResult:
-    return EvaluationResult.model_validate(upgrade_result(json.loads(result)))
-
-
 async def test_requests_of_the_old_shape_give_what_they_gave(judge: ScriptedJudge) -> None:
     # What the service of 8374950, which read no citations and conversations, said with this judge; seconds are 0.
     requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1:2])
@@ -248,9 +242,8 @@ async def test_requests_of_the_old_shape_give_what_they_gave(judge: ScriptedJudg
     async with running(judge_settings(judge, calibration=DATA / "old_calibration.json", llm_controls=True)) as client:
         answers = [await client.post("/v1/evaluations", json={**each, "tiers": ["llm"]}) for each in requests]
 
-    said = [re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', answer.text) for answer in answers]
     old = (DATA / "old_judged.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
-    assert [upgrade(each) for each in said] == [upgrade(each) for each in old]
+    assert [comparable_with_old(each.text) for each in answers] == [comparable_with_old(each) for each in old]
 
 
 async def test_features_that_a_request_does_not_use_change_nothing(judge: ScriptedJudge) -> None:

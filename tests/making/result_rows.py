@@ -1,5 +1,7 @@
 """Lines of results as the service writes them, for what reads them; every text in them can be chosen."""
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -9,6 +11,7 @@ from plumbline.rows.report.building import DEFAULT_WORST, Report, ReportBuilder
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.problem import FieldProblem, RowProblem
+from plumbline.schemas.result_upgrade import upgrade_result
 from plumbline.schemas.wire import json_line
 
 VERDICTS = ("supported", "partial", "contradicted", "not_mentioned", "not_a_claim")
@@ -143,3 +146,23 @@ def build_report(
     for line in lines:
         builder.add(line)
     return builder.report()
+
+
+# Reasons of verdicts that had none in 0.2
+_NEW_REASONS = ("no_context_given", "little_like_it", "nothing_like_it", "least_supported", "judge_finds")
+
+
+def comparable_with_old(line: str) -> dict[str, Any]:
+    """Return a result in the shape of today, less its seconds and what 0.2 lacked: codes, and some reasons."""
+    result = json.loads(re.sub(r'"seconds":[0-9.e-]+', '"seconds":0', line))
+    new = [each["id"] for each in result.get("claims", ()) if (each.get("reason_code") or "").startswith(_NEW_REASONS)]
+    for each in (*result.get("claims", ()), *(result.get("decision") or {}).get("because", ())):
+        if each.get("claim", each.get("id")) in new:
+            del each["reason"]
+    return EvaluationResult.model_validate(upgrade_result(result)).model_dump(
+        exclude={
+            "claims": {"__all__": {"reason_code", "reason_fields"}},
+            "trace": {"attempts": {"__all__": {"detail_code", "detail_fields"}}},
+            "warnings": {"__all__": {"code", "fields"}},
+        }
+    )

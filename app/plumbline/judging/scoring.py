@@ -202,9 +202,9 @@ def _prepare(sample: Sample, options: JudgeOptions) -> tuple[SegmentedSample, Sa
         return case, None
     if case.is_empty:
         return case, _build(case, options, SampleStatus.EMPTY_ANSWER)
-    checkable = frozenset(case.checkable)
+    checkable, no_context = frozenset(case.checkable), CodedText("no_context_given")
     claims = [
-        whole_sentence_claim(position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0)
+        whole_sentence_claim(position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0, reason=no_context)
         if position in checkable
         else whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM)
         for position, sentence in enumerate(case.sentences)

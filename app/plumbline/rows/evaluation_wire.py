@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from plumbline.ground.errors import InvalidInput
@@ -200,6 +201,11 @@ def to_wire(
     in_contexts = [_offset_map(context, offset_unit) for context in sample.contexts]
     labels = [each for _, each in sample.labelled_contexts]
     cited, scores = result.citations, result.scores
+    at_fault = _find_deciding(result)
+    claims = [
+        replace(claim, reason=CodedText("least_supported")) if claim.id in at_fault and not claim.reason else claim
+        for claim in result.claims
+    ]
     return EvaluationResult(
         id=sample_id,
         status=result.status.value,
@@ -208,11 +214,11 @@ def to_wire(
         hallucination_rate=scores and _rounded(scores.hallucination_rate),
         context_utilization=_rounded(result.context_utilization),
         passed=result.passed,
-        decision=_decision(result, language),
+        decision=_decision(result, [claim for claim in claims if claim.id in at_fault], language),
         confidence=_rounded(result.confidence),
         claims=[
             _claim(claim, weight, in_answer, in_contexts, labels, language=language)
-            for claim, weight in zip(result.claims, claim_weights(result.claims), strict=True)
+            for claim, weight in zip(claims, claim_weights(result.claims), strict=True)
         ],
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
         citations=[_citation(each, in_answer, labels) for each in cited.citations] if cited else [],
@@ -231,15 +237,20 @@ def to_wire(
     )
 
 
-def _decision(result: SampleResult, language: Language) -> DecisionItem | None:
-    if result.passed_by is None:
-        return None
+def _find_deciding(result: SampleResult) -> Collection[str]:
+    if result.passed_by is None or result.passed is not False:
+        return ()
     checkable = {
         claim.id: (claim.verdict.value, claim.support or 0.0)
         for claim in result.claims
         if claim.is_checkable and not is_duplicate(claim)
     }
-    at_fault = set(deciding_claims(result.passed_by.value, checkable)) if result.passed is False else ()
+    return set(deciding_claims(result.passed_by.value, checkable))
+
+
+def _decision(result: SampleResult, at_fault: Sequence[Claim], language: Language) -> DecisionItem | None:
+    if result.passed_by is None:
+        return None
     return DecisionItem(
         rule=result.passed_by.value,
         threshold=result.threshold,
@@ -249,8 +260,7 @@ def _decision(result: SampleResult, language: Language) -> DecisionItem | None:
                 sentence=result.sentences[claim.sentence].text[:MOST_QUOTED_CHARACTERS],
                 reason=claim.reason and render(claim.reason, language),
             )
-            for claim in result.claims
-            if claim.id in at_fault
+            for claim in at_fault
         ],
     )
 

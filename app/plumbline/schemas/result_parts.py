@@ -59,7 +59,8 @@ class ClaimItem(SparseModel):
     )
     reason: str | None = Field(
         default=None,
-        description="llm: the judge's reason. Other tiers: names and numbers of the sentence that no context has.",
+        description="What counts against an answer has one. llm: the judge's; of a verdict that code changed, what it "
+        "found. Other tiers: what no context has of the sentence, or what else is wrong with it.",
     )
     reason_code: str | None = Field(default=None, description=_CODE)
     reason_fields: dict[str, Any] = Field(default={}, description=_FIELDS)
@@ -82,7 +83,7 @@ class DecidingClaim(SparseModel):
 
     claim: str = Field(description="Its id.")
     sentence: str = Field(description="The text of its sentence, at most 300 characters.")
-    reason: str | None = None
+    reason: str | None = Field(default=None, description="That of the claim.")
 
 
 class DecisionItem(SparseModel):

@@ -234,13 +234,14 @@ def build_judgement(
         if not finding.is_copy:
             measured = calibration.support(finding.measures) * (aggregation.copied if is_copied else 1.0)
             support = min(VERBATIM_SUPPORT, measured)
+        verdict = _verdict(finding, support)
         claims.append(
             whole_sentence_claim(
                 position,
                 sentence,
-                verdict=_verdict(finding, support),
+                verdict=verdict,
                 support=support,
-                reason=None if finding.is_copy else _doubts(finding),
+                reason=None if verdict is Verdict.SUPPORTED else _reason(finding, calibration.tier),
                 evidence=(finding.evidence,) if finding.evidence else (),
                 flags=("verbatim",) if finding.is_copy else (),
                 weight=float(len(sentence.text)),
@@ -272,7 +273,8 @@ def _verdict(finding: Finding, support: float) -> Verdict:
     return Verdict.CONTRADICTED if finding.is_denied else Verdict.NOT_MENTIONED
 
 
-def _doubts(finding: Finding) -> str | None:
+def _reason(finding: Finding, tier: TierName) -> str:
+    """Return why a sentence is not supported: what is wrong with it, or that too little speaks for it."""
     unknown = (*finding.unknown_names, *finding.unknown_numbers)
     listed, more = unknown[:_MAX_LISTED], len(unknown) - _MAX_LISTED
     texts: list[str] = []
@@ -288,7 +290,11 @@ def _doubts(finding: Finding) -> str | None:
         texts.append(CodedText("names_swapped"))
     if finding.unsupported_words:
         texts.append(CodedText("marked_by_detector", words=tuple(finding.unsupported_words)))
-    return join_texts(texts) if texts else None
+    if texts:
+        return join_texts(texts)
+    if tier is TierName.DETECTOR:
+        return CodedText("detector_finds_denial") if finding.is_denied else CodedText("detector_finds_little")
+    return CodedText("little_like_it") if finding.evidence else CodedText("nothing_like_it")
 
 
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:

@@ -15,7 +15,13 @@ from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.context_windows import Window, context_windows
 from plumbline.judging.judge.controls import FAILED, numbered_controls
 from plumbline.judging.judge.evidence.search import EvidenceSearch
-from plumbline.judging.judge.evidence.verdict_rules import escalate, majority_vote, scores_by_vote, worth_escalating
+from plumbline.judging.judge.evidence.verdict_rules import (
+    escalate,
+    majority_vote,
+    scores_by_vote,
+    with_reason,
+    worth_escalating,
+)
 from plumbline.judging.judge.metrics import Metric, probes_for
 from plumbline.judging.judge.probes import Material
 from plumbline.judging.judge.questions import (
@@ -292,7 +298,7 @@ def _failure_line(session: JudgeSession, failure: TierFailure) -> CodedText:
 
 def _claims_of_all_sentences(sample: SegmentedSample, claims: Sequence[Claim]) -> tuple[Claim, ...]:
     claims_by_position: dict[int, list[Claim]] = {}
-    for claim in mark_duplicates(claims):
+    for claim in mark_duplicates([with_reason(each) for each in claims]):
         claims_by_position.setdefault(claim.sentence, []).append(claim)
     return tuple(
         claim

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.context_quantities import drop_calculated, stand_verbatim
@@ -34,6 +35,21 @@ UNCOVERED = "claims_incomplete"
 DERIVED = "derived"
 _JUDGE_SAID = "judge_said_"
 _DOUBT_NAMES = {MISSING: "quote", UNVERIFIED: "quote", NUMBER: "number", ACCUSATION: "accused", SUPPORT: "quote"}
+# Reasons of a verdict that code changed, by the flag of what it found.
+_FOUND_BY_FLAG: Final = {
+    MISSING: CodedText("judge_quoted_nothing"),
+    UNVERIFIED: CodedText("quotes_in_no_context"),
+    NUMBER: CodedText("number_not_quoted"),
+    NEGATION: CodedText("quotes_negated_otherwise"),
+    SUPPORT: CodedText("quotes_unlike"),
+    NO_CLAIM: CodedText("asserts_what_no_context_has"),
+}
+# Reasons of a verdict against the answer for which the judge gave none.
+_NO_REASON_BY_VERDICT: Final = {
+    Verdict.PARTIAL: CodedText("judge_finds_a_part"),
+    Verdict.CONTRADICTED: CodedText("judge_finds_otherwise"),
+    Verdict.NOT_MENTIONED: CodedText("judge_finds_nothing"),
+}
 _NEEDING_EVIDENCE = (Verdict.SUPPORTED, Verdict.PARTIAL)
 _ACCUSATIONS = (Verdict.NOT_MENTIONED, Verdict.CONTRADICTED)
 # The sentences before and after a quote say what its pronouns and bare numbers are about.
@@ -189,6 +205,19 @@ def _lower(claim: Claim, verdict: Verdict) -> Claim:
 def with_flags(claim: Claim, *flags: str) -> Claim:
     """Return the claim with these flags, once each."""
     return replace(claim, flags=tuple(dict.fromkeys((*claim.flags, *flags))))
+
+
+def with_reason(claim: Claim) -> Claim:
+    """Return the claim with the reason of its verdict: of one that code changed, what code found.
+
+    A verdict against the answer never lacks one.
+    """
+    if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
+        found = [text for flag, text in _FOUND_BY_FLAG.items() if flag in claim.flags]
+        # A claim that was none for the judge quotes nothing.
+        doubted = [_FOUND_BY_FLAG[NO_CLAIM]] if NO_CLAIM in claim.flags else found
+        return replace(claim, reason=join_texts(doubted) if doubted else _NO_REASON_BY_VERDICT.get(claim.verdict))
+    return claim if claim.reason else replace(claim, reason=_NO_REASON_BY_VERDICT.get(claim.verdict))
 
 
 # Supported claims of faithful answers share less with the sentences they are quoted from in 7 to 9 % of the cases
