@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.extras.lab.chunkings import Chunk
+from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.vectors import DenseSettings, SparseSettings
 from plumbline.ground.errors import InvalidInput
 from tests.making.small_models import save_sparse_model

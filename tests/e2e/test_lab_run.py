@@ -35,9 +35,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = load_results(finished)
-    runs = [str(finished / each.run_file) for each in results.systems]
+    runs = [str(finished / "runs" / f"{each.name}.run") for each in results.systems]
     measures = [word for measure in results.measures for word in ("-m", measure)]
-    qrels = str(finished / results.corpora["tiny"].qrels_file)
+    qrels = str(finished / "qrels.txt")
 
     assert main(["retrieval", "evaluate", qrels, *runs, *measures, "--resamples", "200", "--json"]) == 0
 
@@ -52,8 +52,8 @@ def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: p
 
 def test_uncorrected_p_values_are_those_of_compare(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = load_results(finished)
-    runs = [str(finished / each.run_file) for each in results.systems]
-    qrels = str(finished / results.corpora["tiny"].qrels_file)
+    runs = [str(finished / "runs" / f"{each.name}.run") for each in results.systems]
+    qrels = str(finished / "qrels.txt")
 
     main(["retrieval", "compare", qrels, *runs, "-m", "map", "--format", "csv", "--correction", "none"])
 
@@ -84,7 +84,8 @@ def test_the_folder_has_the_table_the_page_and_what_they_were_made_of(
 
     shown = capsys.readouterr().out
     assert shown == (finished / "table.csv").read_bytes().decode()
-    assert "tiny.whole.weighted" in shown
+    assert "weighted" in shown
+    assert "<td>weighted</td>" in (finished / "table.html").read_text()
     assert main(["lab", "table", str(finished), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads((finished / "results.json").read_text())
     built = systems(load_results(finished))["words"].built
@@ -136,14 +137,14 @@ def test_a_nap_is_in_the_table_and_who_fails_stops_nobody(tmp_path: Path, capsys
     assert slow.latency.mean >= 5
     assert slow.built.build_seconds >= 0.05
     assert results.failures == {
-        "tiny.whole.broken": "RuntimeError: the index is upside down (see logs/tiny.whole.broken.log)",
-        "tiny.whole.absent": "object: there is no module 'no_such_module'; expected a module next to the experiment "
+        "broken": "RuntimeError: the index is upside down (see systems/broken.log)",
+        "absent": "object: there is no module 'no_such_module'; expected a module next to the experiment "
         "file, or an installed one",
-        "tiny.whole.half": "there is no tiny.whole.broken to blend",
+        "half": "there is no broken to blend",
     }
-    assert "Traceback" in (tmp_path / "out" / "logs" / "tiny.whole.broken.log").read_text()
+    assert "Traceback" in (tmp_path / "out" / "systems" / "broken.log").read_text()
     said = capsys.readouterr()
-    assert "plumbline: tiny.whole.broken failed: RuntimeError: the index is upside down (see " in said.err
+    assert "plumbline: broken failed: RuntimeError: the index is upside down (see " in said.err
     assert "chatter" in said.err
     assert "chatter" not in said.out
 
@@ -188,17 +189,17 @@ def test_only_some_systems_are_run_with_the_parts_of_blends(tmp_path: Path) -> N
 
 
 def test_chunks_are_judged_as_their_documents(tmp_path: Path) -> None:
-    cut = '[chunkings.halves]\nkind = "tokens"\nsize = 2\n\n[chunkings.whole]\nkind = "whole"\n\n[retrievers.words]'
-    experiment = tiny_experiment(tmp_path, EXPERIMENT.replace("[retrievers.words]", cut))
+    cut = '[experiment]\nchunkings = ["tokens-2", "whole"]'
+    experiment = tiny_experiment(tmp_path, EXPERIMENT.replace("[experiment]", cut))
 
     assert run(experiment) == 0
 
     results = load_results(tmp_path / "out")
     found = {each.name: each.built.facts.chunks for each in results.systems if each.built}
     # Five documents of three words or two give nine halves
-    assert (found["tiny.halves.words"], found["tiny.whole.words"]) == (11, 6)
-    assert "#" not in (tmp_path / "out" / "runs" / "tiny.halves.words.run").read_text()
-    assert ("tiny.whole.words", "tiny.halves.words") in {(each.a, each.b) for each in results.comparisons}
+    assert (found["words.tokens-2"], found["words.whole"]) == (11, 6)
+    assert "#" not in (tmp_path / "out" / "runs" / "words.tokens-2.run").read_text()
+    assert ("words.whole", "words.tokens-2") in {(each.a, each.b) for each in results.comparisons}
 
 
 def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(
@@ -250,7 +251,7 @@ def _was_there(experiment: Path, capsys: pytest.CaptureFixture[str]) -> dict[str
     capsys.readouterr()
     assert main(["lab", "run", str(experiment), "--out", str(experiment.parent / "out")]) == 0
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
-    found = {each["name"].rpartition(".")[2]: each["was_there"] for each in said if each["event"] == "done"}
+    found = {each["name"]: each["was_there"] for each in said if each["event"] == "done"}
     return {name: found[name] for name in ("words", "short", "back")}
 
 
@@ -258,6 +259,6 @@ def test_check_says_what_would_be_run(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["lab", "check", str(tiny_experiment(tmp_path))]) == 0
 
     assert capsys.readouterr().out.splitlines()[-2:] == [
-        "tiny.whole.rrf = words + back",
-        "tiny.whole.weighted = words + short + back",
+        "rrf = words + back",
+        "weighted = words + short + back",
     ]

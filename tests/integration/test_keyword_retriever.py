@@ -17,6 +17,7 @@ from tests.making.keyword_cases import built, chunks_of, ids_of
 ENGINES = [
     pytest.param({}, id="plain"),
     pytest.param({"query": "best_fields"}, id="best_fields"),
+    pytest.param({"query": "cross_fields"}, id="cross_fields"),
     pytest.param({"k1": 2.0}, id="bm25s"),
 ]
 FEW = {
@@ -83,7 +84,7 @@ def test_ids_and_names_of_fields_may_be_anything(tmp_path: Path) -> None:
         "\ud800": {"ti.tle^2:": "wing", "": "wing"},
         "肺": {"position": "wing"},
     }
-    for query in ("plain", "best_fields"):
+    for query in ("plain", "best_fields", "cross_fields", "phrase_prefix"):
         retriever = built(documents, tmp_path / query, {"query": query})
         assert sorted(ids_of(retriever.search("wing", 9))) == sorted(documents)
 
@@ -111,11 +112,11 @@ def test_facts_state_the_engine_and_what_decides_the_ranking(tmp_path: Path) -> 
     [
         ({"k1": -0.1}, "greater than or equal to 0"),
         ({"b": 1.5}, "less than or equal to 1"),
-        ({"fields": {"title": 2}}, '"plain" reads all fields as one'),
-        ({"tie_breaker": 0.3}, '"plain" reads all fields as one'),
+        ({"fields": {"title": 2}}, '"plain", which reads all fields as one'),
+        ({"tie_breaker": 0.3}, '"plain", which reads all fields as one'),
         ({"query": "best_fields", "k1": 0.9}, 'are for query "plain"'),
         ({"query": "best_fields", "fields": {"title": float("nan")}}, "title"),
-        ({"query": "cross_fields"}, "best_fields"),
+        ({"query": "most_fields"}, "best_fields"),
         ({"language": "fr"}, "none"),
         ({"operator": "and"}, "Extra inputs"),
     ],

@@ -35,7 +35,7 @@ class Words:
             raise RuntimeError(self.fails)
         self.chunks = [(chunk.id, chunk.text.split()) for chunk in chunks]
         (folder / "index").write_text("kept")
-        return IndexFacts(len(chunks), 4, "files of the index folder", "words 1", {"weigh": self.weigh})
+        return IndexFacts(len(chunks), 4, "words 1", {"weigh": self.weigh})
 
     def search(self, query, k):
         time.sleep(self.search_nap)
@@ -54,13 +54,11 @@ class Backwards(Words):
 """
 EXPERIMENT = """
 [experiment]
-name = "tiny"
 measures = ["ndcg@10", "map", "precision@2"]
 depth = 10
 resamples = 200
 
-[corpora.tiny]
-kind = "beir"
+[corpus]
 folder = "data"
 
 [retrievers.words]

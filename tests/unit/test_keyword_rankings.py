@@ -88,6 +88,17 @@ CASES = {
         "flow heat",
         [("a", ONE_OF_4), ("b", TWO_OF_4 + THREE_OF_4), ("c", TWO_OF_4), ("d", THREE_OF_4)],
     ),
+    # Each term is taken where it scores best, whatever field the other one is in.
+    "cross fields takes each term's best field": Case(
+        APART, {"query": "cross_fields"}, "wing flutter", [("a", ONE_OF_2 + BOTH_OF_2), ("b", ONE_OF_2 + BOTH_OF_2)]
+    ),
+    # b's `flow` is 2 of 4 in texts, a's is 1 of 4 in titles; `heat` of a and b stands in texts.
+    "cross fields adds the terms up": Case(
+        RARE_IN_TITLES,
+        {"query": "cross_fields"},
+        "flow heat",
+        [("a", ONE_OF_4 + THREE_OF_4), ("b", TWO_OF_4 + THREE_OF_4), ("c", TWO_OF_4), ("d", THREE_OF_4)],
+    ),
     # Together b's `wing` is there twice (three terms each): 1.375 ln 1.2.
     "plain counts a term in two fields twice": Case(
         IN_BOTH, {"query": "plain"}, "wing", [("b", TWICE * BOTH_OF_2), ("a", BOTH_OF_2)]
@@ -114,6 +125,25 @@ def test_the_ranking_is_the_one_worked_out_by_hand(name: str, tmp_path: Path) ->
 
     assert [id_ for id_, _ in hits] == [id_ for id_, _ in expected]
     assert [score for _, score in hits] == pytest.approx([score for _, score in expected], rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [("swept wi", ["a"]), ("wing swept", ["b"]), ("swept", ["a", "b"]), ("机翼颤", ["c"]), ("heat", []), ("wi sw", [])],
+)
+def test_a_phrase_prefix_finds_words_in_order_and_the_start_of_the_last(
+    query: str, found: list[str], tmp_path: Path
+) -> None:
+    documents: dict[str, Fields | str] = {
+        "a": {"title": "report", "text": "the swept wing"},
+        "b": {"title": "wing swept"},
+        "c": "机翼颤振",
+    }
+
+    hits = built(documents, tmp_path, {"query": "phrase_prefix"}).search(query, 5)
+
+    assert sorted(name for name, _ in hits) == found
+    assert all(np.isfinite(score) for _, score in hits)
 
 
 def test_seed_1_k1_and_b_change_the_scores_as_the_formula_says(tmp_path: Path) -> None:

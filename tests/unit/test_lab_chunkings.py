@@ -3,10 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from plumbline.extras.lab.chunkings import _WORD, AnyChunking
-from plumbline.extras.lab.corpus import Document
+from plumbline.extras.lab.corpus import _WORD, parse_chunking
 
 TEXTS = st.one_of(
     st.text(max_size=200),
@@ -14,38 +12,35 @@ TEXTS = st.one_of(
 )
 
 
-def cut(text: str, **settings: object) -> list[str]:
-    chunking: AnyChunking = TypeAdapter(AnyChunking).validate_python(settings)
-    return [chunk.fields["text"] for chunk in chunking.cut(Document("d", {"title": "T", "text": text}))]
+def cut(text: str, name: str) -> list[str]:
+    return [chunk.fields["text"] for chunk in parse_chunking(name).cut("d", {"title": "T", "text": text})]
 
 
 def test_windows_overlap_by_words() -> None:
-    assert cut("a b c d e f g", kind="tokens", size=3, overlap=1) == ["a b c", "c d e", "e f g"]
+    assert cut("a b c d e f g", "tokens-3-1") == ["a b c", "c d e", "e f g"]
 
 
 def test_a_chinese_character_is_a_word_with_its_punctuation() -> None:
-    assert cut("肺癌检查。完", kind="tokens", size=2) == ["肺癌", "检查。", "完"]
+    assert cut("肺癌检查。完", "tokens-2") == ["肺癌", "检查。", "完"]
 
 
 def test_sentences_stay_whole_and_repeat_where_a_new_one_fits() -> None:
     text = "One two. Three four. Five six seven eight nine. Ten."
 
     # "Five ... nine." alone fills a chunk, and is cut where it is too long
-    assert cut(text, kind="sentences", size=4, overlap=1) == [
+    assert cut(text, "sentences-4-1") == [
         "One two. Three four.",
         "Five six seven eight",
         "nine. Ten.",
     ]
-    assert cut("Wings lift. Tails turn. Fins yaw.", kind="sentences", size=4, overlap=1) == [
+    assert cut("Wings lift. Tails turn. Fins yaw.", "sentences-4-1") == [
         "Wings lift. Tails turn.",
         "Tails turn. Fins yaw.",
     ]
 
 
 def test_a_document_without_text_is_one_chunk_and_other_fields_are_whole() -> None:
-    chunking: AnyChunking = TypeAdapter(AnyChunking).validate_python({"kind": "tokens", "size": 5})
-
-    (chunk,) = chunking.cut(Document("d", {"title": "Pumps"}))
+    (chunk,) = parse_chunking("tokens-5").cut("d", {"title": "Pumps"})
 
     assert (chunk.id, chunk.document_id, chunk.text) == ("d#0", "d", "Pumps")
 
@@ -55,7 +50,7 @@ def test_a_document_without_text_is_one_chunk_and_other_fields_are_whole() -> No
 def test_nothing_is_lost_and_nothing_is_too_long(kind: str, text: str, size: int, overlap: int) -> None:
     overlap = min(overlap, size - 1)
 
-    found = cut(text, kind=kind, size=size, overlap=overlap)
+    found = cut(text, f"{kind}-{size}-{overlap}")
 
     assert all(each in text and each == each.strip() for each in found if each)
     assert all(len(_WORD.findall(each)) <= size for each in found)

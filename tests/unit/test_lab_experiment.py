@@ -10,7 +10,7 @@ from plumbline.ground.errors import InvalidInput
 from tests.making.cases import load_cases
 
 FILE = """
-corpora.c = { kind = "beir", folder = "c" }
+corpus = { folder = "c" }
 retrievers.bm25 = { kind = "keyword" }
 retrievers.dense = { kind = "dense" }
 blends.mix = { parts = ["bm25", "dense"] }
@@ -25,9 +25,13 @@ def tables(more: str) -> dict[str, Any]:
 
 
 def test_systems_come_in_the_order_of_the_file() -> None:
-    experiment = build_experiment(tables('chunkings.s = { kind = "sentences" }'))
+    two = build_experiment(tables('experiment = { chunkings = ["whole", "tokens-50-5"] }'))
 
-    assert [each.name for each in experiment.systems()] == ["c.s.bm25", "c.s.dense", "c.s.mix"]
+    assert [each.name for each in build_experiment(tables("")).systems()] == ["bm25", "dense", "mix"]
+    assert [each.name for each in two.systems()] == [
+        *("bm25.whole", "dense.whole", "mix.whole"),
+        *("bm25.tokens-50-5", "dense.tokens-50-5", "mix.tokens-50-5"),
+    ]
 
 
 @pytest.mark.parametrize(("line", "said"), load_cases("lab_experiment", "an_error_names_the_table_and_the_key"))
@@ -38,9 +42,9 @@ def test_an_error_names_the_table_and_the_key(line: str, said: str) -> None:
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("table", ["corpora", "retrievers"])
+@pytest.mark.parametrize("table", ["corpus", "retrievers"])
 def test_a_table_that_is_needed_is_asked_for(table: str) -> None:
     given = {name: of for name, of in tomllib.loads(FILE).items() if name != table}
 
-    with pytest.raises(InvalidInput, match=rf"{table}: there is none; expected a table \[{table}.NAME\]"):
+    with pytest.raises(InvalidInput, match=f"{table}: is missing"):
         build_experiment(given)

@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from plumbline.extras.lab.chunkings import Chunk
-from plumbline.extras.lab.vectors import DenseSettings, VectorRetriever, find_unread_language
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.vectors import (
+    DenseSettings,
+    SparseSettings,
+    VectorRetriever,
+    encoder_of,
+    find_unread_language,
+)
 from plumbline.ground.errors import InvalidInput
 
 # A text is the count of each of them, behind a prompt.
@@ -20,16 +25,9 @@ WORDS = ("warm", "river", "bridge")
 class CountingModel:
     """The words of a text in place of a network; keeps the prompts that it was given."""
 
-    device = SimpleNamespace(type="cpu")
-    max_seq_length = 4
-
     def __init__(self, **prompts: str) -> None:
         self.prompts = {"query": "", "document": "", **prompts}
         self.given: list[str | None] = []
-
-    @staticmethod
-    def tokenizer(texts: Sequence[str], **_: Any) -> dict[str, list[list[str]]]:
-        return {"input_ids": [text.split() for text in texts]}
 
     def encode_document(self, texts: Sequence[str], *, prompt: str | None, **options: Any) -> Any:
         self.given.append(prompt)
@@ -41,7 +39,9 @@ class CountingModel:
 
 
 def dense(model: CountingModel | None = None, *, similarity: str = "cosine", **settings: Any) -> VectorRetriever:
-    return VectorRetriever(DenseSettings(**settings), model or CountingModel(), digest="ab" * 32, similarity=similarity)
+    given = DenseSettings(**settings)
+    options = {"normalize_embeddings": similarity == "cosine"}
+    return VectorRetriever(given, encoder_of(model or CountingModel(), given, **options), {"similarity": similarity})
 
 
 def chunk(name: str, text: str, **fields: str) -> Chunk:
@@ -63,14 +63,14 @@ def test_similarities_order_the_chunks_and_equal_ones_come_by_id(tmp_path: Path)
     assert (facts.chunks, facts.stated["dimensions"], facts.stated["similarity"]) == (4, 3, "cosine")
 
 
-def test_blank_chunks_are_left_out_and_long_ones_counted(tmp_path: Path) -> None:
+def test_blank_chunks_are_left_out(tmp_path: Path) -> None:
     retriever = dense()
     facts = retriever.build(
         [chunk("a", "warm river"), chunk("b", ""), chunk("c", " \n"), chunk("d", "warm " * 5)], tmp_path
     )
 
     assert {name for name, _ in retriever.search("river", 10)} == {"a", "d"}
-    assert (facts.chunks, facts.stated["chunks_without_text"], facts.stated["texts_cut"]) == (2, 2, 1)
+    assert (facts.chunks, facts.stated["chunks_without_text"]) == (2, 2)
 
 
 def test_any_query_has_finite_scores_and_none_is_found_without_text_or_after_the_end(tmp_path: Path) -> None:
@@ -114,6 +114,26 @@ def test_prompts_are_the_models_unless_named(
     retriever.search("river", 1)
 
     assert model.given == given
+
+
+def test_a_function_of_the_users_gives_weights_of_terms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own_weights.py").write_text(
+        "def weigh(texts):\n    return [{word: float(len(word)) for word in text.split()} for text in texts]\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "index").mkdir()
+    retriever = SparseSettings(function="own_weights:weigh").make()
+    facts = retriever.build([chunk("a", "warm river"), chunk("b", "river"), chunk("c", "ice")], tmp_path / "index")
+
+    assert retriever.search("river snow", 9) == [("a", 25.0), ("b", 25.0)]
+    assert retriever.search("snow", 9) == []
+    assert (facts.stated["function"], facts.stated["dimensions"]) == ("own_weights:weigh", 3)
+
+
+@pytest.mark.parametrize("wrong", [{}, {"model": "m", "function": "a:b"}, {"function": "a b"}])
+def test_a_sparse_retriever_has_a_model_or_a_function(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        SparseSettings.model_validate(wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"similarity": "euclidean"}, {"nprobe": 3}])

@@ -22,7 +22,7 @@ _CATEGORIES = {
 _HANDED_TO = {"find_in_pieces", "_count"}
 _SEARCHING = {"search", "finditer", "findall", "sub", "subn", "split"}
 # The last of its alternatives takes the whole of a run that the first two gave up.
-_TAKES_THE_RUN = {("plumbline.extras.lab.chunkings", "_WORD")}
+_TAKES_THE_RUN = {("plumbline.extras.lab.corpus", "_WORD")}
 
 
 def _characters(code: Any, argument: Any, flags: int) -> frozenset[str] | None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from plumbline.cli import Commands
 from plumbline.cli.progress import LabProgress
 from plumbline.extras.lab.experiment import Experiment, read_experiment
-from plumbline.extras.lab.results import RESULTS, format_tables, load_results
+from plumbline.extras.lab.results import FORMATS, RESULTS, format_table, load_results
 from plumbline.extras.lab.running import run_experiment
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import read_file, replace_file
-from plumbline.retrieval.tables import TABLE_WRITERS
+from plumbline.ground.files import read_file
 
 _SYSTEM_FAILED = 1
 _INTERRUPTED = 130
@@ -24,9 +23,11 @@ def add_command(commands: Commands) -> None:
     run = actions.add_parser("run", help="run or resume an experiment and print the table")
     _add_file(run)
     add = run.add_argument
-    add("--out", type=Path, metavar="DIR", help="results folder (default: the experiment's name, next to its file)")
+    add("--out", type=Path, metavar="DIR", help="results folder (default: the experiment file without its suffix)")
     add("--fresh", action="store_true", help="measure again what is measured already")
-    add("--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or corpus")
+    add(
+        "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or chunking"
+    )
     add("--quiet", action="store_true", help="hide progress on standard error")
     run.set_defaults(run=_run)
     check = actions.add_parser("check", help="list the systems of an experiment without running them")
@@ -36,7 +37,7 @@ def add_command(commands: Commands) -> None:
     table.add_argument("folder", type=Path, metavar="DIR")
     table.add_argument(
         "--format",
-        choices=(*sorted(TABLE_WRITERS), "json"),
+        choices=(*sorted(FORMATS), "json"),
         default="text",
         help="text: aligned columns for a terminal; json: all results (default: %(default)s)",
     )
@@ -52,13 +53,11 @@ def _add_file(action: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     experiment = _experiment(options)
-    name = experiment.experiment.name or options.experiment.stem
-    out = options.out or options.experiment.parent / name
+    out = options.out or options.experiment.with_suffix("")
     progress = LabProgress(sys.stderr, is_quiet=options.quiet)
     try:
         results = run_experiment(
             experiment,
-            name=name,
             base=(options.data or options.experiment.parent).resolve(),
             out=out,
             progress=progress.tell,
@@ -70,8 +69,7 @@ def _run(options: argparse.Namespace) -> int:
         return _INTERRUPTED
     finally:
         progress.close()
-    replace_file(out / "table.csv", format_tables(results, "csv").encode(), mode=0o666)
-    sys.stdout.write(format_tables(results, "text"))
+    sys.stdout.write(format_table(results, "text"))
     sys.stderr.writelines(f"{each.name}: {line}\n" for each in results.systems for line in each.warnings)
     sys.stderr.writelines(f"plumbline: {name} failed: {why}\n" for name, why in results.failures.items())
     return _SYSTEM_FAILED if results.failures else 0
@@ -90,7 +88,7 @@ def _table(options: argparse.Namespace) -> int:
     if options.format == "json":
         sys.stdout.write(read_file(options.folder / RESULTS).decode())
     else:
-        sys.stdout.write(format_tables(results, options.format))
+        sys.stdout.write(format_table(results, options.format))
     return 0
 
 

@@ -1,6 +1,7 @@
-"""Comparisons as tables: plain text, Markdown, CSV, LaTeX."""
+"""Comparisons as tables: plain text, Markdown, CSV, LaTeX, HTML."""
 
 import csv
+import html
 import io
 import re
 import unicodedata
@@ -127,6 +128,14 @@ def as_latex(table: Table, *, digits: int = 4) -> str:
     return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
 
 
+def as_html(table: Table, *, digits: int = 4) -> str:
+    """Format a page that stands alone, loads nothing and has no script; names are escaped."""
+    head = "".join(f'<th scope="col">{html.escape(_on_one_line(column))}</th>' for column in table.columns)
+    rows = ["".join(f"<td>{_html_cell(cell, digits)}</td>" for cell in row) for row in table.rows]
+    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+    return f"{_HTML_HEAD}<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</html>\n"
+
+
 def as_text(table: Table, *, digits: int = 4) -> str:
     """Format aligned columns for a terminal; a Han character is two columns wide."""
     lines = [[_on_one_line(column) for column in table.columns]]
@@ -195,6 +204,21 @@ def _markdown_cell(cell: Cell, digits: int) -> str:
 
 def _markdown_text(text: str) -> str:
     return re.sub(r"([\\`*_\[\]<>|~&$])", r"\\\1", _on_one_line(text))
+
+
+_HTML_HEAD = (
+    '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Retrieval systems</title>\n'
+    "<style>:root{color-scheme:light dark}body{font:15px system-ui,sans-serif;margin:2rem;overflow-x:auto}"
+    "table{border-collapse:collapse}th,td{padding:.3rem .7rem;text-align:left;border-bottom:1px solid;"
+    "font-variant-numeric:tabular-nums}</style>\n"
+)
+
+
+def _html_cell(cell: Cell, digits: int) -> str:
+    if isinstance(cell, Marked):
+        marks = f" <sup>{_superscript(cell.beats)}</sup>" if cell.beats else ""
+        return _plain(cell.value, digits) + marks
+    return html.escape(_on_one_line(cell)) if isinstance(cell, str) else _plain(cell, digits)
 
 
 def _csv_cells(cell: Cell, *, is_marked: bool) -> tuple[str, ...]:

@@ -1,16 +1,17 @@
-"""Documents with their fields, queries and judgments, and the settings of the files that they are read from."""
+"""Documents, queries and judgments of an experiment, read from files, and documents cut into chunks."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from plumbline.ground.errors import InvalidInput, quoted
-from plumbline.retrieval.inputs import read_qrels, read_text
+from plumbline.judging.text.segmentation import split_sentences
+from plumbline.retrieval.inputs import read_qrels
 from plumbline.retrieval.run import Qrels
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.rows.records.reading import open_rows
@@ -18,78 +19,120 @@ from plumbline.rows.records.record import BadRow
 
 # The field that chunkings cut; every other field of a document (title, author ...) is kept whole in each chunk.
 BODY: Final = "text"
-_TITLE: Final = "title"
-_SUFFIXES: Final = (".txt", ".md", ".markdown")
 # White space separates the columns of a run file; a `#` in front makes a line of it a comment.
 _UNFIT: Final = re.compile(r"[\x00-\x20\x7f]|\A#")
+# A word stands between blanks; in Han and kana, which have no blanks, a character is a word with its punctuation.
+_UNSPACED: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+_WORD: Final = re.compile(rf"[{_UNSPACED}][、。，．…！？：；》〉）】」』”’]*+|[^\s{_UNSPACED}]++")
+_CHUNKING: Final = re.compile(r"whole|(tokens|sentences)-([1-9]\d{0,5})(?:-(\d{1,5}))?")
+
+Span = tuple[int, int]
+# The place of a row in its file, for errors, with the row's id and texts by field.
+PlacedTexts = tuple[str, str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """One document: texts by field name, in reading order. A field may be empty, and `text` may be absent."""
+class Chunk:
+    """Unit of indexing and retrieval: a document or a part of its text, with the document's other fields whole."""
 
     id: str
+    document_id: str
     fields: Mapping[str, str]
 
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """A query."""
-
-    id: str
-    text: str
+    @property
+    def text(self) -> str:
+        """Return all fields that are not empty, a line each, for an encoder."""
+        return "\n".join(text for text in self.fields.values() if text)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Documents, queries and judgments, ids as a run file can hold them.
+    """Texts by field of documents, texts of queries, and judgments, by ids that a run file can hold.
 
-    `unjudged`: queries without judgments, which are left out. `judged_elsewhere`: judged documents that are not in the
-    corpus; no retriever can find them.
+    `unjudged`: the number of queries without judgments, which are left out. `judged_elsewhere`: the number of judged
+    documents that are not in the corpus; no retriever can find them.
     """
 
-    documents: Sequence[Document]
-    queries: Sequence[Query]
+    documents: Mapping[str, Mapping[str, str]]
+    queries: Mapping[str, str]
     qrels: Qrels
     unjudged: int
     judged_elsewhere: int
 
 
-# The place of a row in its file, for errors, with the row's id and texts by field.
-PlacedTexts = tuple[str, str, Mapping[str, str]]
+class CorpusFiles(BaseModel):
+    """`[corpus]`: a folder in BEIR's layout (Thakur et al. 2021), or files of documents, queries and judgments."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    folder: str | None = Field(None, description="Holds corpus.jsonl, queries.jsonl and qrels/, plain or with .gz")
+    split: str = Field("test", pattern=r"^[^/\\]+$", description="The name of a file in qrels/ of `folder`")
+    documents: str | None = Field(None, description="File of documents")
+    queries: str | None = Field(None, description="File of queries")
+    qrels: str | None = Field(None, description="File of judgments, in a form of `plumbline retrieval evaluate`")
+    id_column: str = "id"
+    text_column: str = "text"
+    field_columns: tuple[str, ...] = Field((), description="Other columns that are fields, under their own names")
+    query_id_column: str = "id"
+    query_text_column: str = "text"
+
+    @model_validator(mode="after")
+    def _check_files(self) -> Self:
+        files = (self.documents, self.queries, self.qrels)
+        if any(files) == (self.folder is not None) or (any(files) and not all(files)):
+            raise ValueError("expected `folder`, or `documents`, `queries` and `qrels`")
+        return self
+
+    def read(self, base: Path) -> Corpus:
+        """Read the corpus of the judged queries; paths are relative to `base`.
+
+        Raises:
+            InvalidInput: a file or row cannot be read, there is no document or no query, an id is empty or stands
+                twice, a judged query is not asked or has no text, or no judged document is in the corpus.
+        """
+        if self.folder is not None:
+            folder = base / self.folder
+            return _build_corpus(
+                _read_rows(_plain_or_zipped(folder / "corpus.jsonl"), "_id", {"title": "title", BODY: "text"}),
+                _read_rows(_plain_or_zipped(folder / "queries.jsonl"), "_id", {BODY: "text"}),
+                read_qrels(_plain_or_zipped(folder / "qrels" / f"{self.split}.tsv")),
+            )
+        columns = {**{column: column for column in self.field_columns}, BODY: self.text_column}
+        return _build_corpus(
+            _read_rows(base / str(self.documents), self.id_column, columns),
+            _read_rows(base / str(self.queries), self.query_id_column, {BODY: self.query_text_column}),
+            read_qrels(base / str(self.qrels)),
+        )
 
 
-def build_corpus(documents: Iterable[PlacedTexts], queries: Iterable[PlacedTexts], qrels: Qrels) -> Corpus:
-    """Build the corpus of the judged queries.
+def _plain_or_zipped(path: Path) -> Path:
+    zipped = path.with_name(f"{path.name}.gz")
+    return zipped if zipped.is_file() and not path.is_file() else path
 
-    Raises:
-        InvalidInput: there is no document or no query, an id is empty or stands twice, a query has no text, a judged
-            query is not asked, or no judged document is in the corpus.
-    """
+
+def _build_corpus(documents: Iterable[PlacedTexts], queries: Iterable[PlacedTexts], read: Qrels) -> Corpus:
     fields_by_id = _collect_by_id(documents, "document")
     query_texts = {key: fields[BODY] for key, fields in _collect_by_id(queries, "query").items()}
-    judged = {
-        escape_id(query): {escape_id(each): grade for each, grade in grades.items()} for query, grades in qrels.items()
-    }
-    if unasked := [query for query in judged if query not in query_texts]:
-        detail = f"{len(unasked)} of {len(judged)} judged queries are not among the queries, first {quoted(unasked[0])}"
+    qrels = {_escape_id(query): {_escape_id(each): grade for each, grade in of.items()} for query, of in read.items()}
+    if unasked := [query for query in qrels if query not in query_texts]:
+        detail = f"{len(unasked)} of {len(qrels)} judged queries are not among the queries, first {quoted(unasked[0])}"
         raise InvalidInput(f"{detail}; are the ids the same?", place="qrels")
-    judged_documents = {document for grades in judged.values() for document in grades}
-    if not judged_documents & fields_by_id.keys():
-        example = f"judged is {quoted(min(judged_documents, default=''))}, the corpus has"
+    judged = {document for grades in qrels.values() for document in grades}
+    if not judged & fields_by_id.keys():
+        example = f"judged is {quoted(min(judged, default=''))}, the corpus has"
         raise InvalidInput(f"no judged document is in the corpus: {example} {quoted(next(iter(fields_by_id)))}")
-    if blank := next((query for query in judged if not query_texts[query]), None):
+    if blank := next((query for query in qrels if not query_texts[query]), None):
         raise InvalidInput(f"query {quoted(blank)} has no text")
     return Corpus(
-        documents=[Document(key, fields) for key, fields in fields_by_id.items()],
-        queries=[Query(query, text) for query, text in query_texts.items() if query in judged],
-        qrels=judged,
-        unjudged=len(query_texts) - len(judged),
-        judged_elsewhere=len(judged_documents - fields_by_id.keys()),
+        documents=fields_by_id,
+        queries={query: text for query, text in query_texts.items() if query in qrels},
+        qrels=qrels,
+        unjudged=len(query_texts) - len(qrels),
+        judged_elsewhere=len(judged - fields_by_id.keys()),
     )
 
 
-def escape_id(own_id: str) -> str:
+def _escape_id(own_id: str) -> str:
     """Escape an id for a run file: white space, control characters and a leading `#` become `%20` and so on."""
     return _UNFIT.sub(lambda match: f"%{ord(match[0]):02X}", own_id)
 
@@ -97,7 +140,7 @@ def escape_id(own_id: str) -> str:
 def _collect_by_id(rows: Iterable[PlacedTexts], what: str) -> dict[str, Mapping[str, str]]:
     found: dict[str, Mapping[str, str]] = {}
     for place, own_id, fields in rows:
-        key = escape_id(own_id)
+        key = _escape_id(own_id)
         if not key or key in found:
             wrong = f"{what} {quoted(own_id)} is there already" if key else f"the id of a {what} is empty"
             raise InvalidInput(wrong, place=place)
@@ -107,110 +150,86 @@ def _collect_by_id(rows: Iterable[PlacedTexts], what: str) -> dict[str, Mapping[
     return found
 
 
-def read_rows(path: Path, id_column: str, columns: Mapping[str, str]) -> Iterator[PlacedTexts]:
-    """Yield the rows of a file: JSON Lines, JSON, CSV, TSV or Parquet by its suffix, text also with `.gz`.
-
-    Args:
-        columns: the column of each field; a row without it, or with null, leaves the field empty.
-
-    Raises:
-        InvalidInput: the file or a row cannot be read, a value is no text, or the column of `text` is in no row.
-    """
+def _read_rows(path: Path, id_column: str, column_by_field: Mapping[str, str]) -> Iterator[PlacedTexts]:
+    """Yield the rows of a file; a row without a column, or with null in it, leaves the field empty."""
     has_body = False
     with closing(open_rows(path, parse_row_format(path))) as source:
         for raw in source:
             place = f"{path.name}:{raw.line or raw.row}"
             if isinstance(raw.fields, BadRow):
                 raise InvalidInput(f"{raw.fields.found}; expected {raw.fields.expected}", place=place)
-            has_body |= columns[BODY] in raw.fields
-            texts = {field: _read_value(raw.fields, column, place) for field, column in columns.items()}
+            has_body |= column_by_field[BODY] in raw.fields
+            texts = {name: _read_value(raw.fields, column, place) for name, column in column_by_field.items()}
             yield place, _read_value(raw.fields, id_column, place), texts
     if not has_body:
-        raise InvalidInput(f"no row has {quoted(columns[BODY])}", place=path.name)
+        raise InvalidInput(f"no row has {quoted(column_by_field[BODY])}", place=path.name)
 
 
 def _read_value(row: Mapping[str, object], column: str, place: str) -> str:
     value = row.get(column)
     if not isinstance(value, str | int | float | None) or isinstance(value, bool):
         raise InvalidInput(f"{quoted(column)} is {type(value).__name__}; expected text or a number", place=place)
-    # A half of a surrogate pair cannot be written to any file
+    # Half of a surrogate pair cannot be written to any file.
     return "" if value is None else str(value).encode("utf-8", "replace").decode()
 
 
-class _CorpusSettings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+@dataclass(frozen=True, slots=True)
+class Chunking:
+    """A way to cut documents: `whole`, windows of words (`tokens-200-50`), or whole sentences (`sentences-100-1`).
 
-
-class BeirCorpus(_CorpusSettings):
-    """Folder in BEIR's layout (Thakur et al. 2021, github.com/beir-cellar/beir), each file plain or with `.gz`."""
-
-    kind: Literal["beir"]
-    folder: str
-    split: str = Field("test", pattern=r"^[^/\\]+$", description="Name of a file in qrels/")
-
-    def read(self, base: Path) -> Corpus:
-        """Read the corpus; the folder is relative to `base`. InvalidInput names file and line of an error."""
-
-        def find(name: str) -> Path:
-            plain = base / self.folder / name
-            zipped = plain.with_name(f"{plain.name}.gz")
-            return zipped if zipped.is_file() and not plain.is_file() else plain
-
-        return build_corpus(
-            read_rows(find("corpus.jsonl"), "_id", {_TITLE: _TITLE, BODY: "text"}),
-            read_rows(find("queries.jsonl"), "_id", {BODY: "text"}),
-            read_qrels(find(f"qrels/{self.split}.tsv")),
-        )
-
-
-class _AskedCorpus(_CorpusSettings):
-    """Base of corpora with queries in rows and a file of judgments."""
-
-    queries: str = Field(description="File of queries")
-    qrels: str = Field(description="Judgments: TREC's four columns, or TSV with the header query-id corpus-id score")
-    query_id_column: str = "id"
-    query_text_column: str = "text"
-
-    def read(self, base: Path) -> Corpus:
-        """Read the corpus; paths are relative to `base`. InvalidInput names file and line of an error."""
-        queries = read_rows(base / self.queries, self.query_id_column, {BODY: self.query_text_column})
-        return build_corpus(self._read_documents(base), queries, read_qrels(base / self.qrels))
-
-    def _read_documents(self, base: Path) -> Iterator[PlacedTexts]:
-        raise NotImplementedError
-
-
-class RowsCorpus(_AskedCorpus):
-    """Documents and queries in rows with named columns."""
-
-    kind: Literal["rows"]
-    documents: str = Field(description="File of documents")
-    id_column: str = "id"
-    text_column: str = "text"
-    field_columns: tuple[str, ...] = Field((), description="Other columns that are fields, under their own names")
-
-    def _read_documents(self, base: Path) -> Iterator[PlacedTexts]:
-        columns = {**{column: column for column in self.field_columns}, BODY: self.text_column}
-        return read_rows(base / self.documents, self.id_column, columns)
-
-
-class FolderCorpus(_AskedCorpus):
-    """Texts of a folder and its subfolders (`.txt`, `.md`, `.markdown`), hidden ones skipped.
-
-    A document's id is its path in the folder, `guides/setup.md`; its title is a heading on the first line.
+    `size` is the longest chunk in words, `overlap` what a chunk repeats of the one before, in words or sentences. A
+    sentence that is longer than a chunk is cut between words.
     """
 
-    kind: Literal["folder"]
-    folder: str
+    name: str
+    kind: str = "whole"
+    size: int = 0
+    overlap: int = 0
 
-    def _read_documents(self, base: Path) -> Iterator[PlacedTexts]:
-        folder = base / self.folder
-        for own_id, path in sorted((each.relative_to(folder).as_posix(), each) for each in folder.rglob("*")):
-            is_hidden = any(part.startswith(".") for part in own_id.split("/"))
-            if path.is_file() and not is_hidden and path.suffix.lower() in _SUFFIXES:
-                text = read_text(path, name=own_id)
-                first = text.partition("\n")[0]
-                yield own_id, own_id, {_TITLE: first.strip("# \r") if first.startswith("#") else "", BODY: text}
+    def cut(self, document_id: str, fields: Mapping[str, str]) -> Iterator[Chunk]:
+        """Yield verbatim chunks `<document id>#<n>`, n from 0; a whole document keeps its id.
+
+        A document without text is one chunk, which is found by its other fields.
+        """
+        text = fields.get(BODY, "")
+        if self.kind == "whole":
+            yield Chunk(document_id, document_id, {**fields, BODY: text})
+            return
+        spans = self._sentence_spans(text) if self.kind == "sentences" else self._windows(_words(text), self.overlap)
+        for number, (start, end) in enumerate(list(spans) or [(0, 0)]):
+            yield Chunk(f"{document_id}#{number}", document_id, {**fields, BODY: text[start:end]})
+
+    def _windows(self, words: Sequence[Span], overlap: int) -> Iterator[Span]:
+        for first in range(0, max(len(words) - overlap, min(len(words), 1)), self.size - overlap):
+            yield words[first][0], words[min(first + self.size, len(words)) - 1][1]
+
+    def _sentence_spans(self, text: str) -> Iterator[Span]:
+        sentences = [_words(text, each.start, each.end) for each in split_sentences(text)]
+        pieces = [piece for words in sentences for piece in self._windows(words, 0)]
+        lengths = [len(_words(text, start, end)) for start, end in pieces]
+        first = after = 0
+        while after < len(pieces):
+            # A repeated sentence gives way where no new one would fit behind it.
+            while first < after and sum(lengths[first : after + 1]) > self.size:
+                first += 1
+            after += 1
+            while after < len(pieces) and sum(lengths[first : after + 1]) <= self.size:
+                after += 1
+            yield pieces[first][0], pieces[after - 1][1]
+            first = max(first, after - self.overlap)
 
 
-AnyCorpus = Annotated[BeirCorpus | RowsCorpus | FolderCorpus, Field(discriminator="kind")]
+def parse_chunking(name: str) -> Chunking:
+    """Parse a name such as `tokens-200-50`; InvalidInput where there is no such chunking."""
+    found = _CHUNKING.fullmatch(name)
+    if found is None:
+        wanted = "expected whole, tokens-SIZE-OVERLAP or sentences-SIZE-OVERLAP, such as tokens-200-50"
+        raise InvalidInput(f"there is no chunking {name[:80]!r}; {wanted}")
+    chunking = Chunking(name, found[1] or "whole", int(found[2] or 0), int(found[3] or 0))
+    if chunking.kind == "tokens" and chunking.overlap >= chunking.size:
+        raise InvalidInput(f"{name}: the overlap is not less than the size")
+    return chunking
+
+
+def _words(text: str, start: int = 0, end: int | None = None) -> list[Span]:
+    return [match.span() for match in _WORD.finditer(text, start, len(text) if end is None else end)]

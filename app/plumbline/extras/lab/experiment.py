@@ -1,18 +1,16 @@
-"""Settings of an experiment, corpora x chunkings x retrievers x blends, read from TOML; errors name table and key."""
+"""Settings of an experiment, one corpus x chunkings x retrievers and their blends, read from TOML."""
 
-import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
-from plumbline.extras.lab.chunkings import AnyChunking, SentencesChunking, TokensChunking, WholeChunking
-from plumbline.extras.lab.corpus import AnyCorpus, BeirCorpus, FolderCorpus, RowsCorpus
+from plumbline.extras.lab.corpus import CorpusFiles, parse_chunking
 from plumbline.extras.lab.keyword import KeywordSettings
 from plumbline.extras.lab.retriever import OwnRetriever
 from plumbline.extras.lab.vectors import DenseSettings, SparseSettings
@@ -31,11 +29,11 @@ AnyRetriever: TypeAlias = Annotated[
 
 
 class ExperimentTable(BaseModel):
-    """`[experiment]`: measures of every system, and the comparison of systems."""
+    """`[experiment]`: chunkings, measures of every system, and the comparison of systems."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: Name | None = Field(None, description="Of the results folder; default: the file's")
+    chunkings: tuple[str, ...] = Field(("whole",), min_length=1, description="whole, tokens-200-50, sentences-100-1")
     measures: tuple[str, ...] = Field(("ndcg@10", "map", "precision@20", "recall@100"), min_length=1)
     depth: int = Field(1_000, ge=1, le=100_000, description="Documents kept for each query")
     preset: str = Field("trec_eval", description="Conventions of the measures")
@@ -47,7 +45,7 @@ class ExperimentTable(BaseModel):
 
 
 class Blend(BaseModel):
-    """`[blends.NAME]`: several retrievers' runs of one corpus and chunking, fused."""
+    """`[blends.NAME]`: several retrievers' runs, fused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,21 +63,13 @@ class Blend(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """One system to measure: a retriever (no parts) or a blend, on a corpus with one chunking."""
+class PlannedSystem:
+    """One system to measure: a retriever or a blend, with one chunking. `parts`: names of a blend's systems."""
 
-    corpus: str
+    name: str
     chunking: str
     retriever: str
     parts: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return f"{self.corpus}.{self.chunking}.{self.retriever}"
-
-    @property
-    def part_names(self) -> tuple[str, ...]:
-        return tuple(f"{self.corpus}.{self.chunking}.{part}" for part in self.parts)
 
 
 class Experiment(BaseModel):
@@ -89,8 +79,7 @@ class Experiment(BaseModel):
 
     experiment: ExperimentTable = ExperimentTable()
     conventions: dict[str, Any] = Field({}, description="Overrides of the preset's conventions")
-    corpora: dict[Name, AnyCorpus] = Field(min_length=1)
-    chunkings: dict[Name, AnyChunking] = Field({"whole": WholeChunking(kind="whole")}, min_length=1)
+    corpus: CorpusFiles
     retrievers: dict[Name, AnyRetriever] = Field(min_length=1)
     blends: dict[Name, Blend] = {}
 
@@ -98,14 +87,14 @@ class Experiment(BaseModel):
     def baseline(self) -> str:
         return self.experiment.baseline or next(iter(self.retrievers))
 
-    def systems(self) -> Iterator[Planned]:
-        """Yield every system, in the order of the file; a blend after its parts."""
-        for corpus in self.corpora:
-            for chunking in self.chunkings:
-                for retriever in self.retrievers:
-                    yield Planned(corpus, chunking, retriever)
-                for name, blend in self.blends.items():
-                    yield Planned(corpus, chunking, name, blend.parts)
+    def systems(self) -> Iterator[PlannedSystem]:
+        """Yield every system, in the order of the file, blends after retrievers."""
+        for chunking in self.experiment.chunkings:
+            suffix = f".{chunking}" if len(self.experiment.chunkings) > 1 else ""
+            for retriever in self.retrievers:
+                yield PlannedSystem(retriever + suffix, chunking, retriever)
+            for name, blend in self.blends.items():
+                yield PlannedSystem(name + suffix, chunking, name, tuple(part + suffix for part in blend.parts))
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -128,22 +117,23 @@ def build_experiment(tables: Mapping[str, Any]) -> Experiment:
         experiment = Experiment.model_validate(tables)
     except ValidationError as error:
         raise _explain(error.errors(include_url=False)[0]) from None
-    names = [*experiment.retrievers, *experiment.blends]
+    table = experiment.experiment
+    with _error_place("experiment.chunkings"):
+        _refuse_repeats([parse_chunking(each).name for each in table.chunkings], "chunking")
     with _error_place("experiment.measures"):
-        measures = [str(each) for each in parse_measures(experiment.experiment.measures)]
-        if len(set(measures)) < len(experiment.experiment.measures):
-            raise InvalidInput("a measure is named twice")
+        _refuse_repeats([str(each) for each in parse_measures(table.measures)], "measure")
     with _error_place("experiment.preset"):
-        build_conventions(experiment.experiment.preset)
+        build_conventions(table.preset)
     with _error_place("conventions"):
-        select_id_rule(build_conventions(experiment.experiment.preset, **experiment.conventions))
+        select_id_rule(build_conventions(table.preset, **experiment.conventions))
     with _error_place("experiment.baseline"):
-        _require([experiment.baseline], names, "retriever or blend")
+        _require([experiment.baseline], [*experiment.retrievers, *experiment.blends], "retriever or blend")
     for name, blend in experiment.blends.items():
         with _error_place(f"blends.{name}"):
+            if name in experiment.retrievers:
+                raise InvalidInput("a retriever has this name")
             _require(blend.parts, list(experiment.retrievers), "retriever")
-            if len(set(blend.parts)) < len(blend.parts):
-                raise InvalidInput("a retriever is named twice")
+            _refuse_repeats(blend.parts, "retriever")
             if blend.weights is not None and set(blend.weights) != set(blend.parts):
                 raise InvalidInput(f"expected a weight for each of {', '.join(blend.parts)}")
             resolve(len(blend.parts), **blend.recipe())
@@ -159,6 +149,12 @@ def _error_place(place: str) -> Iterator[None]:
         raise InvalidInput(str(error), place=place) from None
 
 
+def _refuse_repeats(names: Iterable[str], what: str) -> None:
+    names = list(names)
+    if len(set(names)) < len(names):
+        raise InvalidInput(f"a {what} is named twice")
+
+
 def _require(words: Iterable[str], known: list[str], what: str) -> None:
     for word in words:
         if word not in known:
@@ -171,31 +167,27 @@ def _describe_unknown(what: str, word: str, known: list[str]) -> str:
     return f"there is no {what} {word[:80]!r}; {hint}"
 
 
-_KINDS: Final[tuple[type[BaseModel], ...]] = (
-    BeirCorpus, RowsCorpus, FolderCorpus, WholeChunking, TokensChunking, SentencesChunking, KeywordSettings,
-    DenseSettings, SparseSettings, OwnRetriever,
-)  # fmt: skip
-_MODEL_BY_KIND: Final = {get_args(model.model_fields["kind"].annotation)[0]: model for model in _KINDS}
-_MODEL_BY_TABLE: Final[Mapping[str, type[BaseModel]]] = {"experiment": ExperimentTable, "blends": Blend}
+_KINDS: Final[Mapping[str, type[BaseModel]]] = {
+    "keyword": KeywordSettings, "dense": DenseSettings, "sparse": SparseSettings, "python": OwnRetriever,
+}  # fmt: skip
+_TABLES: Final[Mapping[str, type[BaseModel]]] = {"experiment": ExperimentTable, "corpus": CorpusFiles, "blends": Blend}
 
 
 def _explain(error: ErrorDetails) -> InvalidInput:
     table, *keys = (str(each) for each in error["loc"])
-    model: type[BaseModel] | None = _MODEL_BY_TABLE.get(table, None if keys else Experiment)
     # pydantic names the kind after the name.
-    if len(keys) > 1 and table in ("corpora", "chunkings", "retrievers") and keys[1] in _MODEL_BY_KIND:
-        model = _MODEL_BY_KIND[keys.pop(1)]
-    place, context = ".".join([table, *keys]).removesuffix(".[key]"), error.get("ctx", {})
-    message = error["msg"].removeprefix("Value error, ")
+    model: type[BaseModel] = _TABLES.get(table, Experiment) if keys else Experiment
+    if len(keys) > 1 and table == "retrievers" and keys[1] in _KINDS:
+        model = _KINDS[keys.pop(1)]
+    place, message = ".".join([table, *keys]).removesuffix(".[key]"), error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        message = _describe_unknown(
-            "key" if keys else "table", [table, *keys][-1], list(model.model_fields if model else ())
-        )
+        what = "key" if keys else "table"
+        message = _describe_unknown(what, [table, *keys][-1], list(model.model_fields))
     elif error["type"].startswith("union_tag"):
-        place, known = f"{place}.kind", re.findall(r"'([^']+)'", str(context.get("expected_tags", "")))
-        message = _describe_unknown("kind", str(context["tag"]), known) if "tag" in context else "is missing"
+        place, tag = f"{place}.kind", error.get("ctx", {}).get("tag")
+        message = "is missing" if tag is None else _describe_unknown("kind", str(tag), list(_KINDS))
     elif error["type"] == "missing":
-        message = "is missing" if keys else f"there is none; expected a table [{table}.NAME]"
+        message = "is missing"
     elif error["loc"][-1] == "[key]":
         message = "a name has 1 to 40 of A-Z, a-z, 0-9, _ and -"
     return InvalidInput(" ".join(message.split()), place=place)

@@ -1,9 +1,9 @@
-"""BM25 inside the process: on tantivy over all fields as one text or by the best field, on bm25s with any k1 and b."""
+"""BM25 inside the process: on tantivy over all fields as one text or field by field, on bm25s with any k1 and b."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from plumbline.extras.lab.chunkings import Chunk
+from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import Hits, IndexFacts, find_fields, folder_bytes
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.words import FUNCTION_CHARACTERS, is_han, split_tokens
 
 if TYPE_CHECKING:
-    from tantivy import Index, Schema
+    from tantivy import Query, Schema
 
 Language = Literal["auto", "en", "zh", "none"]
+QueryKind = Literal["plain", "best_fields", "cross_fields", "phrase_prefix"]
 Tokenize = Callable[[str], list[str]]
 
 # Lucene's standard tokenizer knows no longer words either (its default); tantivy drops terms beyond 65,530 bytes.
@@ -73,12 +74,16 @@ def _split_terms(token: str, drops_functions: bool) -> Iterator[str]:
 
 
 class KeywordSettings(BaseModel):
-    """`kind = "keyword"`: BM25 over all fields as one text (`plain`), or by the best field (`best_fields`)."""
+    """`kind = "keyword"`: BM25 over all fields as one text (`plain`), or field by field as Elasticsearch's multi-match.
+
+    `best_fields` takes the field that matches best, `cross_fields` the best field of each term, `phrase_prefix` the
+    field that has the query's words in order, the last one as the start of a word.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["keyword"] = "keyword"
-    query: Literal["plain", "best_fields"] = "plain"
+    query: QueryKind = "plain"
     fields: Mapping[str, Annotated[float, Field(gt=0, le=1000)]] = Field(
         {}, description="Searched fields with their boosts; all alike when empty"
     )
@@ -91,7 +96,7 @@ class KeywordSettings(BaseModel):
     def _check_query(self) -> Self:
         if self.query == "plain":
             if self.tie_breaker or any(boost != 1 for boost in self.fields.values()):
-                raise ValueError('boosts and tie_breaker are for query "best_fields"; "plain" reads all fields as one')
+                raise ValueError('boosts and tie_breaker are not for query "plain", which reads all fields as one')
         elif self.has_own_parameters:
             raise ValueError(f'k1 other than {K1} and b other than {B} are for query "plain"')
         return self
@@ -100,134 +105,138 @@ class KeywordSettings(BaseModel):
     def has_own_parameters(self) -> bool:
         return (self.k1, self.b) != (K1, B)
 
-    def make(self) -> KeywordRetriever | ParametrisedRetriever:
+    def make(self) -> TermRetriever:
         """Create the retriever; InvalidInput where its engine is not installed."""
         return ParametrisedRetriever(self) if self.has_own_parameters else KeywordRetriever(self)
 
 
-class _TermRetriever:
-    """Base of BM25 retrievers: chunks in the order of their ids, cut into terms."""
+class TermRetriever:
+    """Base of BM25 retrievers: chunks in the order of their ids, cut into terms; equal scores come in that order."""
 
     def __init__(self, settings: KeywordSettings) -> None:
         self._settings = settings
         self._terms = build_tokenizer(settings.language)
         self._ids: list[str] = []
-
-    def _boosts(self, chunks: Sequence[Chunk]) -> Mapping[str, float]:
-        there = find_fields(chunks, self._settings.fields)
-        return dict(self._settings.fields) or dict.fromkeys(there, 1.0)
-
-    def _read(self, chunks: Sequence[Chunk], groups: Sequence[Sequence[str]]) -> Iterator[list[list[str]]]:
-        """Yield the terms of each chunk in every group of fields; keep the ids."""
-        ordered = sorted(chunks, key=lambda chunk: chunk.id)
-        self._ids = [chunk.id for chunk in ordered]
-        for chunk in ordered:
-            yield [[t for name in group for t in self._terms(chunk.fields.get(name, ""))] for group in groups]
-
-    def _facts(self, folder: Path, package: str, boosts: Mapping[str, float]) -> IndexFacts:
-        fields = ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items())
-        return IndexFacts(
-            chunks=len(self._ids),
-            index_bytes=folder_bytes(folder),
-            bytes_are="files of the index folder; texts and ids of the chunks are not in it",
-            engine=f"{package} {version(package)}",
-            stated={**self._settings.model_dump(exclude={"kind", "fields"}), "fields": fields},
-        )
-
-
-class KeywordRetriever(_TermRetriever):
-    """BM25 retriever over one tantivy index; equal scores come in the order of chunk ids."""
-
-    _index: tuple[Index, Schema] | None = None
-    _boost_by_field: Mapping[str, float]
+        self._engine: Any = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Index the chunks in `folder`, in the order of their ids; see `Retriever.build`."""
+        there = find_fields(chunks, self._settings.fields)
+        boosts = dict(self._settings.fields) or dict.fromkeys(there, 1.0)
+        groups = [list(boosts)] if self._settings.query == "plain" else [[name] for name in boosts]
+        ordered = sorted(chunks, key=lambda chunk: chunk.id)
+        self._ids = [chunk.id for chunk in ordered]
+        texts = (
+            [[term for name in group for term in self._terms(chunk.fields.get(name, ""))] for group in groups]
+            for chunk in ordered
+        )
+        package = self._index(texts, [boosts[group[0]] for group in groups if group], folder)
+        fields = ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items())
+        stated = {**self._settings.model_dump(exclude={"kind", "fields"}), "fields": fields}
+        return IndexFacts(len(self._ids), folder_bytes(folder), f"{package} {version(package)}", stated)
+
+    def search(self, query: str, k: int) -> Hits:
+        """Return the best k chunks, score descending, then id."""
+        terms, limit = self._terms(query), min(k, len(self._ids))
+        if self._engine is None or not terms or limit <= 0:
+            return []
+        return [(self._ids[position], score) for position, score in self._find(terms, limit)]
+
+    def close(self) -> None:
+        """Release the index; its files stay."""
+        self._engine = None
+
+    def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
+        """Index the terms of each chunk in every group of fields; return the engine's package."""
+        raise NotImplementedError
+
+    def _find(self, terms: Sequence[str], limit: int) -> Sequence[tuple[int, float]]:
+        """Return positions and scores of the best chunks."""
+        raise NotImplementedError
+
+
+class KeywordRetriever(TermRetriever):
+    """BM25 retriever over one tantivy index; scores are float32."""
+
+    _schema: Schema
+    _boost_by_field: Mapping[str, float]
+
+    def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
         from tantivy import Document, Index, SchemaBuilder, TextAnalyzerBuilder, Tokenizer  # noqa: PLC0415 - an extra
 
-        boosts = self._boosts(chunks)
         # Fields by names of ours: a corpus may call its own anything.
-        groups = [list(boosts)] if self._settings.query == "plain" else [[name] for name in boosts]
-        self._boost_by_field = {f"field{place}": boosts[group[0]] for place, group in enumerate(groups) if group}
+        self._boost_by_field = {f"field{place}": boost for place, boost in enumerate(boosts)}
         builder = SchemaBuilder()
         builder.add_unsigned_field(_POSITION, fast=True)
+        kept = "position" if self._settings.query == "phrase_prefix" else "freq"
         for name in self._boost_by_field:
-            builder.add_text_field(name, tokenizer_name="terms", index_option="freq")
-        schema = builder.build()
-        index = Index(schema, path=str(folder))
+            builder.add_text_field(name, tokenizer_name="terms", index_option=kept)
+        self._schema = builder.build()
+        index = Index(self._schema, path=str(folder))
         # A reader that watches for commits may lock a file in the folder after the folder is gone.
         index.config_reader("manual")
         index.register_tokenizer("terms", TextAnalyzerBuilder(Tokenizer.whitespace()).build())
         writer = index.writer(_WRITER_BYTES, num_threads=1)
-        for position, texts in enumerate(self._read(chunks, groups)):
+        for position, by_group in enumerate(texts):
             document = Document()
             document.add_unsigned(_POSITION, position)
-            for name, terms in zip(self._boost_by_field, texts, strict=False):
+            for name, terms in zip(self._boost_by_field, by_group, strict=False):
                 document.add_text(name, " ".join(terms))
             writer.add_document(document)
         writer.commit()
         writer.wait_merging_threads()
         index.reload()
-        self._index = index, schema
-        return self._facts(folder, "tantivy", boosts)
+        self._engine = index
+        return "tantivy"
 
-    def search(self, query: str, k: int) -> Hits:
-        """Return the best k chunks, score descending, then id; scores as float32."""
+    def _find(self, terms: Sequence[str], limit: int) -> Sequence[tuple[int, float]]:
+        searcher = self._engine.searcher()
+        hits = searcher.search(self._query(terms), limit, count=False).hits
+        positions = searcher.fast_field_values(_POSITION, [address for _, address in hits])
+        scored = [(int(position or 0), float(score)) for (score, _), position in zip(hits, positions, strict=True)]
+        return sorted(scored, key=lambda hit: (-hit[1], hit[0]))
+
+    def _query(self, terms: Sequence[str]) -> Query:
         from tantivy import Occur, Query  # noqa: PLC0415 - an extra
 
-        terms, limit = Counter(self._terms(query)), min(k, len(self._ids))
-        if self._index is None or not terms or limit <= 0:
-            return []
-        index, schema = self._index
-        searcher = index.searcher()
+        # A term that the query has twice counts twice.
+        times, schema, boosts = Counter(terms), self._schema, self._boost_by_field
 
-        def weigh(name: str, term: str, weight: float) -> Query:
-            return Query.boost_query(Query.term_query(schema, name, term, index_option="freq"), weight)
+        def weigh(name: str, term: str) -> Query:
+            found = Query.term_query(schema, name, term, index_option="freq")
+            return Query.boost_query(found, boosts[name] * times[term])
 
-        by_field = [
-            # A term that the query has twice counts twice
-            Query.boolean_query([(Occur.Should, weigh(name, term, boost * times)) for term, times in terms.items()])
-            for name, boost in self._boost_by_field.items()
-        ]
-        hits = searcher.search(
-            Query.disjunction_max_query(by_field, self._settings.tie_breaker), limit, count=False
-        ).hits
-        positions = searcher.fast_field_values(_POSITION, [address for _, address in hits])
-        scored = [(float(score), int(position or 0)) for (score, _), position in zip(hits, positions, strict=True)]
-        scored.sort(key=lambda hit: (-hit[0], hit[1]))
-        return [(self._ids[position], score) for score, position in scored]
+        def best(parts: Iterable[Query]) -> Query:
+            return Query.disjunction_max_query(list(parts), self._settings.tie_breaker)
 
-    def close(self) -> None:
-        """Release the index; its files stay."""
-        self._index = None
+        def any_of(parts: Iterable[Query]) -> Query:
+            return Query.boolean_query([(Occur.Should, part) for part in parts])
+
+        if self._settings.query == "cross_fields":
+            return any_of(best(weigh(name, term) for name in boosts) for term in times)
+        if self._settings.query == "phrase_prefix":
+            phrases = {name: Query.phrase_prefix_query(schema, name, list(terms)) for name in boosts}
+            return best(Query.boost_query(phrase, boosts[name]) for name, phrase in phrases.items())
+        return best(any_of(weigh(name, term) for term in times) for name in boosts)
 
 
-class ParametrisedRetriever(_TermRetriever):
+class ParametrisedRetriever(TermRetriever):
     """BM25 with any k1 and b over all fields as one text, on bm25s, with tantivy's terms, ties and factor k1 + 1."""
 
-    _engine: Any = None
-
-    def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Index the chunks in the order of their ids, and keep the index in `folder`; see `Retriever.build`."""
+    def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
         import bm25s  # noqa: PLC0415 - an extra
 
-        boosts = self._boosts(chunks)
-        texts = [terms for (terms,) in self._read(chunks, [list(boosts)])]
-        if any(texts):
+        joined = [terms for (terms,) in texts]
+        if any(joined):
             self._engine = bm25s.BM25(k1=self._settings.k1, b=self._settings.b, method="lucene", dtype="float64")
-            self._engine.index(texts, show_progress=False)
+            self._engine.index(joined, show_progress=False)
             self._engine.save(folder, show_progress=False)
-        return self._facts(folder, "bm25s", boosts)
+        return "bm25s"
 
-    def search(self, query: str, k: int) -> Hits:
-        """Return the best k chunks, score descending, then id."""
-        known = [term for term in self._terms(query) if term in self._engine.vocab_dict] if self._engine else []
-        if not known or k <= 0:
+    def _find(self, terms: Sequence[str], limit: int) -> Sequence[tuple[int, float]]:
+        if not (known := [term for term in terms if term in self._engine.vocab_dict]):
             return []
         scores = (self._settings.k1 + 1) * self._engine.get_scores(known)
         found = np.flatnonzero(scores)
-        order = found[np.argsort(-scores[found], kind="stable")][:k]
-        return [(self._ids[place], float(scores[place])) for place in order]
-
-    def close(self) -> None:
-        self._engine = None
+        best = found[np.argsort(-scores[found], kind="stable")][:limit]
+        return [(int(position), float(scores[position])) for position in best]

@@ -1,40 +1,40 @@
 """The protocol of the lab's retrievers, and retrievers written by the user."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from plumbline.extras.lab.chunkings import Chunk
+from plumbline.extras.lab.corpus import Chunk
 from plumbline.ground.errors import InvalidInput
 
 # Chunk ids with their scores, best first; higher is better, finite.
 Hits = Sequence[tuple[str, float]]
 _METHODS: Final = ("build", "search", "close")
+OBJECT_PATTERN: Final = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
     """Facts that an engine reports of its index; the lab measures seconds from outside.
 
-    `index_bytes`: bytes of the index where it is kept, and `bytes_are` says where that is. `engine`: name and version.
-    `stated`: parameters that decide the ranking, for the report. `warnings`: about the fit of engine and texts.
+    `index_bytes`: the size of the index where it is kept. `engine`: name and version. `stated`: parameters that decide
+    the ranking, for the report. `warnings`: about the fit of engine and texts.
     """
 
     chunks: int
     index_bytes: int
-    bytes_are: str
-    engine: str
-    stated: dict[str, str | int | float]
+    engine: str = ""
+    stated: Mapping[str, str | int | float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
-def find_fields(chunks: Sequence[Chunk], named: Iterable[str]) -> dict[str, None]:
+def find_fields(chunks: Sequence[Chunk], named: Iterable[str]) -> list[str]:
     """Return the fields that chunks have, in order; InvalidInput where a named one is not among them."""
-    there = dict.fromkeys(name for chunk in chunks for name in chunk.fields)
+    there = list(dict.fromkeys(name for chunk in chunks for name in chunk.fields))
     if absent := [name for name in named if name not in there]:
         raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
     return there
@@ -70,23 +70,27 @@ class OwnRetriever(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["python"]
-    object: str = Field(
-        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$", description="`module:Class`, called with the options"
-    )
+    object: str = Field(pattern=OBJECT_PATTERN, description="`module:Class`, called with the options")
     options: dict[str, Any] = Field({}, description="Keyword arguments of the class")
 
     def make(self) -> Retriever:
         """Create the user's object; InvalidInput where module or class is missing, or lacks a method."""
-        module_name, _, attribute = self.object.partition(":")
         try:
-            made = getattr(import_module(module_name), attribute)(**self.options)
-        except ModuleNotFoundError as error:
-            wanted = "expected a module next to the experiment file, or an installed one"
-            raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
-        except AttributeError as error:
-            raise InvalidInput(f"{self.object}: {error}", place="object") from error
+            made = import_object(self.object)(**self.options)
         except TypeError as error:
             raise InvalidInput(f"{self.object} does not take these options: {error}", place="options") from error
         if lacking := [method for method in _METHODS if not callable(getattr(made, method, None))]:
             raise InvalidInput(f"{self.object} has no {' and no '.join(lacking)}", place="object")
         return cast("Retriever", made)
+
+
+def import_object(path: str) -> Any:
+    """Import `module:name` from next to the experiment file, or of an installed package; InvalidInput without it."""
+    module_name, _, attribute = path.partition(":")
+    try:
+        return getattr(import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        wanted = "expected a module next to the experiment file, or an installed one"
+        raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
+    except AttributeError as error:
+        raise InvalidInput(f"{path}: {error}", place="object") from error

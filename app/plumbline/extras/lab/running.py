@@ -17,10 +17,9 @@ from typing import Final
 
 import msgspec
 
-from plumbline.extras.lab.chunkings import Chunk
-from plumbline.extras.lab.corpus import Corpus, Query
-from plumbline.extras.lab.experiment import AnyRetriever, Experiment, Planned
-from plumbline.extras.lab.results import RESULTS, Built, CorpusFacts, ExperimentResults, System, read_json, write_json
+from plumbline.extras.lab.corpus import Chunk, Corpus, parse_chunking
+from plumbline.extras.lab.experiment import AnyRetriever, Experiment, PlannedSystem
+from plumbline.extras.lab.results import RESULTS, Built, ExperimentResults, System, format_table, read_json, write_json
 from plumbline.extras.lab.retriever import Hits, Retriever
 from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.ground.files import locked, replace_file
@@ -36,11 +35,9 @@ from plumbline.retrieval.trec import format_run
 _RESAMPLES: Final = 1_000
 _PERMUTATIONS: Final = 10_000
 _ALPHA: Final = 0.05
-_FOLDERS: Final = ("runs", "qrels", "systems", "logs", "work")
-
 
 # Takes events of an experiment: `begun` (systems), `progress` (name, stage), `done` (name, was_there), `failed` (name,
-# detail); a name is that of a system or a corpus.
+# detail).
 ProgressReporter = Callable[..., None]
 
 
@@ -57,7 +54,6 @@ class Measured:
 def run_experiment(
     experiment: Experiment,
     *,
-    name: str,
     base: Path,
     out: Path,
     progress: ProgressReporter,
@@ -67,25 +63,23 @@ def run_experiment(
     """Measure all systems that are not measured yet, and return the results of all that are.
 
     Args:
-        name: of the experiment in the results.
         base: folder that the paths of the file are relative to.
         out: the results folder; one process at a time.
-        only: systems, or parts of their names, with the parts of their blends; all when empty.
+        only: systems, retrievers, blends or chunkings by name, with the parts of their blends; all when empty.
         fresh: measure again.
 
     Raises:
-        InvalidInput: a corpus cannot be read or a file not written. A system that fails raises nothing: `failures` of
+        InvalidInput: the corpus cannot be read or a file not written. A system that fails raises nothing: `failures` of
             the results names it.
     """
-    systems = list(experiment.systems())
-    names_by_system = [(each, {each.name, each.corpus, each.chunking, each.retriever}) for each in systems]
+    words_by_system = {each: {each.name, each.chunking, each.retriever} for each in experiment.systems()}
     for word in only:
-        if not any(word in names for _, names in names_by_system):
+        if not any(word in words for words in words_by_system.values()):
             known = ", ".join((*experiment.retrievers, *experiment.blends))
             raise InvalidInput(f"there is no system {word[:80]!r}; known are {known}", place="--only")
-    chosen = [each for each, names in names_by_system if not only or names.intersection(only)]
-    names = {name for each in chosen for name in (each.name, *each.part_names)}
-    # A retriever of the user's own lies next to the experiment file
+    chosen = [each for each, words in words_by_system.items() if not only or words.intersection(only)]
+    names = {name for each in chosen for name in (each.name, *each.parts)}
+    # A retriever of the user's own lies next to the experiment file.
     if str(base) not in sys.path:
         sys.path.append(str(base))
     place = out.name or str(out)
@@ -94,10 +88,19 @@ def run_experiment(
         with locked(out / "lock", place=place, busy="another process works on this experiment"):
             if not (out / "systems").exists() and any(each.name != "lock" for each in out.iterdir()):
                 raise InvalidInput("holds other files than a lab's results; name another folder", place=place)
-            for folder in _FOLDERS:
+            for folder in ("systems", "runs", "work"):
                 (out / folder).mkdir(exist_ok=True)
             progress("begun", systems=len(names))
-            return _ExperimentRun(experiment, base, out, progress, names, fresh).results(name)
+            progress("progress", name="corpus", stage="reading")
+            try:
+                corpus = experiment.corpus.read(base)
+            except InvalidInput as error:
+                raise InvalidInput(str(error), place="corpus") from error
+            results = _ExperimentRun(experiment, corpus, out, progress, names, fresh).results(place)
+            write_json(out / RESULTS, results)
+            for form, name in (("csv", "table.csv"), ("html", "table.html")):
+                replace_file(out / name, format_table(results, form).encode(), mode=0o666)
+            return results
     except OSError as error:
         raise InvalidInput(f"cannot be written ({error.strerror})", place=place) from error
 
@@ -105,7 +108,7 @@ def run_experiment(
 @dataclass
 class _ExperimentRun:
     experiment: Experiment
-    base: Path
+    corpus: Corpus
     out: Path
     report: ProgressReporter
     chosen: Collection[str]
@@ -114,89 +117,66 @@ class _ExperimentRun:
     failures: dict[str, str] = field(default_factory=dict)
 
     def results(self, name: str) -> ExperimentResults:
-        facts: dict[str, CorpusFacts] = {}
-        rows: list[System] = []
-        comparisons: list[RunComparison] = []
-        for corpus_name, settings in self.experiment.corpora.items():
-            self.report("progress", name=corpus_name, stage="reading")
-            try:
-                corpus = settings.read(self.base)
-            except InvalidInput as error:
-                raise InvalidInput(str(error), place=f"corpora.{corpus_name}") from error
-            facts[corpus_name] = CorpusFacts(
-                len(corpus.documents),
-                len(corpus.queries),
-                corpus.unjudged,
-                corpus.judged_elsewhere,
-                self._write_qrels(corpus_name, corpus),
-            )
-            digest = _digest(corpus.documents, corpus.queries, corpus.qrels)
-            systems = [each for each in self.experiment.systems() if each.corpus == corpus_name]
-            for planned in systems:
-                self._take(planned, corpus, digest)
-            self.report("progress", name=corpus_name, stage="evaluating")
-            done = [each for each in systems if each.name in self.measured]
-            more_rows, more_comparisons = self._evaluate(done, corpus)
-            rows += more_rows
-            comparisons += more_comparisons
-        results = ExperimentResults(
+        corpus, table = self.corpus, self.experiment.experiment
+        judged = ((query, each, grade) for query, of in corpus.qrels.items() for each, grade in of.items())
+        lines = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in judged)
+        replace_file(self.out / "qrels.txt", lines.encode(), mode=0o666)
+        digest = _digest(corpus.documents, corpus.queries, corpus.qrels)
+        for planned in self.experiment.systems():
+            self._take(planned, digest)
+        done = [each for each in self.experiment.systems() if each.name in self.measured]
+        reports = report_runs(
+            corpus.qrels,
+            [self.measured[each.name][0] for each in done],
+            measures=parse_measures(table.measures),
+            conventions=build_conventions(table.preset, **self.experiment.conventions),
+            resamples=_RESAMPLES if table.resamples is None else table.resamples,
+            seed=table.seed,
+        )
+        return ExperimentResults(
             name=name,
-            measures=tuple(map(str, parse_measures(self.experiment.experiment.measures))),
-            baseline=self.experiment.baseline,
-            systems=tuple(rows),
-            comparisons=tuple(comparisons),
+            measures=tuple(map(str, parse_measures(table.measures))),
+            systems=tuple(map(self._row, done, reports)),
+            comparisons=self._compare(done, reports),
             settings=self.experiment.model_dump(mode="json"),
             machine={
                 "system": platform.platform(),
                 "cores": str(os.cpu_count()),
                 "python": platform.python_version(),
             },
-            corpora=facts,
+            counts={
+                "documents": len(corpus.documents),
+                "queries": len(corpus.queries),
+                "unjudged": corpus.unjudged,
+                "judged_elsewhere": corpus.judged_elsewhere,
+            },
             failures=self.failures,
         )
-        write_json(self.out / RESULTS, results)
-        return results
 
-    def _write_qrels(self, name: str, corpus: Corpus) -> str:
-        judged = ((query, document, grade) for query, of in corpus.qrels.items() for document, grade in of.items())
-        lines = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in judged)
-        replace_file(self.out / "qrels" / f"{name}.qrels", lines.encode(), mode=0o666)
-        return f"qrels/{name}.qrels"
-
-    def _take(self, planned: Planned, corpus: Corpus, corpus_digest: str) -> None:
+    def _take(self, planned: PlannedSystem, corpus_digest: str) -> None:
         """Load the system, or measure it if it is chosen; note its failure."""
         name, is_chosen = planned.name, planned.name in self.chosen
         record, run_file = self.out / "systems" / f"{name}.json", self.out / "runs" / f"{name}.run"
-        settings = self.experiment.retrievers.get(planned.retriever)
-        chunking = self.experiment.chunkings[planned.chunking]
-        digest = ""
-        if settings is not None:
-            depth = self.experiment.experiment.depth
-            digest = _digest(corpus_digest, chunking.model_dump(), settings.model_dump(), depth)
-            found = read_json(record, Measured) if record.exists() and run_file.exists() else None
-            if found is not None and found.digest == digest and not (self.is_fresh and is_chosen):
-                self.measured[name] = _load_run(run_file, name), found
-                if is_chosen:
-                    self.report("done", name=name, was_there=True)
-                return
+        settings, depth = self.experiment.retrievers.get(planned.retriever), self.experiment.experiment.depth
+        digest = "" if settings is None else _digest(corpus_digest, planned.chunking, settings.model_dump(), depth)
+        found = read_json(record, Measured) if settings and record.exists() and run_file.exists() else None
+        if found is not None and found.digest == digest and not (self.is_fresh and is_chosen):
+            self.measured[name] = _load_run(run_file, name), found
+            if is_chosen:
+                self.report("done", name=name, was_there=True)
+            return
         if not is_chosen:
             return
         try:
-            if settings is None:
-                run, measured = self._blend(planned)
-            else:
-                self.report("progress", name=name, stage="cutting")
-                chunks = [chunk for document in corpus.documents for chunk in chunking.cut(document)]
-                record.unlink(missing_ok=True)
-                # The table stays apart from what libraries print
-                with redirect_stdout(sys.stderr):
-                    run, measured = self._measure(name, settings, chunks, corpus.queries, digest)
+            # The table stays apart from what libraries print.
+            with redirect_stdout(sys.stderr):
+                run, measured = self._measure(planned, settings, digest) if settings else self._blend(planned)
         except Exception as error:
-            # A retriever may be the user's own, with any error
+            # A retriever may be the user's own, with any error.
             detail = str(error)
             if not isinstance(error, PlumblineError):
-                (self.out / "logs" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
-                detail = f"{type(error).__name__}: {' '.join(detail.split())[:300]} (see logs/{name}.log)"
+                (self.out / "systems" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
+                detail = f"{type(error).__name__}: {' '.join(detail.split())[:300]} (see systems/{name}.log)"
             self.failures[name] = detail
             self.report("failed", name=name, detail=detail)
             return
@@ -205,19 +185,20 @@ class _ExperimentRun:
         write_json(record, measured)
         self.report("done", name=name, was_there=False)
 
-    def _measure(
-        self, name: str, settings: AnyRetriever, chunks: Sequence[Chunk], queries: Sequence[Query], digest: str
-    ) -> tuple[Run, Measured]:
+    def _measure(self, planned: PlannedSystem, settings: AnyRetriever, digest: str) -> tuple[Run, Measured]:
         """Build and search a retriever under the clock, one query at a time; a warm-up query goes first."""
-        index = self.out / "work" / name
-        # A killed process leaves its index behind
+        name, queries, index = planned.name, self.corpus.queries, self.out / "work" / planned.name
+        self.report("progress", name=name, stage="cutting")
+        cut = parse_chunking(planned.chunking).cut
+        chunks = [chunk for document, fields in self.corpus.documents.items() for chunk in cut(document, fields)]
+        # A killed process leaves its index behind.
         shutil.rmtree(index, ignore_errors=True)
         index.mkdir()
         self.report("progress", name=name, stage="building")
         started = time.perf_counter()
         retriever = settings.make()
         loaded = time.perf_counter()
-        # Objects that exist already stay out of the garbage collections that are measured
+        # Objects that exist already stay out of the garbage collections that are measured.
         gc.freeze()
         try:
             before = time.perf_counter()
@@ -238,54 +219,35 @@ class _ExperimentRun:
             warnings.append("nothing was found for any query; it scores 0 wherever it counts")
         return run, Measured(digest, milliseconds, built, tuple(warnings))
 
-    def _blend(self, planned: Planned) -> tuple[Run, Measured]:
+    def _blend(self, planned: PlannedSystem) -> tuple[Run, Measured]:
         """Fuse the runs of the parts; a query takes its parts' times and its share of the fusion's."""
-        if lacking := [part for part in planned.part_names if part not in self.measured]:
+        if lacking := [part for part in planned.parts if part not in self.measured]:
             raise InvalidInput(f"there is no {' and no '.join(lacking)} to blend")
         self.report("progress", name=planned.name, stage="blending")
         recipe = self.experiment.blends[planned.retriever].recipe()
-        depth = self.experiment.experiment.depth
-        runs, parts = zip(*(self.measured[part] for part in planned.part_names), strict=True)
+        runs, parts = zip(*(self.measured[part] for part in planned.parts), strict=True)
         started = time.perf_counter()
-        fusion = fuse(runs, depth=depth, name=planned.name, **recipe)
-        taken = 1_000 * (time.perf_counter() - started) / len(parts[0].milliseconds)
-        milliseconds = {
-            query: taken + sum(part.milliseconds[query] for part in parts) for query in parts[0].milliseconds
-        }
+        fusion = fuse(runs, depth=self.experiment.experiment.depth, name=planned.name, **recipe)
+        taken = 1_000 * (time.perf_counter() - started) / len(self.corpus.queries)
+        milliseconds = {query: taken + sum(part.milliseconds[query] for part in parts) for query in self.corpus.queries}
         return fusion.run, Measured("", milliseconds, None, tuple(fusion.warnings))
 
-    def _evaluate(self, done: Sequence[Planned], corpus: Corpus) -> tuple[list[System], Sequence[RunComparison]]:
-        table = self.experiment.experiment
-        reports = report_runs(
-            corpus.qrels,
-            [self.measured[each.name][0] for each in done],
-            measures=parse_measures(table.measures),
-            conventions=build_conventions(table.preset, **self.experiment.conventions),
-            resamples=_RESAMPLES if table.resamples is None else table.resamples,
-            seed=table.seed,
+    def _row(self, planned: PlannedSystem, report: RunReport) -> System:
+        measured = self.measured[planned.name][1]
+        return System(
+            name=planned.name,
+            chunking=planned.chunking,
+            retriever=planned.retriever,
+            parts=planned.parts,
+            measures=report.summary_by_measure,
+            latency=summarise_latency(measured.milliseconds.values()),
+            built=measured.built,
+            warnings=(*measured.warnings, *report.evaluation.warnings),
         )
-        rows = []
-        for planned, report in zip(done, reports, strict=True):
-            measured = self.measured[planned.name][1]
-            rows.append(
-                System(
-                    name=planned.name,
-                    corpus=planned.corpus,
-                    chunking=planned.chunking,
-                    retriever=planned.retriever,
-                    parts=planned.parts,
-                    run_file=f"runs/{planned.name}.run",
-                    measures=report.summary_by_measure,
-                    latency=summarise_latency(measured.milliseconds.values()),
-                    built=measured.built,
-                    warnings=(*measured.warnings, *report.evaluation.warnings),
-                )
-            )
-        return rows, self._compare(done, reports)
 
-    def _compare(self, done: Sequence[Planned], reports: Sequence[RunReport]) -> Sequence[RunComparison]:
-        table, first_chunking = self.experiment.experiment, next(iter(self.experiment.chunkings))
-        baseline = f"{done[0].corpus}.{first_chunking}.{self.experiment.baseline}" if done else ""
+    def _compare(self, done: Sequence[PlannedSystem], reports: Sequence[RunReport]) -> tuple[RunComparison, ...]:
+        table = self.experiment.experiment
+        baseline = next(each.name for each in self.experiment.systems() if each.retriever == self.experiment.baseline)
         if not (pairs := list(list_pairs(done, baseline))):
             return ()
         return compare_reports(
@@ -300,7 +262,7 @@ class _ExperimentRun:
 
 
 def _search(
-    retriever: Retriever, chunks: Sequence[Chunk], queries: Sequence[Query], name: str, depth: int
+    retriever: Retriever, chunks: Sequence[Chunk], queries: Mapping[str, str], name: str, depth: int
 ) -> tuple[Run, dict[str, float], int]:
     """Return the run of documents, milliseconds by query, and the number of queries cut off below `depth`.
 
@@ -309,17 +271,17 @@ def _search(
     document_of = {chunk.id: chunk.document_id for chunk in chunks}
     documents = len(set(document_of.values()))
     k = min(len(chunks), math.ceil(depth * len(chunks) / documents))
-    retriever.search(queries[0].text, k)
+    retriever.search(next(iter(queries.values())), k)
     results, milliseconds, short = {}, {}, 0
-    for query in queries:
+    for query, text in queries.items():
         started = time.perf_counter()
-        hits = retriever.search(query.text, k)
-        milliseconds[query.id] = 1_000 * (time.perf_counter() - started)
+        hits = retriever.search(text, k)
+        milliseconds[query] = 1_000 * (time.perf_counter() - started)
         best = _best_scores(hits, document_of)
         short += len(hits) >= k and len(best) < min(depth, documents)
-        # Of equal scores the later id comes first, as in trec_eval
+        # Of equal scores the later id comes first, as in trec_eval.
         ranked = sorted(best.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
-        results[query.id] = dict(ranked[:depth])
+        results[query] = dict(ranked[:depth])
     return Run(name, results), milliseconds, short
 
 
@@ -334,7 +296,7 @@ def _best_scores(hits: Hits, document_of: Mapping[str, str]) -> dict[str, float]
     return best
 
 
-def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str, str]]:
+def list_pairs(planned: Sequence[PlannedSystem], baseline: str) -> Iterator[tuple[str, str]]:
     """Yield the pairs to compare, none twice.
 
     Each system with the baseline and with the same retriever on the first chunking, each blend with its parts.
@@ -343,8 +305,8 @@ def list_pairs(planned: Sequence[Planned], baseline: str) -> Iterator[tuple[str,
     first_by_retriever: dict[str, str] = {}
     for each in planned:
         first = first_by_retriever.setdefault(each.retriever, each.name)
-        # The baseline's parts are compared with it already
-        others = dict.fromkeys((baseline, first, *each.part_names)) if each.name != baseline else ()
+        # The baseline's parts are compared with it already.
+        others = dict.fromkeys((baseline, first, *each.parts)) if each.name != baseline else ()
         yield from ((each.name, other) for other in others if other in names and other != each.name)
 
 
@@ -353,5 +315,5 @@ def _digest(*values: object) -> str:
 
 
 def _load_run(path: Path, name: str) -> Run:
-    # A query without documents leaves no line, and an empty file is a run that found nothing
+    # A query without documents leaves no line, and an empty file is a run that found nothing.
     return Run(name, read_run(path, name=path.name).run.results if path.stat().st_size else {})

