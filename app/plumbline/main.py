@@ -13,7 +13,6 @@ import structlog
 from fastapi import Depends, FastAPI
 from fastapi_offline import FastAPIOffline
 
-import plumbline as package
 from plumbline.assembly import Plan, build, job_versions, make_plan, open_jobs
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.version import VERSION
@@ -32,7 +31,7 @@ from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_sc
 from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_upload import JobUploads
 from plumbline.service.api.language import InCallersLanguage, document_language
-from plumbline.service.api.openapi import add_schemas, message_schemas
+from plumbline.service.api.openapi import DESCRIPTION, add_schemas, message_schemas
 from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.tracing import Tracing
 from plumbline.service.web.label_pages import label_routes
@@ -104,7 +103,7 @@ def create_app(
 
     app = FastAPIOffline(
         title="Plumbline",
-        description=package.__doc__ or "",
+        description=DESCRIPTION,
         version=VERSION,
         redoc_url=None,
         servers=[{"url": settings.public_url}] if settings.public_url else None,

@@ -1,6 +1,7 @@
 """The OpenAPI document: what it promises is what is answered."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,6 +44,14 @@ def resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]
     """The schema that a reference names."""
     found: dict[str, Any] = document["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
     return found
+
+
+def test_the_description_is_that_of_the_service(document: dict[str, Any]) -> None:
+    named = set(re.findall(r"/v1/[\w/]+\w", document["info"]["description"]))
+
+    assert len(named) > 3
+    assert all(any(path.startswith(name) for path in document["paths"]) for name in named)
+    assert "import" not in document["info"]["description"]
 
 
 def test_the_shape_of_fastapis_own_errors_is_nowhere(document: dict[str, Any]) -> None:

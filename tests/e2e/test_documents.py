@@ -37,6 +37,7 @@ def service(real_encoder: SharedEncoder, tmp_path_factory: pytest.TempPathFactor
 def test_the_page_works_from_top_to_bottom(
     page: Path, service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
 
     for step in steps_of(page):

@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.observation import State
+from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade, TierConcurrencyLimit
+from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade
 from plumbline.judging.tiers.tier import AbsentTier, JudgeOptions, Tier, TierName
 from tests.doubles.fakes import AnsweringTier, FailingTier, SlowTier, case_of
 
@@ -168,7 +168,7 @@ def test_the_readiness_of_every_tier_is_told_in_order() -> None:
 
 
 async def test_samples_that_can_wait_queue_for_a_tier_and_their_deadline_stands_still() -> None:
-    under_way = most = prepared = 0
+    under_way = most = 0
 
     class CountingTier(AnsweringTier):
         async def judge(self, case: SegmentedSample, ask: JudgeOptions, *, seconds: float) -> Judgement:
@@ -179,26 +179,54 @@ async def test_samples_that_can_wait_queue_for_a_tier_and_their_deadline_stands_
             under_way -= 1
             return await super().judge(case, ask, seconds=seconds)
 
-    async def prepare() -> None:
-        nonlocal prepared
-        prepared += 1
-
     tier = CountingTier(EMBEDDING)
-    cascade = JudgeCascade([tier], limits={EMBEDDING: TierConcurrencyLimit(1, prepare)})
+    cascade = JudgeCascade([tier], limits={EMBEDDING: asyncio.Semaphore(1)})
     results = await asyncio.gather(
         *(cascade.judge(CASE, JudgeOptions(can_wait=True), tiers=None, deadline_seconds=10.0) for _ in range(5))
     )
 
     assert [result.tier for result in results] == [EMBEDDING] * 5
-    assert (most, prepared) == (1, 5)
+    assert most == 1
     # the last one waited for 0.4 s
     assert min(tier.budgets) > 9.8
 
 
 async def test_a_sample_that_somebody_waits_for_does_not_queue() -> None:
-    async def never() -> None:
-        await asyncio.Event().wait()
-
-    cascade = JudgeCascade([AnsweringTier(EMBEDDING)], limits={EMBEDDING: TierConcurrencyLimit(1, never)})
+    cascade = JudgeCascade([AnsweringTier(EMBEDDING)], limits={EMBEDDING: asyncio.Semaphore(0)})
 
     assert (await cascade.judge(CASE, JudgeOptions(), tiers=None, deadline_seconds=5.0)).tier is EMBEDDING
+
+
+class LoadingTier(AnsweringTier):
+    state = State.LOADING
+
+    def readiness(self) -> Readiness:
+        return Readiness(self.state, "a-model")
+
+    async def load(self) -> None:
+        await asyncio.sleep(0.3)
+        self.state = State.READY
+
+
+@pytest.mark.parametrize(("can_wait", "seconds"), [(False, 10.0), (True, 0.2)])
+async def test_loading_a_model_costs_a_sample_nothing_of_its_deadline(can_wait: bool, seconds: float) -> None:
+    tier = LoadingTier(EMBEDDING)
+    cascade = JudgeCascade([tier, AnsweringTier(LEXICAL)], loaders={EMBEDDING: tier.load})
+
+    result = await cascade.judge(CASE, JudgeOptions(can_wait=can_wait), tiers=[EMBEDDING], deadline_seconds=seconds)
+
+    assert result.tier is EMBEDDING
+    assert tier.budgets[0] > seconds - 0.15
+
+
+async def test_a_model_that_loads_longer_than_the_deadline_leaves_it_whole_to_the_next_tier() -> None:
+    tier, other = LoadingTier(EMBEDDING), AnsweringTier(LEXICAL)
+    cascade = JudgeCascade([tier, other], loaders={EMBEDDING: tier.load})
+
+    result = await cascade.judge(CASE, JudgeOptions(), tiers=None, deadline_seconds=0.25)
+
+    assert [(each.tier, each.reason, each.detail) for each in result.attempts] == [
+        (EMBEDDING, FailureReason.MODEL_LOADING, "a-model is being loaded; ask again in a moment"),
+        (LEXICAL, None, None),
+    ]
+    assert other.budgets[0] > 0.05

@@ -116,6 +116,7 @@ class Scorer:
         kept = 0.0 if small else (time.monotonic() - started) * len(sample.answer) / size
         left = max(0.0, until - time.monotonic() - kept)
         cascade = await self._cascade.judge(case, options, tiers=options.tiers, deadline_seconds=left)
+        until += cascade.waited
         result = await offload.run(
             lambda: self._with_citations(case, options, _result(case, options, cascade), until),
             self._executor,

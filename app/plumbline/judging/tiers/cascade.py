@@ -2,17 +2,20 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 import structlog
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, Observer, Readiness, TierRecord
+from plumbline.ground.texts import CodedText
+from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, Observer, Readiness, State, TierRecord
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.tier import JudgeOptions, Tier, TierName, judge_within
+from plumbline.judging.tiers.tier import AbsentTier, JudgeOptions, Tier, TierName, judge_within
+
+Loader = Callable[[], Awaitable[None]]
 
 # Seconds that a tier leaves to those after it, by the tier that wants them: one call of a quick judge, one sample of 5
 # contexts on two cores, with room. A short deadline is shared instead: no tier takes more than this part of it.
@@ -37,27 +40,15 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class CascadeResult:
-    """Judgement of the first tier that answered, None when none did, and all attempts in order."""
+    """Judgement of the first tier that answered, None when none did, and all attempts in order.
+
+    `waited`: seconds for which the deadline stood still.
+    """
 
     judgement: Judgement | None
     tier: TierName | None
     attempts: tuple[Attempt, ...]
-
-
-class TierConcurrencyLimit:
-    """Limit concurrent batch samples per compute-bound tier; `prepare` is awaited before each, to load a model."""
-
-    def __init__(self, count: int, prepare: Callable[[], Awaitable[None]]) -> None:
-        self._free = asyncio.Semaphore(count)
-        self._prepare = prepare
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[float]:
-        """Hold a slot while the context is open; yield the seconds spent waiting for it."""
-        started = time.monotonic()
-        async with self._free:
-            await self._prepare()
-            yield time.monotonic() - started
+    waited: float = 0.0
 
 
 class JudgeCascade:
@@ -66,6 +57,8 @@ class JudgeCascade:
     Args:
         unset: tiers that were not set up: they fail for requests that name them, and are not asked otherwise.
         limits: of tiers for which batch samples (`JudgeOptions.can_wait`) queue; their deadline stands still meanwhile.
+        loaders: return when the model of a tier is loaded, or cannot be. The deadline stands still meanwhile, too. A
+            sample that cannot wait gives the model as long as its deadline, then asks the next tier.
     """
 
     def __init__(
@@ -73,12 +66,14 @@ class JudgeCascade:
         tiers: Sequence[Tier],
         *,
         unset: Sequence[Tier] = (),
-        limits: Mapping[TierName, TierConcurrencyLimit] | None = None,
+        limits: Mapping[TierName, asyncio.Semaphore] | None = None,
+        loaders: Mapping[TierName, Loader] | None = None,
         observer: Observer = NULL_OBSERVER,
     ) -> None:
         self._tiers: Mapping[TierName, Tier] = {tier.name: tier for tier in tiers}
         self._unset: Mapping[TierName, Tier] = {tier.name: tier for tier in unset}
         self._limits = limits or {}
+        self._loaders = loaders or {}
         self._observer = observer
 
     async def judge(
@@ -92,26 +87,41 @@ class JudgeCascade:
         """Return the first judgement that a tier can give; `tiers` None asks all in the default order."""
         order = tuple(self._tiers) if tiers is None else tuple(tiers)
         until = time.monotonic() + deadline_seconds
+        waited = 0.0
         attempts: list[Attempt] = []
         for position, name in enumerate(order):
             limit = self._limits.get(name) if options.can_wait else None
-            slot: AbstractAsyncContextManager[float] = nullcontext(0.0) if limit is None else limit.slot()
-            async with slot as waited:
-                until += waited
-                budget = _budget(until - time.monotonic(), order[position + 1 :])
+            slot: AbstractAsyncContextManager[None] = nullcontext() if limit is None else limit
+            started = time.monotonic()
+            async with slot:
+                tier = await self._load(name, seconds=None if options.can_wait else deadline_seconds)
+                waited += time.monotonic() - started
+                budget = _budget(until + waited - time.monotonic(), order[position + 1 :])
                 record = TierRecord(name.value)
                 with self._observer.tier(record):
-                    judgement, attempt = await self._attempt(
-                        self._tiers.get(name) or self._unset[name], sample, options, budget
-                    )
+                    judgement, attempt = await self._attempt(tier, sample, options, budget)
                     record.outcome = attempt.reason or ANSWERED
             attempts.append(attempt)
             if judgement is not None:
-                return CascadeResult(judgement, name, tuple(attempts))
-        return CascadeResult(None, None, tuple(attempts))
+                return CascadeResult(judgement, name, tuple(attempts), waited)
+        return CascadeResult(None, None, tuple(attempts), waited)
 
     def readiness(self) -> Mapping[TierName, Readiness]:
         return {name: tier.readiness() for name, tier in self._tiers.items()}
+
+    def is_loading(self) -> bool:
+        return any(each.state is State.LOADING for each in self.readiness().values())
+
+    async def _load(self, name: TierName, *, seconds: float | None) -> Tier:
+        """Return the tier with its model loaded; one that fails with `model_loading` where that takes longer."""
+        tier = self._tiers.get(name) or self._unset[name]
+        if name in self._loaders and (before := tier.readiness()).state in (State.IDLE, State.LOADING):
+            try:
+                await asyncio.wait_for(self._loaders[name](), seconds)
+            except TimeoutError:
+                detail = CodedText("model_loading", model=before.detail)
+                return AbsentTier(name, reason=FailureReason.MODEL_LOADING, detail=detail)
+        return tier
 
     async def _attempt(
         self, tier: Tier, sample: SegmentedSample, options: JudgeOptions, budget: float

@@ -14,7 +14,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.models import SentenceEncoder
-from plumbline.judging.ports.observation import Readiness, State
+from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
@@ -87,10 +87,9 @@ class EmbeddingTier:
         return await self._compare_sample(sample, options, seconds, lambda findings, _: findings)
 
     async def prepare(self) -> None:
-        """Load the model if it is not loaded; a failure is reported by the next judgement."""
-        if self._encoder.readiness().state in (State.IDLE, State.LOADING):
-            with contextlib.suppress(TierFailure):
-                await self._encoder.read(["warm"], seconds=math.inf)
+        """Return when the model is loaded; a failure is reported by the next judgement."""
+        with contextlib.suppress(TierFailure):
+            await self._encoder.read(["warm"], seconds=math.inf)
 
     async def _compare_sample(
         self,

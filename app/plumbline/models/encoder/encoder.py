@@ -159,6 +159,8 @@ class SharedEncoder:
 
     async def warm_up(self) -> None:
         """Load the model now; a failure is kept for `readiness` and the next request."""
+        if self._state is State.IDLE:
+            self._state = State.LOADING
         try:
             await self.encode(await self.read(["warm"], seconds=math.inf), seconds=math.inf)
         except TierFailure as failure:

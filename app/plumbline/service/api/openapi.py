@@ -12,6 +12,16 @@ from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import FORMS
 from plumbline.service.api.retrieval_limits import MAX_RUNS
 
+# Of the service, at the top of /docs.
+DESCRIPTION: Final = """Checks whether answers of a RAG application are true to what it retrieved.
+
+`POST /v1/evaluations` judges one answer by its contexts, `/v1/evaluations/batch` streams the results of many, and
+`/v1/jobs` keeps rows and results here. `/v1/retrieval/...` measures, compares and fuses rankings.
+
+A result names the tier that answered, and why those before it did not; `passed` is `null` where the tier is unsure.
+Every failure is `application/problem+json`. Where keys are configured, send `Authorization: Bearer KEY`. Texts are
+English or Chinese by `lang` or `Accept-Language`, else in the answer's language."""
+
 # As pydantic fills it in.
 SCHEMA_REFERENCE: Final = "#/components/schemas/{model}"
 

@@ -36,7 +36,7 @@ async def readyz(request: Request, response: Response, cascade: CascadeDep, stor
     authenticator: Authenticator = request.app.state.authenticator
     is_operator = authenticator.is_operator(request)
     tiers, kept = cascade.readiness(), store.readiness()
-    is_loading = any(readiness.state is State.LOADING for readiness in tiers.values())
+    is_loading = cascade.is_loading()
     response.status_code = 503 if is_loading else 200
     return ReadinessReport(
         status="loading" if is_loading else "ready",
