@@ -16,7 +16,7 @@ from tests.doubles.scripted_service import batch_answer, scripted
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-MAX_PACKAGES = 14
+MAX_PACKAGES = 15
 # Importing one of these fails in the processes below, as it does where only the base is installed.
 ABSENT = {
     "click", "dotenv", "fastapi", "huggingface_hub", "jinja2", "markupsafe", "nltk",
@@ -63,7 +63,7 @@ def test_make_says_what_it_installs_before_it_does(target: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_the_base_install_is_fourteen_packages_at_most(platform: str) -> None:
+def test_the_base_install_is_fifteen_packages_at_most(platform: str) -> None:
     environment = {"sys_platform": platform, "platform_system": platform.title(), "extra": ""}
     packages = {PROJECT["name"]}
     left = [Requirement(line) for line in PROJECT["dependencies"]]

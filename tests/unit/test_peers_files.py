@@ -81,16 +81,6 @@ REFUSED: list[tuple[str, str, str]] = load_cases("peers_files", "refused")
 BAD_ROWS: list[tuple[str, str, str]] = load_cases("peers_files", "bad_rows")
 
 
-@pytest.mark.parametrize(("encoding", "said"), [("gbk", "text that is not UTF-8"), ("utf-16", "is UTF-16; save the")])
-def test_a_file_in_another_encoding_says_to_save_it_as_utf_8(tmp_path: Path, encoding: str, said: str) -> None:
-    (tmp_path / "a.csv").write_bytes("问题,上下文,回答\n甲,乙,丙\n".encode(encoding))
-
-    with pytest.raises(InvalidInput, match=said) as refused:
-        RecordReader(tmp_path / "a.csv")
-
-    assert "UTF-8" in str(refused.value)
-
-
 @pytest.mark.parametrize(("file", "content", "said"), REFUSED)
 def test_a_file_that_cannot_be_read_says_column_and_remedy_in_one_line(
     tmp_path: Path, file: str, content: str, said: str

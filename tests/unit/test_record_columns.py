@@ -1,5 +1,6 @@
 """Which column is which field: presets on small files in the forms of others, and what is said when none fits."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,7 +69,7 @@ def test_columns_that_fit_no_form_or_several_are_listed(tmp_path: Path, row: dic
 
     assert said in str(refused.value)
     assert str(refused.value).startswith("a.jsonl: ")
-    assert str(refused.value).endswith("name yours: contexts=..., answer=... (and question=, reference=, custom_id=)")
+    assert re.search(r"; name yours: (--column (contexts|answer)=COLUMN ?)+$", str(refused.value))
 
 
 def test_a_preset_without_a_needed_column_says_so(tmp_path: Path) -> None:

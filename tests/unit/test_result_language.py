@@ -128,12 +128,15 @@ def test_a_text_whose_code_is_not_known_stays_as_it_is(code: str | None, fields:
         ("contexts[0] is null; expected a string", "contexts[0] 为 null；应为字符串"),
         ("3 cells; expected 4, as the header has", "有 3 个单元格；应与表头一样为 4 个"),
         (
-            "数据.csv:1: the header: text that is not UTF-8; expected text saved as UTF-8 (Excel's CSV UTF-8)",
-            "数据.csv:1：表头：文本不是 UTF-8；应为 UTF-8 文本（Excel 里选“CSV UTF-8”）",
+            "数据.csv: is not UTF-8, and its encoding is not certain; it looks like big5; "
+            "name it: --encoding NAME (gb18030, cp1252, ...), or save the file as UTF-8",
+            "数据.csv：不是 UTF-8，且编码无法确定；看上去像 big5；"
+            "请用 --encoding NAME 指明（gb18030、cp1252 等），或把文件保存为 UTF-8",
         ),
         (
-            "/file: no column is known for contexts and answer; found the columns '甲', '乙'; name yours: contexts=...",
-            "/file：找不到可作为 contexts 和 answer 的列；现有列 '甲', '乙'；请指明：contexts=...",
+            "/file: no column is known for contexts and answer; found the columns '甲', '乙'; "
+            "name yours: --column contexts=COLUMN",
+            "/file：找不到可作为 contexts 和 answer 的列；现有列 '甲', '乙'；请指明：--column contexts=COLUMN",
         ),
         (
             "/file: its suffix is none of .jsonl, .csv (text also with .gz); name the format",

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem, context_fields
 
@@ -270,9 +269,13 @@ def test_documents_without_their_text_are_a_problem_and_no_answer_without_contex
     assert "trace a: span 2.documents[0] is an object with 'id', 'score'" in str(problem)
 
 
-def test_spans_without_a_preset_are_told_which_one_to_name(tmp_path: Path) -> None:
+def test_spans_are_known_without_a_preset(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
-    file.write_text(json.dumps(otlp_lines(*genai_trace("a"))[0]), encoding="utf-8")
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in otlp_lines(*genai_trace("a"))), encoding="utf-8")
 
-    with pytest.raises(InvalidInput, match="preset openinference or otel_genai"):
-        RecordReader(file)
+    with RecordReader(file) as reader:
+        (record,) = reader
+
+    assert isinstance(record, Record)
+    assert record.custom_id == "a"
+    assert reader.explanation.endswith("; one row for each trace")

@@ -34,7 +34,8 @@ class JobChoices(WireModel):
     columns: str | None = Field(
         default=None,
         description="Name of a known form of rows: `plumbline`, `ragas`, `ragas_old`, `openai_batch`, `seed_3`, "
-        "`lettucedetect`, `deepeval`, `langchain`, `langchain_chain`, `llamaindex`, `halubench`, `halueval`, "
+        "`lettucedetect`, `deepeval`, `langchain`, `langchain_chain`, `llamaindex`, "
+        "`dify`, `ragflow`, `fastgpt`, `mlflow`, `databricks`, `bedrock`, `promptfoo`, `halubench`, `halueval`, "
         "`phoenix`, `langfuse`, `openai_evals`, `chat`, `huggingface`. Default: found from the names of the columns.",
     )
 

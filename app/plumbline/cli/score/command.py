@@ -53,10 +53,15 @@ def add_column_options(group: "argparse._ArgumentGroup") -> None:
         action="append",
         default=[],
         metavar="FIELD=COLUMN",
-        help="column of a field, repeatable: answer=response; contexts=ctx1,ctx2; body.answer or "
+        help="column of a field, repeatable, the others are found: answer=response; contexts=ctx1,ctx2; body.answer or "
         "choices.0.text for a nested field, messages.tool for a role",
     )
-    group.add_argument("--context-separator", metavar="TEXT", help="separator of the contexts in one cell")
+    group.add_argument(
+        "--context-separator", metavar="TEXT", help="separator of the contexts in one cell; none: a cell is one context"
+    )
+    group.add_argument(
+        "--encoding", metavar="NAME", help="of a file of text: gb18030, utf-16, cp1252, ...; default: found"
+    )
 
 
 def add_metric_options(group: "argparse._ActionsContainer") -> None:

@@ -11,10 +11,11 @@ from typing import Any, Final, Self
 from pydantic import ValidationError
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.columns import FIELDS
 from plumbline.schemas.evaluation import EvaluationOptions
 
-COLUMN_FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
+# As a separator: a cell is one context
+_WHOLE_CELL: Final = "none"
 # Its best-known columns, in our names.
 _RAGAS: Final = ["faithfulness", "answer_relevance", "context_precision", "context_recall", "correctness"]
 _SHARD: Final = re.compile("([0-9]{1,9})/([0-9]{1,9})")
@@ -75,10 +76,8 @@ def check_gate_options(given: argparse.Namespace) -> None:
         raise InvalidInput("--max-drop: needs --baseline, the earlier results")
 
 
-def parse_columns(given: argparse.Namespace) -> tuple[ColumnMap | str | None, dict[str, str | tuple[str, ...]]]:
-    """Return columns and changes of a file's map.
-
-    The columns are a preset's name, a whole map, or None to find them; the changes are fields that replace those found.
+def parse_columns(given: argparse.Namespace) -> tuple[dict[str, str | tuple[str, ...]], dict[str, str | None]]:
+    """Return the columns that `--column` names, and the changes of the map that is found with them.
 
     Raises:
         InvalidInput: an option is malformed, or a field is named twice.
@@ -86,21 +85,16 @@ def parse_columns(given: argparse.Namespace) -> tuple[ColumnMap | str | None, di
     named: dict[str, str | tuple[str, ...]] = {}
     for pair in given.column:
         field, separator, column = pair.partition("=")
-        if field not in COLUMN_FIELDS or not separator or not column:
-            raise InvalidInput(
-                f"--column {pair[:80]!r}: expected FIELD=COLUMN with a field of {', '.join(COLUMN_FIELDS)}"
-            )
+        if field not in FIELDS or not separator or not column:
+            raise InvalidInput(f"--column {pair[:80]!r}: expected FIELD=COLUMN with a field of {', '.join(FIELDS)}")
         if field in named:
             raise InvalidInput(f"--column {field}: is named twice")
         parts = tuple(part.strip() for part in column.split(","))
         named[field] = parts if field == "contexts" and len(parts) > 1 else column
-    is_whole = {"answer", "contexts"} <= named.keys()
-    if is_whole and given.columns is not None:
-        raise InvalidInput("--columns: --column names contexts and answer already; expected one of the two")
-    changes = {} if is_whole else named
-    if given.context_separator is not None:
-        changes = {**changes, "context_separator": given.context_separator.replace("\\n", "\n").replace("\\t", "\t")}
-    return (ColumnMap(**named) if is_whole else given.columns), changes  # type: ignore[arg-type]
+    if given.context_separator is None:
+        return named, {}
+    separator = given.context_separator.replace("\\n", "\n").replace("\\t", "\t")
+    return named, {"context_separator": None if separator == _WHOLE_CELL else separator}
 
 
 def parse_row_options(given: argparse.Namespace) -> EvaluationOptions:

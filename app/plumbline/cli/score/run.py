@@ -85,11 +85,12 @@ class Engine(Protocol):
 class RunEnd(NamedTuple):
     """End of a run: `left` is None if every row is written, else one line on why some are not.
 
-    `unreachable`: rows whose threshold is above the highest score of their tier.
+    `unreachable`: rows whose threshold is above the highest score of their tier. `mended`: of `RecordReader`.
     """
 
     left: str | None
     unreachable: int = 0
+    mended: int = 0
 
 
 class Run:
@@ -111,7 +112,7 @@ class Run:
         self._language = language
         self._share_of = source.share_before()
         self._counts = RunCounts()
-        self._taken = 0
+        self._taken = self._mended = 0
         self._is_exhausted = False
         self._damage: str | None = None
 
@@ -133,6 +134,7 @@ class Run:
                 try:
                     await self._write(engine.score_rows(self._rows(reader, stop), stop, budget), reader)
                 finally:
+                    self._mended = reader.mended
                     await end_tasks(reporting)
 
         if not _run_interruptibly(work, stop):
@@ -143,7 +145,8 @@ class Run:
         if self._progress is not None:
             self._progress.end(counts, left)
         rows = counts.rows_before + counts.rows_now
-        return RunEnd(None if left is None else f"{rows} rows written, more remain: {left}", counts.unreachable)
+        left = None if left is None else f"{rows} rows written, more remain: {left}"
+        return RunEnd(left, counts.unreachable, self._mended)
 
     async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None], reader: RecordReader) -> None:
         async with aclosing(scored_rows) as done:

@@ -65,6 +65,11 @@ def score_file(given: argparse.Namespace) -> int:
                 how = "" if "-" in (given.output, given.data) else "; run the same command again to resume"
                 sys.stderr.write(f"plumbline: {end.left}{how}\n")
                 return _INCOMPLETE
+            if end.mended:
+                _say(
+                    progress,
+                    f"{end.mended} rows hold NaN, Infinity or half a character in fields that nothing needs: null",
+                )
             if url is not None and (count := end.unreachable):
                 _say(progress, f"{count} rows cannot pass: the threshold is above the highest score of their tier")
             output.finish()

@@ -10,10 +10,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from plumbline.cli.score.options import COLUMN_FIELDS, WHOLE, Shard, parse_columns
+from plumbline.cli.score.options import WHOLE, Shard, parse_columns
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import sha256_of
-from plumbline.rows.records.columns import ColumnMap
+from plumbline.rows.records.columns import FIELDS, ColumnMap
 from plumbline.rows.records.data_file import SHEET_FORM
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition
@@ -29,21 +29,23 @@ class InputSource:
     form: str
     columns: ColumnMap
     explanation: str
+    encoding: str | None = None
     limit: int | None = None
     shard: Shard = WHOLE
 
     def open(self) -> RecordReader:
-        return RecordReader(self.path, format=self.form, columns=self.columns)
+        return RecordReader(self.path, format=self.form, columns=self.columns, encoding=self.encoding)
 
     def identity(self) -> dict[str, object]:
         """Return what decides the rows: content of the file, format, columns, limit and shard."""
         return {
             "input": sha256_of(self.path),
             "format": self.form,
-            "columns": [self.columns.columns_of(name) for name in COLUMN_FIELDS],
+            "columns": [self.columns.columns_of(name) for name in FIELDS],
             "context separator": self.columns.context_separator,
             "limit": self.limit,
             "shard": str(self.shard),
+            **({} if self.encoding is None else {"encoding": self.encoding}),
         }
 
     def share_before(self) -> Callable[[ReadPosition], float | None]:
@@ -84,7 +86,7 @@ def open_source(
     Raises:
         InvalidInput: it cannot be read, or its columns are unknown.
     """
-    columns, changes = parse_columns(given)
+    named, changes = parse_columns(given)
     path = Path(given.data)
     if given.data == "-":
         if form not in (None, "jsonl"):
@@ -92,8 +94,9 @@ def open_source(
         path, form = Path(stack.enter_context(TemporaryDirectory())) / "standard-input.jsonl", "jsonl"
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
-    if changes:
-        with RecordReader(path, format=form, columns=columns) as reader:
-            form, columns = reader.format, replace(reader.columns, **changes)  # type: ignore[arg-type]
-    with RecordReader(path, format=form, columns=columns) as reader:
-        return InputSource(path, reader.format, reader.columns, reader.explanation, limit, shard)
+    encoding = given.encoding
+    with RecordReader(path, format=form, columns=given.columns, named=named, encoding=encoding) as reader:
+        columns, explanation = reader.columns, reader.explanation
+        if changes:
+            columns, explanation = replace(columns, **changes), explanation.partition("; contexts split at")[0]  # type: ignore[arg-type]
+        return InputSource(path, reader.format, columns, explanation, encoding, limit, shard)

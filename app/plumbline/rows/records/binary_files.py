@@ -33,6 +33,7 @@ class ParquetRows:
     """
 
     columns: tuple[str, ...]
+    note = ""
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
@@ -85,6 +86,7 @@ class SheetRows:
     """
 
     columns: tuple[str, ...]
+    note = ""
 
     def __init__(self, path: Path) -> None:
         try:

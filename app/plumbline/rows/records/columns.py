@@ -11,9 +11,12 @@ from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.phrases import load_data
 
 _MAX_COLUMNS_SHOWN: Final = 20
-_FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
+FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
 _NEEDED: Final = ("contexts", "answer")
 _OPTIONAL: Final = ("question", "reference", "custom_id")
+# The columns of some fields, as a caller names them
+NamedColumns = Mapping[str, str | tuple[str, ...]]
+NONE_NAMED: Final[NamedColumns] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +43,7 @@ class ColumnMap:
     def drop_absent(self, found: Collection[str]) -> "ColumnMap":
         """Return the map with None for each optional column that is not among `found`."""
         question, reference, custom_id = (
-            name if name and {name, name.partition(".")[0]} & set(found) else None
+            name if name and (name in found or name.partition(".")[0] in found) else None
             for name in (self.question, self.reference, self.custom_id)
         )
         return replace(self, question=question, reference=reference, custom_id=custom_id)
@@ -58,6 +61,7 @@ class ColumnPreset:
     custom_id: tuple[str, ...] = ("custom_id", "id")
     marks: tuple[str, ...] = ()
     note: str = ""
+    separator: str | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)
     is_loose: bool = False
 
@@ -87,23 +91,22 @@ class ChosenColumns:
     explanation: str
 
 
-def check_columns(columns: ColumnMap, found: Iterable[str] | None) -> ChosenColumns:
+def check_columns(columns: ColumnMap, found: Collection[str] | None) -> ChosenColumns:
     """Check a caller's own map against the columns of a table (None: rows name their own fields).
 
     Raises:
         InvalidInput: a column is not in the table.
     """
     if found is not None:
-        found = list(found)
-        for name in _FIELDS:
-            for column in columns.columns_of(name):
-                if column not in found and column.partition(".")[0] not in found:
-                    raise InvalidInput(f"has no column {quoted(column)} for {name}; {_list_columns(found)}")
+        _check_named({name: columns.columns_of(name) for name in FIELDS}, found)
     return ChosenColumns(columns, f"columns as named: {_describe(columns)}")
 
 
-def apply_preset(name: str, found: Iterable[str]) -> ChosenColumns:
+def apply_preset(name: str, found: Collection[str], named: NamedColumns = NONE_NAMED) -> ChosenColumns:
     """Return the columns that a preset reads from a file with the columns `found`.
+
+    Args:
+        named: the columns of some fields, which the preset does not choose.
 
     Raises:
         InvalidInput: there is no such preset, or the file lacks a column that it needs.
@@ -111,43 +114,63 @@ def apply_preset(name: str, found: Iterable[str]) -> ChosenColumns:
     preset = PRESETS.get(name)
     if preset is None:
         raise InvalidInput(f"there is no preset {quoted(name)}; expected one of {', '.join(PRESETS)}")
-    found = list(found)
-    chosen = _fill(preset, found)
+    chosen = _fill(preset, found, named)
     for needed in _NEEDED:
         if needed not in chosen:
             names = " or ".join(quoted(column) for column in preset.names_of(needed))
             why = "".join(f"; {said}" for column, said in preset.lacks.items() if column in found)
-            raise InvalidInput(f"preset {name} needs {names} for {needed}{why}; {_list_columns(found)}; {_HOW_TO_NAME}")
-    return _choice(preset, chosen)
+            raise InvalidInput(
+                f"preset {name} needs {names} for {needed}{why}; {_list_columns(found)}; {_how_to_name(needed)}"
+            )
+    return _choice(preset, chosen, found)
 
 
-def detect_columns(found: Iterable[str]) -> ChosenColumns:
+def detect_columns(found: Collection[str], named: NamedColumns = NONE_NAMED) -> ChosenColumns:
     """Return the columns of the preset that fits these names.
+
+    Args:
+        named: the columns of some fields; the others are found without these columns.
 
     Raises:
         InvalidInput: none fits, or several do and disagree; the message lists the columns and how to name them.
     """
-    found = list(found)
-    marked = [(preset, _fill(preset, found)) for preset in _ALL[:-1] if set(preset.marks) <= set(found)]
+    marked = [
+        (preset, _fill(preset, found, named)) for preset in _ALL[:-1] if all(each in found for each in preset.marks)
+    ]
     fits = [(preset, chosen) for preset, chosen in marked if all(name in chosen for name in _NEEDED)]
     fitting = [each for each in fits if not each[0].is_loose] or fits[:1]
     if not fitting:
-        return _guess(found)
-    _refuse_conflicts(fitting, found)
+        return _choice(_ALL[-1], _guess(found, named), found)
+    for name in FIELDS[:-1]:
+        # The first preset of several that agree: ours
+        preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
+        if len(preset_by_column) > 1:
+            several = " and ".join(f"{quoted(str(column))} ({preset})" for column, preset in preset_by_column.items())
+            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_how_to_name(name)}")
     # max takes the first of equals: ours
-    return _choice(*max(fitting, key=lambda each: len(each[1]) + len(each[0].marks)))
+    preset, chosen = max(fitting, key=lambda each: len(each[1]) + len(each[0].marks))
+    if "answer" not in named:
+        _refuse_another_answer(chosen, found)
+    return _choice(preset, chosen, found)
 
 
-def _guess(found: list[str]) -> ChosenColumns:
+def _refuse_another_answer(chosen: NamedColumns, found: Collection[str]) -> None:
+    """Refuse a file with another column that answers are often in: one of the two may be the correct answer."""
+    used = _first_parts(chosen)
+    others = [column for column in _spelled(found, "answer") if column not in used]
+    if others:
+        several = " and ".join(quoted(str(column)) for column in (chosen["answer"], *others))
+        raise InvalidInput(f"answer could be {several}; {_list_columns(found)}; {_how_to_name('answer')}")
+
+
+def _guess(found: Collection[str], named: NamedColumns) -> NamedColumns:
     """Return columns by common spellings in any case (preset `huggingface`)."""
-    preset = _ALL[-1]
-    spelled = {column.strip().lower().replace(" ", "_"): column for column in reversed(found)}
-    chosen = {}
-    for name in _FIELDS:
-        present = [spelled[spelling] for spelling in preset.names_of(name) if spelling in spelled]
+    chosen, taken = dict(named), _first_parts(named)
+    for name in FIELDS:
+        present = [column for column in _spelled(found, name) if column not in taken] if name not in named else []
         if len(present) > 1 and name != "custom_id":
             several = " and ".join(quoted(column) for column in present)
-            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_HOW_TO_NAME}")
+            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_how_to_name(name)}")
         if present:
             chosen[name] = present[0]
     missing = [name for name in _NEEDED if name not in chosen]
@@ -155,45 +178,66 @@ def _guess(found: list[str]) -> ChosenColumns:
         why = {said for each in _ALL for column, said in each.lacks.items() if column in found}
         reasons = "".join(f"; {said}" for said in sorted(why))
         raise InvalidInput(
-            f"no column is known for {' and '.join(missing)}{reasons}; {_list_columns(found)}; {_HOW_TO_NAME}"
+            f"no column is known for {' and '.join(missing)}{reasons}; {_list_columns(found)}; {_how_to_name(*missing)}"
         )
-    return _choice(preset, chosen)
+    return chosen
 
 
-def _fill(preset: ColumnPreset, found: list[str]) -> dict[str, str]:
-    pairs = ((name, next((each for each in preset.names_of(name) if each in found), None)) for name in _FIELDS)
-    return {name: column for name, column in pairs if column is not None}
+def _spelled(found: Collection[str], name: str) -> list[str]:
+    """Return the columns with a common spelling of a field's name, the commonest first."""
+    spelled = {column.strip().lower().replace(" ", "_"): column for column in reversed([*found])}
+    return [spelled[spelling] for spelling in _ALL[-1].names_of(name) if spelling in spelled]
 
 
-def _refuse_conflicts(fitting: list[tuple[ColumnPreset, dict[str, str]]], found: list[str]) -> None:
-    for name in _FIELDS[:-1]:
-        # The first preset of several that agree: ours
-        preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
-        if len(preset_by_column) > 1:
-            several = " and ".join(f"{quoted(column)} ({preset})" for column, preset in preset_by_column.items())
-            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_HOW_TO_NAME}")
+def _fill(preset: ColumnPreset, found: Collection[str], named: NamedColumns) -> NamedColumns:
+    _check_named(named, found)
+    chosen, taken = dict(named), _first_parts(named)
+    for name in FIELDS:
+        columns = (each for each in preset.names_of(name) if each in found and each.partition(".")[0] not in taken)
+        if name not in named and (column := next(columns, None)) is not None:
+            chosen[name] = column
+    return chosen
 
 
-def _choice(preset: ColumnPreset, chosen: Mapping[str, str]) -> ChosenColumns:
+def _check_named(named: NamedColumns, found: Collection[str]) -> None:
+    for name, columns in named.items():
+        for column in (columns,) if isinstance(columns, str) else columns:
+            if column not in found and column.partition(".")[0] not in found:
+                raise InvalidInput(f"has no column {quoted(column)} for {name}; {_list_columns(found)}")
+
+
+def _first_parts(chosen: NamedColumns) -> set[str]:
+    columns = ((each,) if isinstance(each, str) else each for each in chosen.values())
+    return {part for each in columns for column in each for part in (column, column.partition(".")[0])}
+
+
+def _choice(preset: ColumnPreset, chosen: NamedColumns, found: Collection[str]) -> ChosenColumns:
+    chosen, used = dict(chosen), _first_parts(chosen)
+    # Fields that the preset has no name for, by a common name
+    for name in ("question", "reference"):
+        common = [column for column in _spelled(found, name) if column not in used]
+        if name not in chosen and common:
+            chosen[name] = common[0]
     # A later row may have a field that this one lacks
     usual = {name: preset.names_of(name)[0] for name in _OPTIONAL if preset.names_of(name)}
-    map_ = ColumnMap(**{**usual, **chosen})
+    map_ = ColumnMap(**{**usual, **chosen}, context_separator=preset.separator)  # type: ignore[arg-type]
     note = f"; {preset.note}" if preset.note else ""
     return ChosenColumns(map_, f"read as {preset.name}: {_describe(map_, chosen)}{note}")
 
 
-def _describe(map_: ColumnMap, present: Iterable[str] = _FIELDS) -> str:
-    named = [(name, map_.columns_of(name)) for name in _FIELDS if name in present]
+def _describe(map_: ColumnMap, present: Iterable[str] = FIELDS) -> str:
+    named = [(name, map_.columns_of(name)) for name in FIELDS if name in present]
     parts = [f"{name} from {', '.join(quoted(column) for column in columns)}" for name, columns in named if columns]
     if "custom_id" not in present or map_.custom_id is None:
         parts.append("custom_id from the row number")
     return "; ".join(parts)
 
 
-def _list_columns(found: list[str]) -> str:
-    names = ", ".join(quoted(column) for column in found[:_MAX_COLUMNS_SHOWN])
+def _list_columns(found: Collection[str]) -> str:
+    names = ", ".join(quoted(column) for column in [*found][:_MAX_COLUMNS_SHOWN])
     more = f" and {len(found) - _MAX_COLUMNS_SHOWN} more" if len(found) > _MAX_COLUMNS_SHOWN else ""
     return f"found the columns {names}{more}" if found else "found no column"
 
 
-_HOW_TO_NAME: Final = "name yours: contexts=..., answer=... (and question=, reference=, custom_id=)"
+def _how_to_name(*fields: str) -> str:
+    return f"name yours: {' '.join(f'--column {field}=COLUMN' for field in fields)}"

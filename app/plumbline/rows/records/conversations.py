@@ -96,7 +96,9 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
         _note_call(call, tool_by_call)
     given = item.get("parts") or item.get("blocks")
     content = given or _first(item, "content", "output", "results", "outputs", "value")
-    passages = _passages(item.get("contexts") or [], f"{name}.contexts")
+    # RAGFlow's messages have the passages of an answer beside it
+    cited = "reference" if isinstance(item.get("reference"), list) else "contexts"
+    passages = _passages(item.get(cited) or [], f"{name}.{cited}")
     if role == "tool" and not _has_results(content):
         call_id = _first(item, "tool_call_id", "call_id")
         passages += _result(content, call_id, _first(item, "name", "tool_name") or tool_by_call.get(call_id), name)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeVar, cast
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.rows.records.encodings import SAMPLE_BYTES, UTF_8, RecodedStream, detect_encoding
 
 # A row longer than this is no row: it bounds memory, whatever a gzip bomb expands to.
 MAX_ROW_BYTES: Final = 64 * 1024 * 1024
@@ -31,11 +32,14 @@ class TextLine(NamedTuple):
 class ByteStream:
     """The bytes of a file, uncompressed; gzip is detected by its first bytes.
 
+    Args:
+        encoding: of the file; what is read is UTF-8, without a byte-order mark.
+
     Raises:
-        InvalidInput: the file cannot be opened or is UTF-16; when read: broken or truncated gzip.
+        InvalidInput: the file cannot be opened; when read: broken or truncated gzip.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, encoding: str = UTF_8) -> None:
         self._name = path.name
         self.offset = 0
         try:
@@ -47,10 +51,11 @@ class ByteStream:
             if raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
                 # GzipFile reads through small calls; the buffer makes lines cheap.
                 self._stream = cast(BinaryIO, io.BufferedReader(gzip.GzipFile(fileobj=raw), _BLOCK_BYTES))
-            mark = self.read(len(codecs.BOM_UTF8))
-            if mark.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-                raise InvalidInput("is UTF-16; save the file as UTF-8", place=self._name)
-            self.offset = self._try_access(self._stream.seek, len(mark) if mark == codecs.BOM_UTF8 else 0)
+            if encoding == UTF_8:
+                mark = self.read(len(codecs.BOM_UTF8))
+                self.offset = self._try_access(self._stream.seek, len(mark) if mark == codecs.BOM_UTF8 else 0)
+            else:
+                self._stream = cast(BinaryIO, io.BufferedReader(RecodedStream(self._stream, encoding), _BLOCK_BYTES))
         except BaseException:
             raw.close()
             raise
@@ -95,8 +100,8 @@ class TextLines:
         InvalidInput: as `ByteStream`.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES) -> None:
-        self._stream = ByteStream(path)
+    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8) -> None:
+        self._stream = ByteStream(path, encoding=encoding)
         self._number = 0
         self._max_bytes = max_bytes
         self._put_back: list[TextLine] = []
@@ -121,6 +126,24 @@ class TextLines:
 
     def close(self) -> None:
         self._stream.close()
+
+
+def find_encoding(path: Path) -> str:
+    """Return the encoding of a text file by its first bytes; raises as `ByteStream` and `detect_encoding`."""
+    sample = b""
+    with closing(ByteStream(path)) as stream:
+        try:
+            while len(sample) < SAMPLE_BYTES and (line := stream.readline(_BLOCK_BYTES)):
+                sample += line
+        except InvalidInput:
+            # What stands before the damage is read
+            if not sample:
+                raise
+    try:
+        # The mark of UTF-8 is read already
+        return detect_encoding(sample)
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, place=path.name) from None
 
 
 def read_lines(path: Path) -> Iterator[bytes | None]:

@@ -1,16 +1,19 @@
-"""Rows of JSON Lines and JSON arrays; a malformed row fails alone."""
+"""Rows of JSON: a line each, the items of an array, or what one object holds; a malformed row fails alone."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, TextLines, too_long
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, describe_type
+from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
+from plumbline.rows.records.json_objects import FieldTest, rows_in_object
+from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPosition, RowSource, describe_type
 
 _WANTED: Final = "one JSON object"
 _BLOCK_BYTES: Final = 256 * 1024
@@ -20,10 +23,55 @@ _OUTSIDE: Final = re.compile(_TEXT + rb'|["{}\[\],]')
 _NESTED: Final = re.compile(_TEXT + rb'|["{}\[\]]')
 _INSIDE: Final = re.compile(rb'["\\\n]')
 _NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
-# An object that begins with a list: `{"data": [`
-_WITHIN: Final = re.compile(rb'\{[ \t\r\n]*+"([A-Za-z0-9_-]{1,40})"[ \t\r\n]*+:[ \t\r\n]*+\[')
 _DECODER: Final = msgspec.json.Decoder()
 _SPACE: Final = b" \t\r\n"
+
+
+def open_json(path: Path, *, encoding: str = UTF_8, fits: FieldTest | None = None) -> "RowSource":
+    """Open the rows of a file of JSON, by what stands in it: an array, one object, or an object a line.
+
+    Args:
+        fits: tells which fields make a sample, as `rows_in_object` takes it.
+
+    Raises:
+        InvalidInput: the file cannot be opened, or one object holds no rows that can be told.
+    """
+    with closing(TextLines(path, encoding=encoding)) as lines:
+        filled = (line for line in iter(lines.next_line, None) if line.data is None or line.data.strip())
+        first, second = next(filled, None), next(filled, None)
+    start = b"" if first is None or first.data is None else first.data.lstrip()
+    if start.startswith(b"["):
+        return JsonArrayRows(path, encoding=encoding)
+    if start.startswith(b"{") and (second is None or isinstance(decode_row(start), BadRow)):
+        with closing(ByteStream(path, encoding=encoding)) as stream:
+            data = stream.read(MAX_ROW_BYTES + 1)
+        value = decode_row(data) if len(data) <= MAX_ROW_BYTES else None
+        if isinstance(value, dict):
+            try:
+                return ListedRows(*rows_in_object(value, fits), size=len(data))
+            except InvalidInput as error:
+                raise InvalidInput(error.detail, place=path.name) from None
+    return JsonLineRows(path, encoding=encoding)
+
+
+class ListedRows:
+    """Rows in memory; `note` tells where in their file they were."""
+
+    columns: tuple[str, ...] | None = None
+
+    def __init__(self, rows: list[Mapping[str, object] | BadRow], note: str, *, size: int) -> None:
+        self._rows = rows
+        self._size = size
+        self.note = note
+
+    def __iter__(self) -> Iterator[RawRow]:
+        for row, fields in enumerate(self._rows):
+            # A list of rows has no lines that could be told
+            line = None if self.note else 1
+            yield RawRow(row, line, fields, ReadPosition(row + 1, self._size * (row + 1) // len(self._rows)))
+
+    def close(self) -> None:
+        self._rows = []
 
 
 class JsonLineRows:
@@ -34,9 +82,10 @@ class JsonLineRows:
     """
 
     columns: tuple[str, ...] | None = None
+    note = ""
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES) -> None:
-        self._lines = TextLines(path, max_bytes=max_bytes)
+    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8) -> None:
+        self._lines = TextLines(path, max_bytes=max_bytes, encoding=encoding)
         self._max_bytes = max_bytes
 
     def __iter__(self) -> Iterator[RawRow]:
@@ -63,24 +112,20 @@ class JsonArrayRows:
     """
 
     columns: tuple[str, ...] | None = None
+    note = ""
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8) -> None:
         self._name = path.name
         self._max_bytes = max_bytes
         self._row = self._line = 0
-        self._stream = ByteStream(path)
+        self._stream = ByteStream(path, encoding=encoding)
         self._buffer = b""
         self._at = 0
         try:
             first = self._next_char()
             if first != b"[":
                 what = f"begins with {first.decode('ascii', 'replace')!r}" if first else "is empty"
-                within = _WITHIN.match(self._buffer, self._at)
-                advice = "name the format jsonl for one object a line"
-                if within:
-                    advice = f"take the list {within[1].decode()!r} out of its object into a file of its own"
-                detail = f"{what}; expected '[' and JSON objects; {advice}"
-                raise InvalidInput(detail, place=self._name)
+                raise InvalidInput(f"{what}; expected '[' and JSON objects", place=self._name)
             self._move(self._at + 1)
         except BaseException:
             self._stream.close()
@@ -184,32 +229,28 @@ class _ElementScan:
                 self._depth = max(0, self._depth - 1)
 
 
-def decode_row(data: bytes) -> Mapping[str, object] | BadRow:
-    """Decode one JSON object, or return why it is none. The last value of a repeated name is used."""
+def decode_row(data: bytes) -> dict[str, object] | BadRow:
+    """Decode one JSON object, or return why it is none. The last value of a repeated name is used.
+
+    NaN and Infinity, which Python writes, are null, and half of a surrogate pair is kept: what needs it refuses it.
+    """
     try:
         fields = _DECODER.decode(data)
     except UnicodeDecodeError:
-        return BadRow("text that is not UTF-8", "text saved as UTF-8")
+        return BadRow(*NOT_UTF_8)
     except (ValueError, RecursionError):
-        return _describe_malformed(data)
+        return _mend(data)
     if isinstance(fields, dict):
         return fields
-    advice = "; name the format json where the file is one list" if isinstance(fields, list) else ""
-    return BadRow(describe_type(fields), _WANTED + advice)
+    return BadRow(describe_type(fields), _WANTED)
 
 
-def _describe_malformed(data: bytes) -> BadRow:
-    """Describe the error as the standard library does: with a column."""
+def _mend(data: bytes) -> dict[str, object] | BadRow:
+    """Decode as the standard library does: with NaN, Infinity and lone surrogates; an error has its column."""
     try:
-        json.loads(data.strip(_SPACE), parse_constant=_constant)
-    except BadRow as bad:
-        return bad
+        fields = json.loads(data.strip(_SPACE), parse_constant=lambda _: None)
     except json.JSONDecodeError as error:
         return BadRow(f"not JSON at column {error.colno} ({error.msg})", _WANTED)
     except (ValueError, RecursionError):
         return BadRow("JSON that is too deep or too long to read", _WANTED)
-    return BadRow("a number out of range, or half of a surrogate pair", "numbers and text that UTF-8 JSON can hold")
-
-
-def _constant(name: str) -> NoReturn:
-    raise BadRow(f"{name}, which is no JSON", "numbers, or null where there is none")
+    return MendedRow(fields) if isinstance(fields, dict) else BadRow(describe_type(fields), _WANTED)

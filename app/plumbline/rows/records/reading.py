@@ -1,51 +1,49 @@
 """Records from a data file of any size: one row at a time, bad rows reported."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Final, Protocol, Self
+from typing import Final, Self
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.rows.records.binary_files import ParquetRows, SheetRows
 from plumbline.rows.records.columns import (
+    NONE_NAMED,
     TRACE_PRESETS,
     ChosenColumns,
     ColumnMap,
+    NamedColumns,
     apply_preset,
     check_columns,
     detect_columns,
 )
-from plumbline.rows.records.data_file import SHEET_FORM, parse_row_format
-from plumbline.rows.records.json_rows import JsonArrayRows, JsonLineRows
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem
-from plumbline.rows.records.record_fields import build_record, nested_names, parse_custom_id
+from plumbline.rows.records.data_file import SHEET_FORM, find_encoding, parse_row_format
+from plumbline.rows.records.encodings import UTF_8, check_encoding
+from plumbline.rows.records.json_rows import open_json
+from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPosition, Record, RecordProblem, RowSource
+from plumbline.rows.records.record_fields import RowNames, build_record, parse_custom_id
 from plumbline.rows.records.table_rows import TableRows
-from plumbline.rows.records.traces import TraceRows
+from plumbline.rows.records.traces import TraceRows, is_trace
 
 # Rows inspected for columns; a file whose first rows are all unknown has another format.
 _ROWS_LOOKED_AT: Final = 100
+_JSON_FORMS: Final = ("jsonl", "json")
+# Between the contexts of a cell; the first one found counts.
+_SEPARATORS: Final = ("|||", " || ", "<SEP>", "\n---\n", " | ")
+# A row of a Markdown table, or code: there a bar separates no contexts.
+_IN_TEXT: Final = re.compile(r"^\s*\||`|\|\s*(?:grep|awk|sort|jq)\b", re.MULTILINE)
 
 
-class RowSource(Protocol):
-    """The rows of one file; `columns` is None if each row names its own fields."""
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The names of the columns."""
-
-    def __iter__(self) -> Iterator[RawRow]:
-        """Yield the rows, once."""
-
-    def close(self) -> None:
-        """Close the file."""
-
-
-# Stands for the file's format where a preset of traces is named
+# Stands for the file's format where it holds spans
 _TRACES: Final = "traces"
-_SOURCES: Final[Mapping[str, Callable[[Path], RowSource]]] = {
-    "jsonl": JsonLineRows,
-    "json": JsonArrayRows,
+_TEXT_FORMS: Final = ("jsonl", "json", "csv", "tsv", _TRACES)
+_SOURCES: Final[Mapping[str, Callable[..., RowSource]]] = {
+    "jsonl": open_json,
+    "json": open_json,
     "csv": TableRows,
     "tsv": partial(TableRows, delimiter="\t"),
     "parquet": ParquetRows,
@@ -57,11 +55,14 @@ _SOURCES: Final[Mapping[str, Callable[[Path], RowSource]]] = {
 class RecordReader(Iterator[Record | RecordProblem]):
     """Iterator over the records of a file, once and in file order; a context manager.
 
-    `columns` is the map in use and `explanation` one line on how it was chosen. `position` is the end of the last row.
+    `columns` is the map in use and `explanation` one line on how it was chosen. `position` is the end of the last row,
+    and `mended` the number of rows so far that hold what no JSON can, where nothing is needed.
 
     Args:
-        format: `jsonl`, `json` (an array), `csv`, `tsv`, `parquet` or `xlsx`; None: by the suffix without `.gz`.
+        format: `jsonl`, `json`, `csv`, `tsv`, `parquet` or `xlsx`; None: by the suffix without `.gz`.
         columns: a map, the name of a preset, or None to detect the columns in the first rows.
+        named: columns of some fields; the others are found.
+        encoding: of a file of text; None: by its bytes, as `detect_encoding`.
 
     Duplicates: the second row of a custom_id is a problem. Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
 
@@ -76,27 +77,45 @@ class RecordReader(Iterator[Record | RecordProblem]):
         *,
         format: str | None = None,  # noqa: A002
         columns: ColumnMap | str | None = None,
+        named: NamedColumns = NONE_NAMED,
+        encoding: str | None = None,
     ) -> None:
         self.name = path.name
         is_traces = format == _TRACES or columns in TRACE_PRESETS
         self.format = _TRACES if is_traces else parse_row_format(path, format, is_own=True)
         self.position = ReadPosition()
-        open_source = _SOURCES[self.format]
+        self.mended = 0
+        given, notes = {}, []
+        if self.format in _TEXT_FORMS:
+            given["encoding"] = find_encoding(path) if encoding is None else check_encoding(encoding)
+            if encoding is None and given["encoding"] not in (UTF_8, "utf-16"):
+                notes.append(f"not UTF-8: read as {given['encoding']} (--encoding NAME names another)")
+        is_json = self.format in _JSON_FORMS
+        fits = {"fits": partial(_answer_column, columns=columns, named=named)} if is_json else {}
+        source: Callable[[], RowSource] = partial(_SOURCES[self.format], path, **given, **fits)
         try:
-            with closing(open_source(path)) as source:
-                chosen = choose_columns(source.columns, source, columns)
+            try:
+                chosen, note = _choose(source, columns, named)
+            except InvalidInput:
+                if columns is not None or not is_json or not _holds_spans(path, **given):
+                    raise
+                self.format, source = _TRACES, partial(TraceRows, path, **given)
+                chosen, _ = _choose(source, columns, named)
+                note = "one row for each trace"
         except InvalidInput as error:
             raise error if error.place else InvalidInput(error.detail, place=path.name) from error
         self.columns = chosen.map
-        self.explanation = chosen.explanation
+        self.explanation = "; ".join([chosen.explanation, *filter(None, [note, *notes])])
         self._seen = SeenIds()
-        self._source = open_source(path)
+        self._source = source()
         self._rows = iter(self._source)
 
     def __next__(self) -> Record | RecordProblem:
         raw = next(self._rows)
         self.position = raw.after
-        return record_or_problem(raw, self.columns, self._seen)
+        record = record_or_problem(raw, self.columns, self._seen)
+        self.mended += isinstance(raw.fields, MendedRow) and isinstance(record, Record)
+        return record
 
     def close(self) -> None:
         self._source.close()
@@ -106,6 +125,32 @@ class RecordReader(Iterator[Record | RecordProblem]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _choose(
+    open_source: Callable[[], RowSource], columns: ColumnMap | str | None, named: NamedColumns
+) -> tuple[ChosenColumns, str]:
+    """Return the columns of a source's first rows, and its note."""
+    with closing(open_source()) as source:
+        return choose_columns(source.columns, source, columns, named), source.note
+
+
+def _answer_column(fields: Mapping[str, object], *, columns: ColumnMap | str | None, named: NamedColumns) -> str | None:
+    """Return the column of the answer among the fields of a row; None if they make no sample."""
+    names = RowNames(fields)
+    if isinstance(columns, ColumnMap):
+        return columns.answer if columns.answer in names else None
+    try:
+        return _by_name(columns, names, named).map.answer
+    except InvalidInput:
+        return None
+
+
+def _holds_spans(path: Path, *, encoding: str) -> bool:
+    """Return True if a file of JSON begins with spans, or with the traces of MLflow."""
+    with closing(open_json(path, encoding=encoding)) as source:
+        first = next(iter(source), None)
+    return first is not None and not isinstance(first.fields, BadRow) and is_trace(first.fields)
 
 
 def open_rows(path: Path, form: str) -> RowSource:
@@ -127,45 +172,68 @@ def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = 
 
 
 def choose_columns(
-    found: Iterable[str] | None, rows: Iterable[RawRow], columns: ColumnMap | str | None
+    found: Iterable[str] | None,
+    rows: Iterable[RawRow],
+    columns: ColumnMap | str | None,
+    named: NamedColumns = NONE_NAMED,
 ) -> ChosenColumns:
     """Choose the columns of rows: as named, by a preset, or detected from their names.
 
     Args:
         found: the columns of a table; None where each row names its own fields: the first of `rows` decide.
+        named: columns of some fields; the others are chosen.
 
     Raises:
         InvalidInput: they do not have the columns, or no row is good.
     """
     if isinstance(columns, ColumnMap):
-        return check_columns(columns, found)
+        return check_columns(columns, None if found is None else [*found])
     if found is None:
-        return _by_rows(columns, rows)
-    found = list(found)
+        return _by_rows(columns, rows, named)
+    first = [raw.fields for raw in islice(rows, _ROWS_LOOKED_AT) if not isinstance(raw.fields, BadRow)]
     # Objects in the first row, also as JSON in a cell, add the names in them
-    first = next(iter(rows), None)
-    if first is not None and not isinstance(first.fields, BadRow):
-        found = list(dict.fromkeys((*found, *nested_names(first.fields))))
-    chosen = _by_name(columns, found)
+    names = RowNames(first[0] if first else {}, found)
+    chosen = _by_name(columns, names, named)
     # No later row of a table has other columns: a name that is absent now would be refused when the map is used again
-    return ChosenColumns(chosen.map.drop_absent(found), chosen.explanation)
+    map_ = chosen.map.drop_absent(names)
+    if map_.context_separator:
+        return ChosenColumns(map_, chosen.explanation)
+    separator, note = _find_separator([fields.get(str(map_.contexts)) for fields in first])
+    return ChosenColumns(replace(map_, context_separator=separator), chosen.explanation + note)
 
 
-def _by_name(preset: str | None, found: Iterable[str]) -> ChosenColumns:
-    return detect_columns(found) if preset is None else apply_preset(preset, found)
+def _find_separator(cells: Sequence[object]) -> tuple[str | None, str]:
+    """Return what separates the contexts in the cells of a table, and a note on it; None where they are one text."""
+    texts = [
+        cell for cell in cells if isinstance(cell, str) and cell.strip() and not cell.lstrip().startswith(("[", "{"))
+    ]
+    for separator in _SEPARATORS:
+        split = [text for text in texts if separator in text]
+        name = separator.strip()
+        if not split:
+            continue
+        if len(split) * 2 >= len(texts) and not any(_IN_TEXT.search(text) for text in split):
+            return separator, f"; contexts split at {quoted(name)} (--context-separator none keeps a cell whole)"
+        return (
+            None,
+            f"; {quoted(name)} in some contexts was not taken as a separator (--context-separator {quoted(name)})",
+        )
+    return None, ""
 
 
-def _by_rows(preset: str | None, source: Iterable[RawRow]) -> ChosenColumns:
+def _by_name(preset: str | None, found: Collection[str], named: NamedColumns) -> ChosenColumns:
+    return detect_columns(found, named) if preset is None else apply_preset(preset, found, named)
+
+
+def _by_rows(preset: str | None, source: Iterable[RawRow], named: NamedColumns) -> ChosenColumns:
     unknown: InvalidInput | None = None
     bad: RecordProblem | None = None
-    for looked_at, raw in enumerate(source):
-        if looked_at == _ROWS_LOOKED_AT:
-            break
+    for raw in islice(source, _ROWS_LOOKED_AT):
         if isinstance(raw.fields, BadRow):
             bad = bad or RecordProblem(raw.row, raw.line, None, raw.fields.found, raw.fields.expected)
             continue
         try:
-            return _by_name(preset, (*raw.fields, *nested_names(raw.fields)))
+            return _by_name(preset, RowNames(raw.fields), named)
         except InvalidInput as error:
             unknown = unknown or error
     if unknown is not None:

@@ -1,8 +1,8 @@
 """Records, the problems of bad rows, checks of single values, and passages: strings, or objects of many forms."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from plumbline.ground.errors import quoted
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Passage, Sample
@@ -56,6 +56,10 @@ class BadRow(Exception):
         self.expected = expected
 
 
+class MendedRow(dict[str, object]):
+    """The fields of a row with what no JSON has: null in place of NaN and Infinity; texts with half a character."""
+
+
 class RawRow(NamedTuple):
     """A row before its columns are mapped; `after` is the position behind it."""
 
@@ -63,6 +67,22 @@ class RawRow(NamedTuple):
     line: int | None
     fields: Mapping[str, object] | BadRow
     after: ReadPosition
+
+
+class RowSource(Protocol):
+    """The rows of one file; `columns` is None if each row names its own fields, `note` tells where they were found."""
+
+    note: str
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """The names of the columns."""
+
+    def __iter__(self) -> Iterator[RawRow]:
+        """Yield the rows, once."""
+
+    def close(self) -> None:
+        """Close the file."""
 
 
 _KIND_BY_TYPE: Final[dict[type, str]] = {
@@ -111,18 +131,20 @@ def context_field(text: str, labels: ContextLabels) -> str | dict[str, str]:
 
 # The field with the text when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
 _TEXT_NAMES: Final = ("text", "page_content", "pageContent", "content", "contents", "passage", "document.content")
+# RAGFlow's and FastGPT's
+_OTHER_TEXT_NAMES: Final = ("content_with_weight", "q")
 # Fields with what an answer may cite a passage by.
 _LABEL_NAMES: Final = {
     "id": ("id", "doc_id", "document_id", "chunk_id", "id_", "_id"),
-    "title": ("title",),
-    "source": ("source", "url", "file_name", "file_path"),
+    "title": ("title", "document_name"),
+    "source": ("source", "url", "file_name", "file_path", "doc_uri", "sourceName"),
     "tool": ("tool",),
 }
 _OUR_NAMES: Final = frozenset({"text", "id", "title", "source", "tool"})
 _LONGEST_LABEL: Final = 2_000
 _MOST_NAMES: Final = 5
-# Objects around the text of a passage: LlamaIndex, LangChain, Phoenix
-_WRAPPERS: Final = ("node", "text_resource", "kwargs", "document")
+# Objects around the text of a passage: LlamaIndex, LangChain, Phoenix, Bedrock
+_WRAPPERS: Final = ("node", "text_resource", "kwargs", "document", "content")
 
 
 def parse_passage(item: object, name: str) -> Passage:
@@ -135,12 +157,15 @@ def parse_passage(item: object, name: str) -> Passage:
         if isinstance(item, Mapping) and isinstance(item.get(wrapper), Mapping):
             item, name = item[wrapper], f"{name}.{wrapper}"
     if isinstance(item, Mapping):
-        text_name = next((each for each in _TEXT_NAMES if isinstance(item.get(each), str)), None)
+        text_name = next((each for each in (*_TEXT_NAMES, *_OTHER_TEXT_NAMES) if isinstance(item.get(each), str)), None)
         if text_name is None:
             found = ", ".join(quoted(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
             wanted = f"{', '.join(_TEXT_NAMES[:-1])} or {_TEXT_NAMES[-1]}"
             raise BadRow(f"{name} is an object with {found}", f"a string, or an object with its text in {wanted}")
         text = checked_text(item[text_name], f"{name}.{text_name}", "a string")
+        if text_name == "q" and isinstance(said := item.get("a"), str) and said.strip():
+            # FastGPT's passages are often a question and its answer
+            text = f"{text}\n{checked_text(said, f'{name}.a', 'a string')}"
         return _label_passage(
             text, item, is_ours=name.rpartition(".")[2].startswith("contexts[") and _OUR_NAMES.issuperset(item)
         )

@@ -2,8 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -11,7 +11,15 @@ from plumbline.ground.errors import quoted
 from plumbline.judging.text.sample import NO_LABELS, Passage, Sample, join_labels
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.conversations import parse_conversation
-from plumbline.rows.records.record import BadRow, RawRow, Record, checked_text, context_field, parse_passage
+from plumbline.rows.records.record import (
+    BadRow,
+    MendedRow,
+    RawRow,
+    Record,
+    checked_text,
+    context_field,
+    parse_passage,
+)
 
 _MAX_ID_CHARACTERS: Final = 200
 # The endpoint of an OpenAI batch's lines
@@ -43,13 +51,18 @@ def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     is_batch_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
     if is_batch_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
         raise BadRow(f"url is {quoted(str(url))}", quoted(_EVALUATIONS))
-    if columns.answer == columns.contexts or isinstance(_found(fields, columns.answer), list):
+    answer = _found(fields, columns.answer)
+    if "*" in columns.answer and isinstance(answer, list):
+        if len(answer) > 1:
+            raise BadRow(f"{columns.answer} leads to {len(answer)} answers", "one answer a row; write a row for each")
+        answer = answer[0] if answer else None
+    if columns.answer == columns.contexts or isinstance(answer, list):
         return Record(raw.row, custom_id, _conversation(fields, columns), _extra(fields, columns))
     passages = _contexts(fields, columns)
     sample = Sample(
         question=_optional_text(fields, columns.question) or "",
         contexts=tuple(text for text, _ in passages),
-        answer=_text(_found(fields, columns.answer), columns.answer, "a string, the answer"),
+        answer=_text(answer, columns.answer, "a string, the answer"),
         reference=_reference(fields, columns.reference),
         context_labels=join_labels([labels for _, labels in passages]),
     )
@@ -90,24 +103,27 @@ def parse_custom_id(raw: RawRow, columns: ColumnMap) -> str:
 def context_texts(text: str, separator: str | None = None) -> tuple[str, ...]:
     """Parse the contexts in one cell: a list as JSON or Python prints it, parts between separators, or the text itself.
 
-    Empty text: nothing was retrieved. With a separator a cell is only split, never read as a list; parts are stripped.
+    Empty text: nothing was retrieved. Parts are stripped; with a separator, what is no list is split.
 
     Raises:
-        ValueError: the text starts like a list of strings and is none.
+        ValueError: the text starts like a list of strings and is none, and there is no separator.
     """
     stripped = text.strip()
-    if not stripped:
+    if stripped in ("", "[]"):
         return ()
+    if _LIST_STARTS.match(stripped):
+        with suppress(ValueError) if separator else nullcontext():
+            return _listed_texts(stripped)
     if separator:
         return tuple(part.strip() for part in text.split(separator) if part.strip())
-    if stripped == "[]":
-        return ()
-    if not _LIST_STARTS.match(stripped):
-        return (text,)
+    return (text,)
+
+
+def _listed_texts(text: str) -> tuple[str, ...]:
     try:
-        listed = json.loads(stripped)
+        listed = json.loads(text)
     except (ValueError, RecursionError):
-        return _printed_list(stripped)
+        return _printed_list(text)
     if not all(isinstance(item, str) for item in listed):
         raise ValueError
     return tuple(listed)
@@ -132,27 +148,40 @@ def _unescape(match: re.Match[str]) -> str:
     return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
 
-def nested_names(fields: Mapping[str, object]) -> Iterator[str]:
-    """Yield the paths into a row's objects, also those that a cell holds as JSON, and to the roles of chat messages."""
-    level = [(name, value, 1) for name, value in fields.items()]
-    for path, value, depth in level:
-        inner = _open_json(value)
-        if isinstance(inner, Mapping):
-            names = [f"{path}.{name}" for name in inner]
-            yield from names
-            if depth < _MOST_LEVELS:
-                level += [(name, each, depth + 1) for name, each in zip(names, inner.values(), strict=True)]
-        elif isinstance(inner, list):
-            yield from (f"{path}.{role}" for role in _ROLES if _messages(inner, role))
+class RowNames(Collection[str]):
+    """The names of a row's fields; what a path leads to in the row (`input.question`) is among them, too."""
+
+    def __init__(self, fields: Mapping[str, object], columns: Iterable[str] = ()) -> None:
+        self._fields = fields
+        self._names = tuple(dict.fromkeys((*columns, *fields)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names or ("." in str(name) and _found(self._fields, str(name)) is not _ABSENT)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 def _found(fields: Mapping[str, object], column: str) -> object:
     value = fields.get(column, _ABSENT)
     if value is not _ABSENT or "." not in column:
         return value
-    value = fields
-    for part in column.split("."):
-        value = _step(_open_json(value), part)
+    return _follow(fields, column.split("."))
+
+
+def _follow(value: object, path: Sequence[str]) -> object:
+    """Return what a path leads to; `*` leads to what the rest of the path finds in each item of a list, in one list."""
+    for place, part in enumerate(path):
+        value = _open_json(value)
+        if part == "*" and isinstance(value, list):
+            each = [_follow(item, path[place + 1 :]) for item in value]
+            listed = [part for part in each if part is not _ABSENT]
+            inner = [part if isinstance(part, list) else [part] for part in listed]
+            return [item for part in inner for item in part] if listed else _ABSENT
+        value = _step(value, part)
     return value
 
 
@@ -214,8 +243,13 @@ def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage
         except ValueError:
             found = f"{column} begins as a list and cannot be read as one"
             raise BadRow(found, 'a JSON list of strings: ["...", "..."]') from None
+    if isinstance(value, Mapping) and value and all(isinstance(item, Mapping) for item in value.values()):
+        # Passages by their ids
+        value = [*value.values()]
     if isinstance(value, list):
-        return tuple(parse_passage(item, f"{column}[{place}]") for place, item in enumerate(value))
+        passages = [parse_passage(item, f"{column}[{place}]") for place, item in enumerate(value)]
+        # Several steps of a workflow quote the same passage
+        return tuple(dict(passages).items() if "*" in column else passages)
     return ((_text(value, column, expected), NO_LABELS),)
 
 
@@ -229,6 +263,8 @@ def _reference(fields: Mapping[str, object], column: str | None) -> str | None:
 
 def _optional_text(fields: Mapping[str, object], column: str | None) -> str | None:
     value = None if column is None else _found(fields, column)
+    if column and "*" in column and isinstance(value, list):
+        value = next(iter(value), None)
     if column is None or value is None or value is _ABSENT:
         return None
     return _text(value, column, "a string, or nothing")
@@ -251,7 +287,16 @@ def _extra(fields: Mapping[str, object], columns: ColumnMap) -> Mapping[str, obj
     for column in used:
         if column and "." in column and column not in fields:
             _take_out(extra, column.split("."))
-    return extra
+    return {name: _without_halves(value) for name, value in extra.items()} if isinstance(fields, MendedRow) else extra
+
+
+def _without_halves(value: object) -> object:
+    """Return a value with null for each text that holds half of a surrogate pair."""
+    if isinstance(value, Mapping):
+        return {name: _without_halves(each) for name, each in value.items() if _without_halves(name) is not None}
+    if isinstance(value, list):
+        return [_without_halves(each) for each in value]
+    return None if isinstance(value, str) and re.search("[\ud800-\udfff]", value) else value
 
 
 def _take_out(extra: dict[str, object], path: list[str]) -> None:

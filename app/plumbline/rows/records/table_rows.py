@@ -1,4 +1,4 @@
-"""Rows of CSV (commas, semicolons or tabs) and TSV after RFC 4180: quotes, line ends in cells, a header; UTF-8.
+"""Rows of CSV (commas, semicolons or tabs) and TSV after RFC 4180: quotes, line ends in cells, a header.
 
 Each row has a reader of its own: one that cannot be read ends with its first line and fails alone; a single reader
 would take the rest of the file for one cell when a quote stays open.
@@ -11,6 +11,7 @@ from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, TextLine, TextLines, too_long
+from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
 
 # The standard limit is 128 KiB a cell; rows have a limit of their own.
@@ -29,12 +30,15 @@ class TableRows:
     """
 
     columns: tuple[str, ...]
+    note = ""
 
-    def __init__(self, path: Path, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES) -> None:
+    def __init__(
+        self, path: Path, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8
+    ) -> None:
         self._name = path.name
         self._delimiter = delimiter
         self._max_bytes = max_bytes
-        self._lines = TextLines(path, max_bytes=max_bytes)
+        self._lines = TextLines(path, max_bytes=max_bytes, encoding=encoding)
         try:
             self.columns = self._header()
         except BaseException:
@@ -108,7 +112,7 @@ class TableRows:
         try:
             return line.data.decode("utf-8")
         except UnicodeDecodeError:
-            raise BadRow("text that is not UTF-8", "text saved as UTF-8 (Excel's CSV UTF-8)") from None
+            raise BadRow(*NOT_UTF_8) from None
 
 
 def _bad_row(said: str) -> BadRow:

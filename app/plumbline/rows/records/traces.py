@@ -1,6 +1,6 @@
 """Traces as rows: the spans of a trace become one sample, wherever in a file they stand.
 
-Spans are those of OTLP JSON, of Phoenix and of Langfuse. Attributes are OpenInference's
+Spans are those of OTLP JSON, of Phoenix, of Langfuse and of MLflow. Attributes are OpenInference's
 (https://arize-ai.github.io/openinference/spec/attributes/semantic-conventions.html) or OpenTelemetry's for GenAI
 (https://github.com/open-telemetry/semantic-conventions-genai), also in their older form of events and numbered prompts.
 """
@@ -16,6 +16,7 @@ from typing import Final
 from plumbline.judging.text.sample import Message
 from plumbline.rows.records.conversations import parse_messages
 from plumbline.rows.records.data_file import ByteStream
+from plumbline.rows.records.encodings import UTF_8
 from plumbline.rows.records.json_rows import decode_row
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field, parse_passage
 
@@ -107,9 +108,10 @@ class TraceRows:
     """
 
     columns: tuple[str, ...] | None = None
+    note = ""
 
-    def __init__(self, path: Path) -> None:
-        stream = ByteStream(path)
+    def __init__(self, path: Path, *, encoding: str = UTF_8) -> None:
+        stream = ByteStream(path, encoding=encoding)
         try:
             self._data = b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
         finally:
@@ -134,6 +136,13 @@ class TraceRows:
 
     def close(self) -> None:
         self._data = b""
+
+
+def is_trace(fields: Mapping[str, object]) -> bool:
+    """Return True if the fields are those of a span, or of an export of spans."""
+    return any(name in fields for name in ("resourceSpans", "scopeSpans")) or any(
+        _at(fields, *path) for path in (("data", "spans"), ("traceId",), ("trace_id",), ("context", "trace_id"))
+    )
 
 
 def _values(data: bytes) -> Iterator[tuple[int, object]]:
@@ -181,16 +190,20 @@ def _span(value: Mapping[str, object]) -> _Span | None:
     found = dict(attributes) if isinstance(attributes, Mapping) else given
     entity = {name: _json(str(text)) for name, text in _mapping(_at(found, "traceloop", "entity")).items()}
     found = {**_mapping(_at(found, "langfuse", "observation")), **entity, **found}
+    # MLflow's attributes are texts of JSON
+    mlflow = {name: _json(str(text)) for name, text in _mapping(found.get("mlflow")).items()}
+    places = {"input": "spanInputs", "output": "spanOutputs", "type": "spanType"}
+    found = {**{name: mlflow[place] for name, place in places.items() if place in mlflow}, **found}
     for event in _list(given.get("events")) or ():
         _add_event(found, event)
     kinds = (("openinference", "span", "kind"), ("gen_ai", "operation", "name"), ("traceloop", "span", "kind"))
     kind = next((kind for place in kinds if (kind := _at(found, *place))), None)
     return _Span(
-        trace=trace,
+        trace=str(mlflow.get("traceRequestId") or trace),
         id=_first(ids, "spanId", "span_id", "id"),
-        parent=_first(ids, "parentSpanId", "parent_id", "parentObservationId"),
-        start=_first(ids, "startTimeUnixNano", "start_time", "startTime", "timestamp"),
-        end=_first(ids, "endTimeUnixNano", "end_time", "endTime"),
+        parent=_first(ids, "parentSpanId", "parent_span_id", "parent_id", "parentObservationId"),
+        start=_first(ids, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime", "timestamp"),
+        end=_first(ids, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"),
         kind=str(kind or _first(ids, "span_kind", "type") or _first(found, "type")).upper(),
         name=str(
             _at(found, "tool", "name") or _at(found, "gen_ai", "tool", "name") or _first({**ids, **found}, "name")

@@ -25,7 +25,7 @@ from plumbline.rows.evaluation_wire import request_limits
 from plumbline.rows.records.columns import detect_columns
 from plumbline.rows.records.json_rows import decode_row
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_fields
-from plumbline.rows.records.record_fields import build_record, nested_names
+from plumbline.rows.records.record_fields import RowNames, build_record
 from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
 from plumbline.rows.report.result_lines import to_row_result
 from plumbline.schemas.conversation import ConversationRequest
@@ -262,7 +262,7 @@ def parse_pasted(text: str) -> Sample:
     try:
         if isinstance(fields, BadRow):
             raise fields
-        columns = detect_columns([*fields, *nested_names(fields)]).map
+        columns = detect_columns(RowNames(fields)).map
         return build_record(RawRow(0, 1, fields, ReadPosition()), columns, custom_id="pasted").sample
     except BadRow as bad:
         raise InvalidInput(f"{bad.found}; expected {bad.expected}", place=_PLACE) from None

@@ -1,0 +1,99 @@
+"""The rows that one JSON object holds: a list of objects somewhere in it, columns of values, or a single row.
+
+{"data": [{...}, {...}]}                            responses of APIs, exports of promptfoo
+{"question": ["..."], "answer": ["..."]}            pandas, datasets: a list for each column
+{"question": {"0": "..."}, "answer": {"0": "..."}}  pandas' to_json: an object for each column
+{"columns": [...], "data": [[...]]}                 pandas' split, tables of MLflow
+{"q1": {...}, "q2": {...}}                          rows by their ids
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.rows.records.record import BadRow, describe_type
+
+# The column of the answer among the fields of a sample; None if they make none
+FieldTest = Callable[[Mapping[str, object]], str | None]
+Rows = list[Mapping[str, object] | BadRow]
+_DEEPEST: Final = 3
+_ROWS_TRIED: Final = 3
+# Objects around a row: the viewer of Hugging Face's data sets
+_WRAPPERS: Final = ("row",)
+
+
+def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple[Rows, str]:
+    """Return the rows in an object, and a note for people on where they are; empty for a single row.
+
+    Args:
+        fits: None: the object is the only row.
+
+    Raises:
+        InvalidInput: several lists could be the rows, or columns differ in length.
+    """
+    names, data = value.get("columns"), value.get("data")
+    if isinstance(names, list) and isinstance(data, list) and data and all(isinstance(each, list) for each in data):
+        return [_row_of_cells([*map(str, names)], each) for each in data], "rows from 'data', by 'columns'"
+    if fits is None:
+        return [value], ""
+    if (answer := fits(value)) is not None:
+        columns = _columns(value, answer)
+        return (_rows_of_columns(columns), "a list for each column") if columns else ([value], "")
+    return _listed_rows(value, fits) or ([value], "")
+
+
+def _listed_rows(value: Mapping[str, object], fits: FieldTest) -> tuple[Rows, str] | None:
+    lists = [(path, rows) for path, rows in _lists(value) if any(map(fits, rows[:_ROWS_TRIED]))]
+    if len(lists) > 1:
+        several = " and ".join(quoted(path) for path, _ in lists)
+        raise InvalidInput(f"the rows could be {several}; put one of these lists into a file of its own")
+    if lists:
+        path, rows = lists[0]
+        return [*rows], f"rows from {quoted(path)}"
+    by_id = [{"custom_id": name, **each} for name, each in value.items() if isinstance(each, Mapping)]
+    return ([*by_id], "rows by their ids") if len(by_id) == len(value) and by_id and fits(by_id[0]) else None
+
+
+def _columns(value: Mapping[str, object], answer: str) -> dict[str, list[object]] | None:
+    """Return the columns of a table, if the answers are a list of texts as long as the other lists."""
+    listed = {name: each for name, column in value.items() if (each := _listed(column)) is not None}
+    answers = listed.get(answer)
+    if not answers or any(isinstance(each, Mapping) for each in answers):
+        return None
+    for name, each in listed.items():
+        if len(each) != len(answers):
+            raise InvalidInput(
+                f"{quoted(name)} has {len(each)} values and {quoted(answer)} {len(answers)}; expected one for each row"
+            )
+    return listed
+
+
+def _listed(column: object) -> list[object] | None:
+    if isinstance(column, Mapping) and column and all(str(name).isdecimal() for name in column):
+        return [*column.values()]
+    return column if isinstance(column, list) else None
+
+
+def _rows_of_columns(columns: Mapping[str, list[object]]) -> Rows:
+    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+
+
+def _row_of_cells(names: list[str], cells: object) -> Mapping[str, object] | BadRow:
+    if not isinstance(cells, list) or len(cells) != len(names):
+        found = f"{len(cells)} cells" if isinstance(cells, list) else describe_type(cells)
+        return BadRow(found, f"{len(names)}, as columns has")
+    return dict(zip(names, cells, strict=True))
+
+
+def _lists(
+    value: Mapping[str, object], path: str = "", depth: int = 1
+) -> Iterator[tuple[str, list[Mapping[str, object]]]]:
+    """Yield the lists of objects in an object with their paths."""
+    for name, each in value.items():
+        if isinstance(each, list) and each and all(isinstance(item, Mapping) for item in each):
+            wrapper = next(
+                (name for name in _WRAPPERS if all(isinstance(item.get(name), Mapping) for item in each)), None
+            )
+            yield f"{path}{name}", [item[wrapper] for item in each] if wrapper else each
+        elif isinstance(each, Mapping) and depth < _DEEPEST:
+            yield from _lists(each, f"{path}{name}.", depth + 1)

@@ -1,0 +1,63 @@
+"""Files as people have them and as other tools write them: read as meant, or refused with a remedy."""
+
+import argparse
+import gzip
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from plumbline.cli.score.command import add_column_options
+from plumbline.cli.score.source import open_source
+from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.record import Record
+from tests.making.cases import load_cases
+
+FILES: dict[str, dict[str, Any]] = {each["id"]: each for each in load_cases("data_files", "files", inner=list)}
+
+
+@dataclass(frozen=True)
+class Found:
+    rows: list[list[object]]
+    said: str
+
+
+def read(path: Path, *options: str) -> Found:
+    """The samples of a file as `plumbline score` reads it, and all that is said of the file and of its bad rows."""
+    parser = argparse.ArgumentParser()
+    add_column_options(parser.add_argument_group())
+    given = parser.parse_args(options)
+    given.data = str(path)
+    rows, said = list[list[object]](), list[str]()
+    with ExitStack() as stack:
+        source = open_source(stack, given)
+        with source.open() as reader:
+            said.append(source.explanation)
+            for each in reader:
+                if isinstance(each, Record):
+                    sample = each.sample
+                    rows.append([sample.question, list(sample.contexts), sample.answer, sample.reference or ""])
+                else:
+                    said.append(str(each))
+            said.append(f"{reader.mended} mended")
+    return Found(rows, "\n".join(said))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_is_read_as_meant_or_refused_with_a_remedy(tmp_path: Path, name: str) -> None:
+    case = FILES[name]
+    path = tmp_path / case["name"]
+    data = case["content"].encode(case.get("encoding", "utf-8"))
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+    if "rows" in case:
+        found = read(path, *case.get("options", ()))
+        assert found.rows == case["rows"]
+        assert case.get("says", "") in found.said
+    else:
+        with pytest.raises(InvalidInput) as refused:
+            read(path, *case.get("options", ()))
+        assert case["says"] in str(refused.value)
+        assert case["name"] in str(refused.value)
