@@ -95,8 +95,8 @@ async def test_the_version_names_what_moves_scores() -> None:
         report = (await client.get("/version")).json()
 
     files = [
-        *(ROOT / "prompts" / "verify_claims").glob("v3.*.toml"),
-        *(ROOT / "prompts" / "check_claims").glob("v3.*.toml"),
+        *(ROOT / "prompts" / "verify_claims").glob("v4.*.toml"),
+        *(ROOT / "prompts" / "check_claims").glob("v4.*.toml"),
     ]
     assert (report["name"], report["version"]) == ("plumbline", __version__)
     assert report["prompts"] == {

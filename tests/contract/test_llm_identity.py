@@ -1,4 +1,4 @@
-"""A reply is known to be its own: by ids that no other request has, over real connections that carry more than ours."""
+"""A reply is known to be its own by a mark and ids of no other request, over connections that carry more than ours."""
 
 import asyncio
 import json
@@ -17,6 +17,7 @@ from tests.running.service import (
     data_of,
     evaluate,
     judge_settings,
+    marker_of,
     plain_settings,
     running,
     shown_data_of,
@@ -32,14 +33,20 @@ def own(texts: list[str]) -> str:
     return verdicts(*([claim(text, "supported", text, context_ids=[at])] for at, text in enumerate(texts, start=1)))
 
 
-def reply_to_another() -> Reply:
-    """The reply to a request about another sample."""
+def reply_to_another(**mark: str) -> Reply:
+    """The reply to a request about another sample, with or without its mark."""
     case = segment(sample(4))
     window = tuple(Piece(number, text) for number, text in enumerate(case.source.contexts, start=1))
     questions = Questions(case, load_prompts().for_case(case), 1_000)
     request = questions.on_sentences(window, {0: 1, 1: 2, 2: 3, 3: 4, 4: 5})
     items = [{"id": each, "claims": [{"verdict": "contradicted"}]} for each in request.ids["id"]]
-    return replace(completion(json.dumps({"sentences": items}), usage=(100, 20)), keeps_ids=True)
+    return replace(completion(json.dumps({**mark, "sentences": items}), usage=(100, 20)), keeps_ids=True)
+
+
+def in_numbers_from(first: int, request: RecordedRequest, **mark: str) -> Reply:
+    """A reply whose ids the model counted itself."""
+    items = [{"id": at, "quotes": [CONTEXTS[at - first]], "verdict": "supported"} for at in range(first, first + 2)]
+    return replace(completion(json.dumps({**mark, "sentences": items})), keeps_ids=True)
 
 
 @pytest.mark.parametrize("texts", [CONTEXTS, CHINESE], ids=["en", "zh"])
@@ -72,15 +79,19 @@ async def test_a_schema_that_names_ids_names_those_of_the_request(judge: Scripte
         await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
 
     (request,) = judge.requests
-    item = request.json["response_format"]["json_schema"]["schema"]["properties"]["sentences"]["items"]
-    answer = shown_data_of(request)["answer"]
-    assert item["properties"]["id"]["enum"] == [each["id"] for each in answer if "id" in each]
+    members = request.json["response_format"]["json_schema"]["schema"]["properties"]
+    forms = members["sentences"]["items"]["anyOf"]
+    ids = [each["id"] for each in shown_data_of(request)["answer"] if "id" in each]
+    assert list(members) == ["mark", "sentences"]
+    assert members["mark"]["enum"] == [marker_of(request)]
+    assert [form["properties"]["id"]["enum"] for form in forms] == [ids] * len(forms)
 
 
+@pytest.mark.parametrize("mark", [{}, {"mark": "0123abcd"}], ids=["by ids", "by mark"])
 async def test_the_reply_to_another_request_is_billed_and_asked_for_again_on_a_new_connection(
-    judge: ScriptedJudge,
+    judge: ScriptedJudge, mark: dict[str, str]
 ) -> None:
-    judge.reply_with(reply_to_another(), completion(own(CONTEXTS), usage=(100, 20)))
+    judge.reply_with(reply_to_another(**mark), completion(own(CONTEXTS), usage=(100, 20)))
 
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
@@ -102,8 +113,32 @@ async def test_a_judge_that_only_sends_replies_to_others_fails_by_name(judge: Sc
     assert (result["trace"]["attempts"][0]["reason"], result["trace"]["attempts"][0]["calls"]) == ("foreign_reply", 3)
 
 
+async def test_another_mark_is_not_read_whatever_the_ids(judge: ScriptedJudge) -> None:
+    def mistaken(request: RecordedRequest) -> Reply:
+        first = shown_data_of(request)["answer"][0]["id"]
+        return in_numbers_from(first, request, mark="0123abcd")
+
+    judge.reply_with(mistaken)
+
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
+
+    assert (result["tier"] != "llm", result["trace"]["attempts"][0]["reason"]) == (True, "foreign_reply")
+
+
 @pytest.mark.parametrize("first", [0, 1])
-async def test_ids_that_a_model_counts_itself_are_not_read_and_asked_for_once_more(
+async def test_ids_that_a_model_counts_itself_are_read_beside_the_mark(judge: ScriptedJudge, first: int) -> None:
+    judge.reply_with(lambda request: in_numbers_from(first, request, mark=marker_of(request)))
+
+    async with running(judge_settings(judge)) as client:
+        result = await evaluate(client, contexts=CONTEXTS, answer=ANSWER)
+
+    assert (result["tier"], result["faithfulness"], result["flags"], judge.calls) == ("llm", 1.0, [], 1)
+    assert [each["evidence"][0]["quote"] for each in result["claims"]] == CONTEXTS
+
+
+@pytest.mark.parametrize("first", [0, 1])
+async def test_ids_that_a_model_counts_itself_are_else_not_read_and_asked_for_once_more(
     judge: ScriptedJudge, first: int
 ) -> None:
     def renumbered(request: RecordedRequest) -> Reply:
@@ -111,8 +146,7 @@ async def test_ids_that_a_model_counts_itself_are_not_read_and_asked_for_once_mo
         if "claims" in data:
             items = [{"id": each["id"], **claim("", "supported", each["text"])} for each in data["claims"]]
             return completion(json.dumps({"claims": items}))
-        items = [{"id": at, "claims": [claim("", "contradicted", "opened")]} for at in range(first, first + 2)]
-        return replace(completion(json.dumps({"sentences": items})), keeps_ids=True)
+        return in_numbers_from(first, request)
 
     judge.reply_with(renumbered)
     async with running(judge_settings(judge)) as client:

@@ -60,7 +60,7 @@ async def test_five_metrics_take_one_call(judge: ScriptedJudge) -> None:
     assert values_of(result) == VALUES
     assert {metric["status"] for metric in result["metrics"].values()} == {"judged"}
     assert judge.calls == 1
-    assert "ask_metrics/v2.en" in result["trace"]["judge"]["prompt"]
+    assert "ask_metrics/v4.en" in result["trace"]["judge"]["prompt"]
 
 
 async def test_each_verdict_shows_its_evidence(judge: ScriptedJudge) -> None:
@@ -81,7 +81,7 @@ async def test_without_metrics_request_and_result_are_as_ever(judge: ScriptedJud
         result = await evaluate(client, **SAMPLE)
 
     assert result["metrics"] == {}
-    assert result["trace"]["judge"]["prompt"] == "verify_claims/v3.en"
+    assert result["trace"]["judge"]["prompt"] == "verify_claims/v4.en"
     assert "question_parts" not in judge.requests[0].prompt
 
 

@@ -181,8 +181,8 @@ async def test_the_prompt_is_in_the_language_of_the_answer_and_named_with_its_di
 
     result = await judged(judge, reply, answer=answer, contexts=contexts)
 
-    file = PROMPTS / f"v3.{language}.toml"
-    assert result["trace"]["judge"]["prompt"] == f"verify_claims/v3.{language}"
+    file = PROMPTS / f"v4.{language}.toml"
+    assert result["trace"]["judge"]["prompt"] == f"verify_claims/v4.{language}"
     assert result["trace"]["judge"]["prompt_digest"] == hashlib.sha256(file.read_bytes()).hexdigest()
     system = judge.requests[0].json["messages"][0]["content"]
     assert len(system) > 1000

@@ -6,12 +6,13 @@ from typing import Any
 
 from plumbline.judging.ports.numbering import Numbering
 
-_MARK = re.compile(r"BEGIN ([0-9a-f]{16})\n")
+_MARK = re.compile(r"BEGIN ([0-9a-f]{8})\n")
 _VALUE = re.compile(
     r'(["\'](?:id|claim_id|contexts?|context_ids?|reference|answered_by|stated_by)["\']\s*:\s*)'
     r'("[^"\\]{0,30}"|\'[^\'\\]{0,30}\'|\[[^\[\]{}]*\]|\d[\d.]*)'
 )
 _KEY = re.compile(r'(["\'][^"\'0-9]{0,12})(\d{1,3}(?:\.\d+)?)(?=[^"\'0-9]{0,2}["\']\s*:)')
+_STARTS_LIST = re.compile(r'\{"[a-z_]+": ?\[')
 _NUMBER = re.compile(r"(?<![\d.])\d{1,3}(?!\d)")
 
 
@@ -28,10 +29,12 @@ def counted_from_1(data: Mapping[str, Any], prompt: str) -> dict[str, Any]:
 
 
 def with_request_ids(content: str, prompt: str) -> str:
-    """A reply that counts from 1 with the ids of the request; ids of four digits and more stay as they are."""
+    """A reply that counts from 1 with the mark and ids of the request; ids of four digits and more stay as they are."""
     base = base_of(prompt)
     if not base:
         return content
+    if _STARTS_LIST.match(content):
+        content = f'{{"mark": "{_MARK.findall(prompt)[0]}", {content[1:]}'
 
     def moved(found: re.Match[str]) -> str:
         return found[1] + _NUMBER.sub(lambda number: f"{int(number[0]) + base}", found[2])

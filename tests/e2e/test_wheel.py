@@ -23,7 +23,7 @@ from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.judge.questions import PromptLibrary
 print(json.dumps({
     "place": plumbline.__file__,
-    "digests": {p.label: p.digest for p in PromptLibrary("verify_claims", "v3")},
+    "digests": {p.label: p.digest for p in PromptLibrary("verify_claims", "v4")},
     "calibrations": len(load_calibrations(None).entries),
 }))
 """
@@ -48,7 +48,7 @@ def test_prompts_and_calibrations_are_read_from_an_installed_wheel(installed: Pa
 
     said = json.loads(run.stdout)
     assert Path(said["place"]).is_relative_to(installed)
-    assert said["digests"] == {prompt.label: prompt.digest for prompt in PromptLibrary("verify_claims", "v3")}
+    assert said["digests"] == {prompt.label: prompt.digest for prompt in PromptLibrary("verify_claims", "v4")}
     assert said["calibrations"] == len(load_calibrations(None).entries)
 
 

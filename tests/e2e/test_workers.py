@@ -147,5 +147,5 @@ def test_a_worker_that_cannot_start_ends_the_service_with_one_line(tmp_path: Pat
 
     assert code == 2
     assert [line for line in service.lines if not line.startswith("{")] == [
-        "plumbline: prompt verify_claims/v3.en.toml: cannot be read (No such file or directory)\n"
+        "plumbline: prompt verify_claims/v4.en.toml: cannot be read (No such file or directory)\n"
     ]

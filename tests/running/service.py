@@ -25,7 +25,7 @@ from tests.running.edge_app import client_of, serve
 URL = "/v1/evaluations"
 JUDGE_KEY = "sk-judge-key-0001"
 
-_BEGIN = re.compile(r"BEGIN ([0-9a-f]{16})")
+_BEGIN = re.compile(r"BEGIN ([0-9a-f]{8})")
 
 
 def plain_settings(**knobs: Any) -> Settings:

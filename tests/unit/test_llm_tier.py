@@ -86,7 +86,7 @@ async def test_the_account_names_model_prompt_and_tokens() -> None:
     account = (await judge(ScriptedChat(sentences(1, 2)), ask=ask)).account
 
     assert (account.model, account.calls) == ("scripted-1", 1)
-    assert (account.prompt, account.prompt_digest) == ("verify_claims/v3.en", PROMPTS.verify.for_language("en").digest)
+    assert (account.prompt, account.prompt_digest) == ("verify_claims/v4.en", PROMPTS.verify.for_language("en").digest)
     assert (account.prompt_tokens, account.completion_tokens) == (11, 7)
     assert ask.ledger.usage.calls == 1
 
@@ -98,7 +98,7 @@ async def test_a_missing_sentence_is_asked_for_once_and_nothing_else() -> None:
 
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED] * 2
     assert judgement.claims[1].flags == ("second_look",)
-    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2]}]
+    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2], "doubt": "unread"}]
     assert judgement.account.calls == len(chat.requests) == 2
 
 
@@ -164,7 +164,7 @@ async def test_a_claim_about_something_else_is_asked_again_as_its_sentence() -> 
 
     judgement = await judge(chat)
 
-    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2]}]
+    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2], "doubt": "unread"}]
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED, Verdict.CONTRADICTED]
     assert judgement.claims[1].flags == ("claim_replaced", "second_look")
 
@@ -292,13 +292,6 @@ async def test_a_truncated_reply_is_salvaged_and_the_rest_is_asked_for() -> None
 
     assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED] * 2
     assert "truncated_reply" in judgement.flags
-
-
-async def test_a_wrong_context_id_is_repaired_and_flagged() -> None:
-    claim = (await judge(ScriptedChat(sentences(1, 2, context_ids=[1])))).claims[0]
-
-    assert (claim.verdict, claim.flags) == (Verdict.SUPPORTED, ("context_id_repaired",))
-    assert claim.evidence[0].context == 1
 
 
 # --- what is asked

@@ -9,8 +9,9 @@ import pytest
 
 from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.metrics import METRICS
-from plumbline.judging.judge.questions import Prompt, PromptLibrary
+from plumbline.judging.judge.questions import PROMPT_VERSION, Prompt, PromptLibrary
 from plumbline.judging.text.verdicts import Verdict
+from plumbline.judging.text.words import Language
 
 ROOT = Path(__file__).parents[2] / "prompts"
 USER = "BEGIN {{marker}}\n{{data}}\nEND {{marker}}"
@@ -34,12 +35,12 @@ def test_no_prompt_that_was_given_out_is_changed() -> None:
     digests = {prompt.label: prompt.digest[:12] for prompt in built_in()}
 
     assert digests == {
-        "ask_metrics/v2.en": "f943cc2f665c",
-        "ask_metrics/v2.zh": "8e3680d05fdb",
-        "check_claims/v3.en": "48199f399b07",
-        "check_claims/v3.zh": "9cce235a7185",
-        "verify_claims/v3.en": "48d30492505e",
-        "verify_claims/v3.zh": "5caa88c316be",
+        "ask_metrics/v4.en": "a4482f76f6f4",
+        "ask_metrics/v4.zh": "527e179dd4c7",
+        "check_claims/v4.en": "4639f0db76b1",
+        "check_claims/v4.zh": "068bfa91b76b",
+        "verify_claims/v4.en": "854a9b5f513b",
+        "verify_claims/v4.zh": "080590e4bc56",
     }
 
 
@@ -73,7 +74,7 @@ def test_hostile_text_is_neither_expanded_nor_let_out_of_its_block(prompt: Promp
 
 @pytest.mark.parametrize("name", ["verify_claims", "check_claims"])
 def test_all_but_one_closing_line_stands_before_the_mark_and_is_the_same_in_every_request(name: str) -> None:
-    for prompt in PromptLibrary(name, "v3"):
+    for prompt in PromptLibrary(name, "v4"):
         users = [prompt.render_user(marker=marker, data="{}") for marker in ("a" * 16, "b" * 16)]
 
         before, after = prompt.user.split("{{marker}}", 1)[0], prompt.user.split("END {{marker}}\n")[1]
@@ -88,15 +89,37 @@ def test_every_verdict_and_the_word_json_stand_in_the_built_in_prompts(prompt: P
     verdicts = (
         [verdict for metric in METRICS.values() for probe in metric.probes for verdict in probe.words]
         if prompt.parts
-        else list(Verdict)
+        # A sentence that says more than the contexts is split.
+        else [verdict for verdict in Verdict if prompt.name == "check_claims" or verdict is not Verdict.PARTIAL]
     )
     text = "\n".join((prompt.system, *prompt.parts.values()))
     for word in (*verdicts, "JSON"):
         assert word in text
 
 
+@pytest.mark.parametrize(
+    ("name", "language", "most"),
+    [
+        ("verify_claims", "en", 5_000),
+        ("verify_claims", "zh", 2_500),
+        ("check_claims", "en", 4_200),
+        ("check_claims", "zh", 2_100),
+    ],
+)
+def test_the_system_text_that_every_call_pays_for_is_short(name: str, language: Language, most: int) -> None:
+    assert len(PromptLibrary(name, PROMPT_VERSION).for_language(language).system) <= most
+
+
+@pytest.mark.parametrize("prompt", built_in(), ids=lambda prompt: prompt.label)
+def test_the_reply_begins_with_the_mark_as_the_request_ends_by_saying(prompt: Prompt) -> None:
+    assert prompt.user.endswith(('{"mark":"{{marker}}",', '{"mark":"{{marker}}","sentences":[', '","claims":['))
+    # No mark that could be copied in place of the request's own.
+    assert '"mark"' in prompt.system
+    assert not re.search(r'"mark":\s*"[0-9a-f]', prompt.system)
+
+
 def test_an_answer_in_another_language_is_judged_with_the_english_prompt() -> None:
-    assert PromptLibrary("verify_claims", "v3").for_language("other").language == "en"
+    assert PromptLibrary("verify_claims", "v4").for_language("other").language == "en"
 
 
 @pytest.mark.parametrize(

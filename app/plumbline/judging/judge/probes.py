@@ -51,10 +51,6 @@ class Material:
         checkable = self.case.checkable
         return tuple(checkable[number] for number in named if 0 <= number < len(checkable))
 
-    def shown_id(self, probe: "Probe", item_id: str) -> str:
-        """Return the id that the request shows for what a probe is about."""
-        return str(self.numbering.shown_id(item_id if probe.about == "claim_id" else int(item_id)))
-
 
 @dataclass(frozen=True, slots=True)
 class Probe:
@@ -125,12 +121,14 @@ def read_probe(
     names = (probe.verdict, "verdict") if is_alone else (probe.verdict,)
     items, _ = reply_items(content, probe.name, is_truncated=is_truncated, verdict_names=names)
     verdicts = {_fold(word): verdict for verdict, words in probe.words.items() for word in (verdict, *words.split())}
-    ids = {material.shown_id(probe, each): each for each in wanted} if probe.about else {}
+    said_ids = [_meant_id(item.get(probe.about, item.get("id"))) for item in items[:_MAX_ITEMS]]
+    ids = [each if probe.about in ("", "claim_id") else int(each) for each in wanted]
+    ours = material.numbering.ours_by_shown(ids, set(said_ids), content)
     said: dict[str, dict[str, MetricVerdict | None]] = {}
-    for item in items[:_MAX_ITEMS]:
-        item_id = ids.get(_meant_id(item.get(probe.about, item.get("id")))) if probe.about else _WHOLE[0]
-        if item_id is None or not any(name in item for name in names):
+    for item, said_id in zip(items, said_ids, strict=False):
+        if (probe.about and said_id not in ours) or not any(name in item for name in names):
             continue
+        item_id = str(ours[said_id]) if probe.about else _WHOLE[0]
         word = next(item[name] for name in names if name in item)
         text = item.get(probe.text) if probe.text else ""
         verdict = verdicts.get(_fold(word)) if isinstance(word, str) else None

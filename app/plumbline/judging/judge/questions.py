@@ -136,34 +136,38 @@ class PromptSet:
         return JudgePrompts(*(library.for_language(sample.language) for library in libraries))
 
 
+PROMPT_VERSION: Final = "v4"
+
+
 def load_prompts(folder: Path | None = None) -> PromptSet:
     """Return the prompts of a folder, which may lack those of metrics, or the built-in ones; raise PromptError."""
     own_metrics = folder if folder is not None and (folder / "ask_metrics").is_dir() else None
     return PromptSet(
-        PromptLibrary("verify_claims", "v3", folder=folder),
-        PromptLibrary("check_claims", "v3", folder=folder),
-        PromptLibrary("ask_metrics", "v2", folder=own_metrics),
+        PromptLibrary("verify_claims", PROMPT_VERSION, folder=folder),
+        PromptLibrary("check_claims", PROMPT_VERSION, folder=folder),
+        PromptLibrary("ask_metrics", PROMPT_VERSION, folder=own_metrics),
     )
 
 
 # From the data between the marks to a mark that no text in there can know.
 Mark = Callable[[str], str]
 
-_MARKER_BYTES = 8
+# A reply repeats the mark, and is paid for by the token. No text of a sample can hold it but by chance.
+_MARK_BYTES = 4
 # Sentences before the first that is judged, for the pronouns in it.
 _LEAD_SENTENCES = 2
 _MAX_SHOWN_SENTENCES = 200
 
 
 def random_mark(_: str) -> str:
-    return secrets.token_hex(_MARKER_BYTES)
+    return secrets.token_hex(_MARK_BYTES)
 
 
 def keyed_mark(secret: bytes) -> Mark:
     """Return a function that marks the same data alike, for repeatable requests; unpredictable without the secret."""
 
     def mark(data: str) -> str:
-        return hmac.digest(secret, data.encode("utf-8", "surrogatepass"), "sha256")[:_MARKER_BYTES].hex()
+        return hmac.digest(secret, data.encode("utf-8", "surrogatepass"), "sha256")[:_MARK_BYTES].hex()
 
     return mark
 
@@ -201,9 +205,9 @@ class Questions:
         request = self._build(
             self.prompts.verify,
             {**self._surroundings(window), "answer": answer},
-            VERIFY_SCHEMA,
+            _VERIFY_SCHEMA,
             verdicts=len(batch) + len(controls) + _count(probes),
-            ids={"id": (*batch.values(), *controls), **_context_ids(window), **_probe_ids(probes)},
+            ids={"id": (*batch.values(), *controls), **_probe_ids(probes)},
         )
         if not probes:
             return request
@@ -213,7 +217,7 @@ class Questions:
             request,
             system="\n".join((request.system, "", parts["beside"], *instructions)),
             user=f"{request.user}\n{parts['reminder']}",
-            schema=_object_schema({**VERIFY_SCHEMA["properties"], **_probe_lists(probes)}),
+            schema=_reply_schema({**_VERIFY_LISTS, **_probe_lists(probes)}),
         )
 
     def on_claims(
@@ -245,9 +249,9 @@ class Questions:
         request = self._build(
             self.prompts.check,
             data,
-            CHECK_SCHEMA,
+            _CHECK_SCHEMA,
             verdicts=len(claims),
-            ids={"id": [claim.id for claim in claims], **_context_ids(window)},
+            ids={"id": [claim.id for claim in claims]},
         )
         return replace(request, temperature=temperature)
 
@@ -287,7 +291,7 @@ class Questions:
         return self._build(
             replace(prompt, system="\n".join((prompt.system, *instructions))),
             {name: value for name, value in data.items() if name in shown},
-            _object_schema(_probe_lists(probes)),
+            _reply_schema(_probe_lists(probes)),
             verdicts=_count(probes),
             ids=_probe_ids(probes),
         )
@@ -329,7 +333,8 @@ class Questions:
             schema=schema,
             max_output_tokens=self.max_output_tokens,
             verdicts=verdicts,
-            ids={name: [numbering.shown_id(each) for each in numbers] for name, numbers in ids.items()},
+            ids={"mark": [marker]}
+            | {name: [numbering.shown_id(each) for each in numbers] for name, numbers in ids.items()},
             numbering=numbering,
         )
 
@@ -360,39 +365,39 @@ def _json(data: Mapping[str, object]) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
-def _context_ids(window: Window) -> dict[str, Sequence[int | str]]:
-    return {"context_ids": [*dict.fromkeys(piece.number for piece in window)]}
-
-
-_STRING: Final = {"type": "string"}
-_CLAIM: Final = {"claim": _STRING}
-_VERDICT_MEMBERS: Final[Mapping[str, Any]] = {
-    "context_ids": {"type": "array", "items": {"type": "integer"}},
-    "quotes": {"type": "array", "items": _STRING},
-    "derived": {"type": "boolean"},
-    "reason": _STRING,
-    "verdict": {"type": "string", "enum": [verdict.value for verdict in Verdict]},
-}
-# Most claims need nothing but the passage.
-_PLAINLY_SUPPORTED: Final[Mapping[str, Any]] = {
-    "quotes": _VERDICT_MEMBERS["quotes"],
-    "verdict": {"type": "string", "enum": [Verdict.SUPPORTED.value]},
-}
-
-
 def _object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of an object with exactly these members, all required, in this order."""
     return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
 
 
-def _list_schema(*forms: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of a list of objects in one of these forms: strict schemas know no optional members."""
-    items = [_object_schema(form) for form in forms]
-    return {"type": "array", "items": items[0] if len(items) == 1 else {"anyOf": items}}
+def _reply_schema(lists: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a reply: the request's mark, then these lists."""
+    return _object_schema({"mark": _STRING, **lists})
 
 
-_CLAIMS: Final = _list_schema(_PLAINLY_SUPPORTED, {**_CLAIM, **_PLAINLY_SUPPORTED}, {**_CLAIM, **_VERDICT_MEMBERS})
-VERIFY_SCHEMA: Final = _object_schema({"sentences": _list_schema({"id": {"type": "integer"}, "claims": _CLAIMS})})
-CHECK_SCHEMA: Final = _object_schema(
-    {"claims": _list_schema({"id": _STRING, **_PLAINLY_SUPPORTED}, {"id": _STRING, **_VERDICT_MEMBERS})}
-)
+def _items_schema(item_id: Mapping[str, Any], verdicts: Sequence[Verdict], *, is_split: bool) -> dict[str, Any]:
+    """Return the schema of a list of verdicts; `is_split`: items may say of which part of a sentence they are.
+
+    It has a form for each choice of members, since strict schemas know no optional ones.
+    """
+    supported = {"quotes": _STRINGS, "verdict": _enum(Verdict.SUPPORTED)}
+    explained = {"quotes": _STRINGS, "reason": _STRING, "verdict": _enum(*verdicts)}
+    about: list[dict[str, Any]] = [{"id": item_id}, *([{"id": item_id, "claim": _STRING}] if is_split else [])]
+    forms = [_object_schema({**each, **form}) for each in about for form in (supported, explained)]
+    return {"type": "array", "items": {"anyOf": forms}}
+
+
+def _enum(*verdicts: Verdict) -> dict[str, Any]:
+    return {"type": "string", "enum": [verdict.value for verdict in verdicts]}
+
+
+_STRING: Final = {"type": "string"}
+_STRINGS: Final = {"type": "array", "items": _STRING}
+# A sentence that says more than the contexts is split; a claim cannot be.
+_VERIFY_LISTS: Final = {
+    "sentences": _items_schema(
+        {"type": "integer"}, [each for each in Verdict if each is not Verdict.PARTIAL], is_split=True
+    )
+}
+_VERIFY_SCHEMA: Final = _reply_schema(_VERIFY_LISTS)
+_CHECK_SCHEMA: Final = _reply_schema({"claims": _items_schema(_STRING, list(Verdict), is_split=False)})

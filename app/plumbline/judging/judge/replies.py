@@ -31,7 +31,6 @@ from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence,
 from plumbline.judging.text.words import han_share, split_words
 
 _MAX_QUOTES: Final = 8
-_MAX_DIGITS: Final = 10
 _MAX_QUOTE_CHARACTERS: Final = 4_000
 _MAX_REASON_CHARACTERS: Final = 600
 _MAX_CLAIM_CHARACTERS: Final = 4_000
@@ -40,7 +39,6 @@ _MAX_CLAIMS: Final = 50
 _CLAIM_NAMES: Final = ("claim", "text", "statement", "论断")
 _QUOTE_NAMES: Final = ("quotes", "quote", "evidence", "引文")
 _PASSAGE_NAMES: Final = ("quote", "text", "passage", "content", "原文", "引文")
-_CONTEXT_NAMES: Final = ("context_ids", "context_id", "context", "contexts")
 _VERDICT_BY_WORD: Final = {
     word: Verdict(verdict)
     for verdict, words in load_data("judging/judge/verdict_words")["verdicts"].items()
@@ -55,11 +53,6 @@ def _texts(value: object) -> list[object]:
     if value is None:
         return []
     return value if isinstance(value, list) else [value]
-
-
-def _number(value: object) -> int:
-    digits = str(value)
-    return int(digits) if digits.isdecimal() and len(digits) < _MAX_DIGITS else 0
 
 
 def _verdict(value: object) -> object:
@@ -79,10 +72,7 @@ class ClaimReply(BaseModel):
     """A judge's reply on one claim. `quotes` are unverified until they are found in a context."""
 
     claim: Annotated[_Text, Field(max_length=_MAX_CLAIM_CHARACTERS)] = ""
-    # Numbers from 1; 0 stands for an id that the request does not show.
-    context_ids: list[int] = Field(default_factory=list)
     quotes: Annotated[list[_Quote], Field(max_length=_MAX_QUOTES)] = Field(default_factory=list)
-    derived: Annotated[bool, BeforeValidator(lambda value: value is True or str(value).lower() == "true")] = False
     reason: Annotated[_Text, BeforeValidator(lambda value: str(value or "")[:_MAX_REASON_CHARACTERS])] = ""
     verdict: Annotated[Verdict, BeforeValidator(_verdict)]
 
@@ -107,79 +97,88 @@ class Reading(Generic[IdT]):
 
 
 def read_sentences(
-    content: str, wanted: Collection[int], numbering: Numbering = OURS, *, is_truncated: bool = False
+    content: str, wanted: Sequence[int], numbering: Numbering = OURS, *, is_truncated: bool = False
 ) -> Reading[int]:
-    """Parse a reply to `verify_claims`, about sentences whose numbers from 1 are `wanted`.
+    """Parse a reply to `verify_claims`, about sentences whose numbers from 1 are `wanted`, in the request's order.
 
-    A sentence is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply
-    whole items are kept. A fence, prose, another wrapper or none around the JSON does not matter; an empty list of
-    claims says that there is none. Items with other ids than those wanted are dropped, with the flag
-    `unknown_ids_dropped`, and so are those without one: nothing else tells which request they answer.
+    An item is a claim of its sentence, or has a list of them, of which an empty one says that there is none. A sentence
+    is kept when every claim of it is valid and no other item speaks of it differently. Of a cut reply whole items are
+    kept, but not of a split sentence whose parts may be cut off. A fence, prose, another wrapper or none around the
+    JSON does not matter. Items with other ids than those wanted are dropped, with the flag `unknown_ids_dropped`, and
+    so are those without one: nothing else tells which request they answer.
     """
     items, flags = reply_items(content, "sentences", is_truncated=is_truncated)
-    numbers = {str(numbering.shown_id(number)): number for number in wanted}
     said: dict[int, list[tuple[ClaimReply, ...] | None]] = {}
-    for item_id, item in _match_ids(items, numbers, flags):
-        said.setdefault(numbers[item_id], []).append(_claims(item, numbering))
+    number, item = 0, Item()
+    for number, item in _match_ids(items, wanted, numbering, content, flags):
+        said.setdefault(number, []).append(_claims(item))
+    if "truncated_reply" in flags and "claims" not in item and _first(item, _CLAIM_NAMES):
+        said[number].append(None)
     claims = {number: merged for number, answers in said.items() if (merged := _merge(answers)) is not None}
     return Reading(claims, tuple(dict.fromkeys(flags)))
 
 
 def read_claims(
-    content: str, wanted: Collection[str], numbering: Numbering = OURS, *, is_truncated: bool = False
+    content: str, wanted: Sequence[str], numbering: Numbering = OURS, *, is_truncated: bool = False
 ) -> Reading[str]:
     """Parse a reply to `check_claims`, about claims of our ids `wanted`; otherwise as `read_sentences`."""
     items, flags = reply_items(content, "claims", is_truncated=is_truncated)
-    ids = {str(numbering.shown_id(claim_id)): claim_id for claim_id in wanted}
     found: dict[str, ClaimReply | None] = {}
-    for item_id, item in _match_ids(items, ids, flags):
-        value = _claim(item, numbering)
-        found[ids[item_id]] = value if found.get(ids[item_id], value) == value else None
+    for claim_id, item in _match_ids(items, wanted, numbering, content, flags):
+        value = _claim(item)
+        found[claim_id] = value if found.get(claim_id, value) == value else None
     claims = {claim_id: (value,) for claim_id, value in found.items() if value is not None}
     return Reading(claims, tuple(dict.fromkeys(flags)))
 
 
-def _match_ids(items: Sequence[Item], wanted: Collection[str], flags: list[str]) -> Iterator[tuple[str, Item]]:
-    """Yield each item with the wanted id that it means."""
-    for item in within_deadline(items):
-        item_id = _meant_id(item, wanted)
-        if item_id is None:
-            flags.append(UNKNOWN_IDS)
-        else:
-            yield item_id, item
+def _match_ids(
+    items: Sequence[Item], wanted: Sequence[IdT], numbering: Numbering, content: str, flags: list[str]
+) -> Iterator[tuple[IdT, Item]]:
+    """Yield each item with the wanted id of ours that it means.
+
+    Of a reply that leaves a wanted id out and has one that was not shown no item is read: all may be shifted by one.
+    """
+    ours_by_shown: dict[str, IdT] = numbering.ours_by_shown(wanted, {str(item.get("id")) for item in items}, content)
+    said = [_meant_id(item, ours_by_shown) for item in within_deadline(items)]
+    named = set(said)
+    if not named <= {"", *ours_by_shown} and not named >= ours_by_shown.keys():
+        said = []
+    if not all(each in ours_by_shown for each in said) or len(said) < len(items):
+        flags.append(UNKNOWN_IDS)
+    for item, shown in zip(items, said, strict=False):
+        if shown in ours_by_shown:
+            yield ours_by_shown[shown], item
 
 
-def _meant_id(item: Item, wanted: Collection[str]) -> str | None:
-    """Return the wanted id that "s1", "Sentence 1", "[1]" or, for a single claim of a sentence, "1.2" means."""
+def _meant_id(item: Item, wanted: Collection[str]) -> str:
+    """Return the id that "s1", "Sentence 1", "[1]" or, for a claim of a sentence, "1.2" means; empty for none."""
     given = item.get("id")
     said = str(given)
     if said in wanted:
         return said
     if isinstance(given, bool) or not isinstance(given, str | int) or len(said) > _MAX_ID_CHARACTERS:
-        return None
+        return ""
     found = _ID.search(said)
     if found is None or _ID.search(said, found.end()):
-        return None
-    if found[0] in wanted:
-        return found[0]
-    return found[1] if "claims" not in item and found[1] in wanted else None
+        return ""
+    return found[1] if "claims" not in item and found[0] not in wanted and found[1] in wanted else found[0]
 
 
 def _merge(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimReply, ...] | None:
     """Return the claims of all items about one sentence; None where they disagree or one is broken."""
     if len(answers) == 1:
         return answers[0]
-    reply_by_text: dict[str, ClaimReply] = {}
-    for answer in answers:
-        for reply in answer or ():
-            if reply_by_text.setdefault(reply.claim, reply) != reply:
-                return None
-    if None in answers or (_NO_CLAIM in reply_by_text.values() and len(reply_by_text) > 1):
+    replies: list[ClaimReply] = []
+    for reply in (reply for answer in answers for reply in answer or ()):
+        if len(replies) < _MAX_CLAIMS and reply not in replies:
+            replies.append(reply)
+    texts = [reply.claim for reply in replies if reply.claim]
+    if None in answers or len(set(texts)) < len(texts) or (_NO_CLAIM in replies and len(replies) > 1):
         return None
-    return tuple(reply_by_text.values())
+    return tuple(replies)
 
 
-def _claims(item: Item, numbering: Numbering) -> tuple[ClaimReply, ...] | None:
+def _claims(item: Item) -> tuple[ClaimReply, ...] | None:
     """Return the claims of an item, or the only one that it is itself."""
     if "claims" not in item:
         values: object = [item]
@@ -187,23 +186,17 @@ def _claims(item: Item, numbering: Numbering) -> tuple[ClaimReply, ...] | None:
         values = [item["claims"]] if isinstance(item["claims"], dict) else item["claims"]
     if not isinstance(values, list) or len(values) > _MAX_CLAIMS:
         return None
-    claims = [_claim(value, numbering) for value in values]
+    claims = [_claim(value) for value in values]
     return tuple(claim for claim in claims if claim is not None) or (_NO_CLAIM,) if all(claims) else None
 
 
-def _claim(value: object, numbering: Numbering) -> ClaimReply | None:
+def _claim(value: object) -> ClaimReply | None:
     if not isinstance(value, dict):
         return None
     quotes = [quote for name in _QUOTE_NAMES for quote in _texts(value.get(name)) if quote != ""]
-    passages = [quote for quote in quotes if isinstance(quote, dict)]
-    context_ids = [
-        *_texts(_first(value, _CONTEXT_NAMES)),
-        *(each for passage in passages for each in _texts(_first(passage, (*_CONTEXT_NAMES, "id")))),
-    ]
     said = {
         **value,
         "claim": _first(value, _CLAIM_NAMES),
-        "context_ids": [numbering.number(_number(each)) for each in context_ids],
         "quotes": [_first(quote, _PASSAGE_NAMES) if isinstance(quote, dict) else quote for quote in quotes],
         "verdict": _first(value, VERDICT_NAMES),
     }
@@ -311,9 +304,7 @@ def build_checked_claims(reading: Reading[str], claims: Sequence[Claim], search:
 
 
 def apply_evidence_to_reply(claim: Claim, said: ClaimReply, search: EvidenceSearch) -> Claim:
-    cited = [number - 1 for number in said.context_ids]
-    evidence = tuple(dict.fromkeys(each for quote in said.quotes for each in _locate(quote, cited, search)))
-    moved = bool(cited) and any(each.verified and each.context not in cited for each in evidence)
+    evidence = tuple(dict.fromkeys(each for quote in said.quotes for each in _locate(quote, search)))
     judged = apply_evidence(
         replace(
             claim,
@@ -322,20 +313,21 @@ def apply_evidence_to_reply(claim: Claim, said: ClaimReply, search: EvidenceSear
             support=SUPPORT_BY_VERDICT.get(said.verdict),
             reason=said.reason or None,
             evidence=evidence,
-            flags=("context_id_repaired",) if moved else (),
+            flags=(),
         ),
         search,
-        is_derived=said.derived,
+        # A reason that shows a calculation.
+        is_derived=not {"=", "＝"}.isdisjoint(said.reason),
     )
     return replace(judged, text=claim.text)
 
 
-def _locate(quote: str, cited: Sequence[int], search: EvidenceSearch) -> list[Evidence]:
+def _locate(quote: str, search: EvidenceSearch) -> list[Evidence]:
     """Search for a quote as a whole, then, where it is several glued together or has a label, for its parts."""
-    whole = search.locate(quote, cited)
+    whole = search.locate(quote, ())
     if whole is None or whole.verified:
         return [] if whole is None else [whole]
-    parts = [search.locate(part, cited) for part in separate_quotes(quote)]
+    parts = [search.locate(part, ()) for part in separate_quotes(quote)]
     found = [part for part in parts if part is not None]
     return found if any(part.verified for part in found) else [whole]
 

@@ -252,7 +252,7 @@ class JudgeSession:
         sample = self.sample
 
         def check(part: Sequence[Claim]) -> Coroutine[None, None, dict[str, Claim]]:
-            ids = {claim.id for claim in part}
+            ids = [claim.id for claim in part]
             return self._ask(
                 partial(sample.questions.on_claims, window, part, doubts=doubts, temperature=temperature),
                 lambda reply, numbering: read_claims(reply.content, ids, numbering, is_truncated=reply.is_truncated),

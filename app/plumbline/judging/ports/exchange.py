@@ -9,10 +9,10 @@ from plumbline.judging.ports.numbering import OURS, Numbering
 
 _ASCII_CHARACTERS_PER_TOKEN = 3
 # English text has some 4.2 characters a token. A strong model's replies to 96 questions in version 2 of the prompts had
-# 107 tokens a sentence; version 3 leaves out a quarter to two fifths of them.
+# 107 tokens a sentence; version 3 leaves out a quarter to two fifths of them, version 4 a seventh of the rest.
 _USED_SHARE = 0.72
-_OUTPUT_TOKENS_PER_VERDICT = 80
-_OUTPUT_FRAME_TOKENS = 20
+_OUTPUT_TOKENS_PER_VERDICT = 70
+_OUTPUT_FRAME_TOKENS = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,10 @@ NO_CLAIM = "no_claim_doubtful"
 UNCOVERED = "claims_incomplete"
 DERIVED = "derived"
 _JUDGE_SAID = "judge_said_"
-_DOUBT_NAMES = {MISSING: "quote", UNVERIFIED: "quote", NUMBER: "number", ACCUSATION: "accused", SUPPORT: "quote"}
+_DOUBT_NAMES = {
+    MISSING: "quote", UNVERIFIED: "quote", SUPPORT: "quote", NUMBER: "number", ACCUSATION: "accused",
+    NO_CLAIM: "no_claim", UNCOVERED: "parts",
+}  # fmt: skip
 # Reasons of a verdict that code changed, by the flag of what it found.
 _FOUND_BY_FLAG: Final = {
     MISSING: CodedText("judge_quoted_nothing"),
@@ -61,7 +64,7 @@ _VERBATIM_MIN_WORDS = 3
 def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) -> Claim:
     """Return the claim with the verdict that its evidence allows, and flags that say what is wrong with it.
 
-    The rules, and what each does to the score: docs/decisions/0003-evidence.md. `is_derived`: the judge says that the
+    The rules, and what each does to the score: docs/decisions/0003-evidence.md. `is_derived`: the reason shows that the
     claim, each of its quotes located, is calculated from several passages.
     """
     if claim.verdict is Verdict.NOT_A_CLAIM:
@@ -105,12 +108,7 @@ def has_nothing_to_quote(claim: Claim, search: EvidenceSearch) -> bool:
 
 def name_doubts(claims: Iterable[Claim]) -> dict[str, str]:
     """Return the doubt that the second look names for each claim id, in the words of the prompt."""
-    doubts_by_id = {claim.id: review_flags(claim) for claim in claims}
-    return {
-        claim_id: _DOUBT_NAMES[flags[0]]
-        for claim_id, flags in doubts_by_id.items()
-        if flags and flags[0] in _DOUBT_NAMES
-    }
+    return {claim.id: next((_DOUBT_NAMES[flag] for flag in review_flags(claim)), "unread") for claim in claims}
 
 
 def with_shown_calculation(claim: Claim) -> Claim:
