@@ -16,8 +16,9 @@ from benchmarks.judge_server import completion_bytes
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.api_client import ApiClient
-from plumbline.models.chat.completions import LearntForm, read_completion
+from plumbline.models.chat.completions import read_completion
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.request_forms import RequestForm
 
 CALLS = 500
 
@@ -42,7 +43,7 @@ def parts(endpoint: Endpoint, request: ChatRequest, *, rounds: int) -> dict[str,
 async def _measured(endpoint: Endpoint, request: ChatRequest, rounds: int) -> dict[str, float]:
     client, memory = ApiClient(endpoint), InMemory()
     client._http._connections = memory  # type: ignore[assignment]
-    sent = LearntForm(endpoint.provider).form.parameters(request, endpoint)
+    sent = RequestForm.strictest(endpoint.provider).parameters(request, endpoint)
 
     async def read() -> None:
         read_completion(memory.content).reply(endpoint)

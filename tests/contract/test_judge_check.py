@@ -108,12 +108,16 @@ def test_a_form_that_is_refused_is_shown_with_the_one_that_works(
         lambda request: request.json.get("response_format", {}).get("type") == "json_schema",
         openai_error(400, None, "response_format json_schema is not supported here"),
     )
+    judge.reply_when(
+        lambda request: request.json["messages"][0]["role"] == "system",
+        openai_error(400, None, "no instructions by the system"),
+    )
 
     assert main(["doctor", "judge", "--full"]) == 0
 
     out = capsys.readouterr().out
     assert "response_format json_schema is not supported here" in out
-    assert "usable, replies as json_object" in out
+    assert "usable, replies as json_object, without system role\n" in out
     assert "The Marlow lighthouse" in out
 
 

@@ -157,8 +157,7 @@ async def test_a_server_without_schemas_is_asked_for_an_object(
         await ask(chat)
         assert chat.readiness().detail.endswith("(json_object)")
 
-    # the second without the ids, which may be what the server does not take
-    assert formats(judge) == ["json_schema", "json_schema", "json_object", "json_object"]
+    assert formats(judge) == ["json_schema", "json_object", "json_object"]
 
 
 @pytest.mark.parametrize(
@@ -229,21 +228,14 @@ async def test_a_provider_that_refuses_whatever_is_left_out_is_not_asked_for_eve
     judge.reply_with(fault)
 
     async with transport(judge, llm_provider="dashscope") as chat:
+        for _ in range(3):
+            assert (await failure_of(chat)).reason == "rejected"
+        before = judge.calls
         assert (await failure_of(chat)).reason == "rejected"
-        first = judge.calls
-        assert (await failure_of(chat)).reason == "rejected"
+        assert chat.readiness().detail.endswith("(json_object)")
 
-    assert first <= 5
-    assert judge.calls == 2 * first
-
-
-async def test_a_refusal_that_names_no_field_teaches_nothing(judge: ScriptedJudge) -> None:
-    judge.reply_with(openai_error(400, None, "max_tokens is too large: 256"))
-
-    async with transport(judge, llm_provider="vllm") as chat:
-        assert (await failure_of(chat)).reason == "rejected"
-        assert judge.calls == 1
-        assert chat.readiness().detail.endswith("(json_schema)")
+    assert before <= 3 * 6
+    assert judge.calls == before + 1
 
 
 WITH_IDS = replace(
@@ -366,8 +358,6 @@ async def test_the_words_of_a_sample_teach_nothing(judge: ScriptedJudge, error: 
     async with transport(judge, llm_provider="openai") as chat:
         assert (await failure_of(chat, request=request)).reason == "rejected"
         assert chat.readiness().detail.endswith("(json_schema)")
-
-    assert judge.calls == 1
 
 
 async def test_what_one_model_refuses_says_nothing_of_another(judge: ScriptedJudge) -> None:

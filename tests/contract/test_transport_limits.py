@@ -136,8 +136,8 @@ async def test_the_ledger_adds_up_to_what_the_provider_served(judge: ScriptedJud
         await failure_of(chat, ledger=ledger)
 
     usage = ledger.usage
-    assert usage.calls == judge.calls == 7
-    assert TokenCount(usage.prompt_tokens, usage.completion_tokens) == judge.tokens_served == TokenCount(187, 33)
+    assert usage.calls == judge.calls == 8
+    assert TokenCount(usage.prompt_tokens, usage.completion_tokens) == judge.tokens_served == TokenCount(194, 33)
     assert usage.unmetered_calls == 3
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import State
-from plumbline.models.chat.call_failures import parse_retry_after
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
+from plumbline.models.chat.waits import parse_wait
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status
@@ -33,26 +33,9 @@ def http_date(seconds: float) -> str:
 # --- waits
 
 
-@pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry-after": "0.3"}, 0.3),
-        ({"retry-after-ms": "300"}, 0.3),
-        ({"retry-after-ms": "300", "retry-after": "60"}, 0.3),
-        ({"retry-after-ms": "soon", "retry-after": "0.3"}, 0.3),
-        *(
-            ({"retry-after": value}, None)
-            for value in ("-1", "0", "soon", "", "nan", "inf", "-inf", "1e999", "Mon, 99")
-        ),
-    ],
-)
-def test_a_wait_is_a_finite_number_of_seconds_to_come(headers: dict[str, str], seconds: float | None) -> None:
-    assert parse_retry_after(headers) == seconds
-
-
 def test_a_date_is_a_wait_if_it_is_to_come() -> None:
-    assert parse_retry_after({"retry-after": http_date(86_400)}) == pytest.approx(86_400, rel=0.1)
-    assert parse_retry_after({"retry-after": http_date(-60)}) is None
+    assert parse_wait({"retry-after": http_date(86_400)}) == pytest.approx(86_400, rel=0.1)
+    assert parse_wait({"retry-after": http_date(-60)}) is None
 
 
 @pytest.mark.parametrize("value", ["60", "3600", "1e9", "a date to come"])
@@ -181,11 +164,11 @@ async def chat_result(chat: Any) -> str:
     [
         (status(401), 1),
         (status(404), 1),
-        (status(400), 1),
+        (status(400), 4),
         (status(500), 3),
         (openai_error(400, "data_inspection_failed"), 1),
         (throttled(retry_after="60"), 1),
-        (completion(""), 1),
+        (completion(""), 2),
         (completion(None, refusal="no"), 1),
     ],
 )

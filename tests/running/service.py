@@ -145,7 +145,7 @@ def shown_data_of(request: RecordedRequest) -> dict[str, Any]:
 
 def user_lines(request: RecordedRequest) -> list[str]:
     """The lines of the user's message."""
-    text: str = request.json["messages"][1]["content"]
+    text: str = request.json["messages"][-1]["content"]
     return text.split("\n")
 
 

@@ -71,7 +71,7 @@ def test_what_was_odd_is_flagged(content: str, flag: str) -> None:
         {"id": [2, 3], "claims": [CLAIM]},
         {"id": True, "claims": [CLAIM]},
         item(2, {**CLAIM, "quotes": [{"place": "x"}]}),
-        item(2, {**CLAIM, "verdict": "yes"}),
+        item(2, {**CLAIM, "verdict": "maybe"}),
         item(2, {**CLAIM, "reason": "\ud800"}),
         item(2, {**CLAIM, "quotes": ["\udc00"]}),
         "not an object",
@@ -321,6 +321,10 @@ def test_what_a_reader_could_not_tell_is_asked_again(content: str) -> None:
         ("未提及", Verdict.NOT_MENTIONED),
         ("不支持", Verdict.NOT_MENTIONED),
         ("不是论断", Verdict.NOT_A_CLAIM),
+        ("Yes", Verdict.SUPPORTED),
+        ("No.", Verdict.NOT_MENTIONED),
+        ("是", Verdict.SUPPORTED),
+        ("否", Verdict.NOT_MENTIONED),
     ],
 )
 def test_other_words_for_a_verdict_are_understood(word: str, verdict: Verdict) -> None:
@@ -329,7 +333,7 @@ def test_other_words_for_a_verdict_are_understood(word: str, verdict: Verdict) -
     assert read.verdict is verdict
 
 
-@pytest.mark.parametrize("word", ["true", "yes", "maybe", "对", "1", "", "supported or not"])
+@pytest.mark.parametrize("word", ["true", "maybe", "对", "1", "", "supported or not"])
 def test_a_word_that_is_no_verdict_is_no_verdict(word: str) -> None:
     assert read_sentences(reply(item(1, {**CLAIM, "verdict": word})), [1]).claims == {}
 

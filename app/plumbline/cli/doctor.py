@@ -97,7 +97,7 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
             check = check_endpoint(endpoint, settings, seconds=seconds)
             subject = f"judge {name}: {endpoint.place}"
             if check.failure is None:
-                yield Finding("ok", subject, f"key accepted, verdicts right, replies as {check.structure}")
+                yield Finding("ok", subject, f"key accepted, verdicts right, replies as {check.form}")
             else:
                 yield Finding("FAILED", subject, safe_line(check.failure[0], endpoint), check.failure[1])
     readiness = warm_encoder(settings)

@@ -81,9 +81,14 @@ class EndpointCheck(NamedTuple):
     failure: tuple[str, str] | None
 
     @property
-    def structure(self) -> str:
-        """The form of reply that it accepted."""
-        return _kind(self.exchanges[-1]) if self.exchanges else "plain"
+    def form(self) -> str:
+        """The form of request that it answered: the kind of reply, and what was left out as it refused it."""
+        from plumbline.models.chat.request_forms import describe_difference  # noqa: PLC0415
+
+        if not self.exchanges:
+            return "plain"
+        first, last = self.exchanges[0], self.exchanges[-1]
+        return ", ".join([_kind(last), *describe_difference(first.sent, last.sent)])
 
 
 def check_endpoint(
@@ -129,7 +134,7 @@ def _show(name: str, check: EndpointCheck, *, is_full: bool) -> None:
     _print_line("verdicts", ", ".join(f"{verdict} ({'right' if right else 'wrong'})" for verdict, right in said))
     if check.result.flags:
         _print_line("flags", ", ".join(check.result.flags))
-    _print_line("result", check.failure[0] if check.failure else f"usable, replies as {check.structure}")
+    _print_line("result", check.failure[0] if check.failure else f"usable, replies as {check.form}")
 
 
 def _own_verdict(claim: "Claim") -> str:

@@ -166,12 +166,16 @@ class FailureReason(StrEnum):
 
 
 class TierFailure(PlumblineError):
-    """A tier could not answer; expected, and reported with `detail`, which holds no secret and no text of a caller."""
+    """A tier could not answer; expected, and reported with `detail`, which holds no secret and no text of a caller.
 
-    def __init__(self, reason: FailureReason, detail: str) -> None:
+    `wait_seconds`: pause that a provider asks for; a sample that can wait begins again after it.
+    """
+
+    def __init__(self, reason: FailureReason, detail: str, *, wait_seconds: float | None = None) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+        self.wait_seconds = wait_seconds
 
 
 _LONGEST_QUOTE: Final = 40

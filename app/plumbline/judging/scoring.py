@@ -75,7 +75,7 @@ class Scorer:
 
         Of a conversation, each turn is judged on its own, all at once, within one deadline and one bound on cost.
         """
-        ledger = Ledger(max_cost=options.max_cost)
+        ledger = Ledger(options.max_cost, options.can_wait)
         options = replace(options, ledger=ledger)
         with self.interpreter.yield_often(offload.count_characters(sample)):
             if sample.turns:

@@ -15,8 +15,9 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, foreign_reply, status_failure
-from plumbline.models.chat.completions import RequestForm, TokenCounts, read_completion
+from plumbline.models.chat.completions import TokenCounts, read_completion
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.request_forms import RequestForm
 from plumbline.models.chat.resilient_endpoint import Tariff, prompt_tokens
 
 _DIGITS: Final = 20
@@ -73,7 +74,7 @@ class BatchFileChatModel:
         self.variant = endpoint.variant
         self._endpoint = endpoint
         # Nothing is learnt here of fields that a provider refuses.
-        self._form = RequestForm(endpoint.provider.structure, endpoint.provider.token_limit)
+        self._form = RequestForm.strictest(endpoint.provider)
         self._tariff = tariff
         self._url = url
         self._replies = replies

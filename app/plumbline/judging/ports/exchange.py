@@ -58,11 +58,15 @@ def expected_tokens(most: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """Reply of a chat model: never empty, thinking removed. `is_truncated`: it was cut before its end."""
+    """Reply of a chat model: never empty, thinking removed.
+
+    `is_truncated`: it was cut before its end. `has_thoughts`: the model thought before it.
+    """
 
     content: str
     model: str
     is_truncated: bool = False
+    has_thoughts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +103,11 @@ class Ledger:
     Args:
         max_cost: bound on the cost; None for none. A call is made if what was spent, the worst cases of the calls under
             way and its own expected cost stay within it: so no more than one call's reply can exceed it.
+        can_wait: the sample is one of many, and waits for a provider that asks for patience.
     """
 
     max_cost: float | None = None
+    can_wait: bool = False
     usage: Usage = field(default=Usage(), init=False)
     _reserved: float = field(default=0.0, init=False)
     _released: asyncio.Event = field(default_factory=asyncio.Event, init=False, compare=False)

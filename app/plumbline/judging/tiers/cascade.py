@@ -56,7 +56,8 @@ class JudgeCascade:
 
     Args:
         unset: tiers that were not set up: they fail for requests that name them, and are not asked otherwise.
-        limits: of tiers for which batch samples (`JudgeOptions.can_wait`) queue; their deadline stands still meanwhile.
+        limits: of tiers for which batch samples (`JudgeOptions.can_wait`) queue. Their deadline stands still meanwhile,
+            and while a provider asks for patience.
         loaders: return when the model of a tier is loaded, or cannot be. The deadline stands still meanwhile, too. A
             sample that cannot wait gives the model as long as its deadline, then asks the next tier.
     """
@@ -99,7 +100,8 @@ class JudgeCascade:
                 budget = _budget(until + waited - time.monotonic(), order[position + 1 :])
                 record = TierRecord(name.value)
                 with self._observer.tier(record):
-                    judgement, attempt = await self._attempt(tier, sample, options, budget)
+                    judgement, attempt, patience = await self._attempt(tier, sample, options, budget)
+                    waited += patience
                     record.outcome = attempt.reason or ANSWERED
             attempts.append(attempt)
             if judgement is not None:
@@ -125,18 +127,28 @@ class JudgeCascade:
 
     async def _attempt(
         self, tier: Tier, sample: SegmentedSample, options: JudgeOptions, budget: float
-    ) -> tuple[Judgement | None, Attempt]:
-        started, before = time.monotonic(), options.ledger.usage.calls
+    ) -> tuple[Judgement | None, Attempt, float]:
+        """Return the tier's judgement, the attempt, and the seconds of its tries that ended in a wait for a provider.
+
+        A sample that can wait begins again after one, as long as the provider answers others.
+        """
+        started, before, patience = time.monotonic(), options.ledger.usage.calls, 0.0
         judgement = reason = detail = None
-        try:
-            judgement = await judge_within(tier, sample, options, budget)
-        except TierFailure as failure:
-            reason, detail = failure.reason, failure.detail
+        while True:
+            try:
+                judgement = await judge_within(tier, sample, options, budget)
+            except TierFailure as failure:
+                if options.can_wait and failure.wait_seconds is not None:
+                    await asyncio.sleep(failure.wait_seconds)
+                    patience = time.monotonic() - started
+                    continue
+                reason, detail = failure.reason, failure.detail
+            break
         seconds = time.monotonic() - started
         # A tier that was never set up is no event; /readyz says so.
         if reason is not None and reason is not FailureReason.NOT_CONFIGURED:
             structlog.get_logger().warning("tier_failed", tier=tier.name, reason=reason, seconds=round(seconds, 3))
-        return judgement, Attempt(tier.name, reason, detail, seconds, options.ledger.usage.calls - before)
+        return judgement, Attempt(tier.name, reason, detail, seconds, options.ledger.usage.calls - before), patience
 
 
 def _budget(left: float, later: Sequence[TierName]) -> float:

@@ -2,44 +2,44 @@
 
 import json
 import re
-from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
+from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from http import HTTPStatus
-from math import isfinite
-from time import time
+from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.phrases import Phrases
 from plumbline.ground.texts import CodedText
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.waits import parse_wait
 
 # Error codes and model names are shown to callers; what else a provider writes may hold their text or the key.
-_SAFE_WORD = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")
-_FILTER_CODES = ("data_inspection_failed", "datainspectionfailed", "content_filter", "content_policy_violation")
-# A gateway passes on the code of the provider behind it, or nothing but its message: DashScope's, Azure's.
-_FILTER_WORDS = (
-    *_FILTER_CODES, "contentpolicyviolation", "input was flagged", "flagged_input", "responsibleaipolicyviolation",
-    "may contain inappropriate content", "content management policy",
-)  # fmt: skip
-_TOO_LONG_WORDS = (
-    "context_length_exceeded", "maximum context length", "exceed_context_size", "range of input length",
-    "context window", "input is too long", "prompt is too long",
-)  # fmt: skip
-_UNPAID_CODES = ("arrearage", "insufficient_quota", "billing_not_active", "billing_hard_limit_reached")
-_STATUS_OF_WORD = {"rate_limit_exceeded": 429, "limit_requests": 429, "server_error": 500, "invalid_api_key": 401}
-_RETRIED = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
-_MISCONFIGURED = frozenset(
+_SAFE_WORD: Final = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")
+_PHRASES: Final = Phrases("models/chat/refusals")
+_FILTERED, _TOO_LONG, _UNPAID = (re.compile(_PHRASES.pattern(name)) for name in ("filtered", "too_long", "unpaid"))
+_STATUS_OF_WORD: Final = {
+    word: int(status) for status, words in _PHRASES.read("statuses").items() for word in words.split()
+}
+_RETRIED: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+_MISCONFIGURED: Final = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 )
-_REASONS: Mapping[int, FailureReason] = {
+# Refusals that may be about an optional field of the request. Servers in Python say so under a 500, too.
+_ABOUT_FIELDS: Final = frozenset({400, 406, 415, 422, 424, 500, 501})
+_REASONS: Final[Mapping[int, FailureReason]] = {
     HTTPStatus.UNAUTHORIZED: FailureReason.AUTHENTICATION,
+    HTTPStatus.PAYMENT_REQUIRED: FailureReason.RATE_LIMITED,
     HTTPStatus.FORBIDDEN: FailureReason.AUTHENTICATION,
     HTTPStatus.REQUEST_TIMEOUT: FailureReason.TIMEOUT,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: FailureReason.TOO_LONG,
     HTTPStatus.TOO_MANY_REQUESTS: FailureReason.RATE_LIMITED,
 }
-_COMPLAINT_CHARACTERS = 4_096
-_MODEL_FIELDS = ("failed_generation", "choices", "output", "completion")
+_COMPLAINT_CHARACTERS: Final = 4_096
+# They hold what the model wrote, or the request again.
+_QUOTING_FIELDS: Final = ("failed_generation", "choices", "output", "completion", "input")
+_CODE_NAMES: Final = ("code", "type", "status", "error_code", "status_code", "error_type", "reason")
+_MOST_PROBLEMS: Final = 8
+_ERROR_STATUSES: Final = range(400, 600)
 
 
 class Blame(StrEnum):
@@ -58,10 +58,11 @@ class CallFailure(TierFailure):
         is_retryable: the same call may succeed later.
         blame: which breaker counts it.
         wait_seconds: the pause that the provider asks for; None if it names none.
-        is_throttle: there were too many calls at once.
+        is_throttle: there were too many calls; the provider is not at fault, and is waited for.
         is_free: the provider said no, and bills nothing.
-        complaint: of a refused request (400, 422, or 500 for the form of the reply), in lower case and shortened; never
-            shown, and without the model's words.
+        complaint: of a refusal that may be about a field, in lower case and shortened; never shown, and without the
+            words of the model.
+        is_server_fault: the refusal came as a fault of the server: it is about a field only if it names one.
     """
 
     def __init__(
@@ -75,19 +76,21 @@ class CallFailure(TierFailure):
         is_throttle: bool = False,
         is_free: bool = False,
         complaint: str = "",
+        is_server_fault: bool = False,
     ) -> None:
-        super().__init__(reason, detail)
+        super().__init__(reason, detail, wait_seconds=wait_seconds)
         self.is_retryable = is_retryable
         self.blame = blame
-        self.wait_seconds = wait_seconds
         self.is_throttle = is_throttle
         self.is_free = is_free
         self.complaint = complaint
+        self.is_server_fault = is_server_fault
 
     def name_host(self, host: str) -> None:
         """Put the host in front of a detail that does not name it."""
         if host not in self.detail:
-            TierFailure.__init__(self, self.reason, CodedText("host_says", host=host, detail=self.detail))
+            detail = CodedText("host_says", host=host, detail=self.detail)
+            TierFailure.__init__(self, self.reason, detail, wait_seconds=self.wait_seconds)
 
 
 def foreign_reply(*, is_fresh: bool) -> CallFailure:
@@ -109,21 +112,16 @@ def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoin
     try:
         loaded: object = json.loads(body)
     except (ValueError, RecursionError):
-        loaded = None
-    text = json.dumps(_own_words(loaded)) if loaded is not None else body.decode("utf-8", errors="replace")
-    return _classify(status, _code_of(loaded), text[:_COMPLAINT_CHARACTERS], headers, endpoint)
+        loaded = body.decode("utf-8", errors="replace")
+    return _classify(status, loaded, headers, endpoint)
 
 
 def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
-    """Classify an `error` field inside a reply with status 200, by the status that its code stands for."""
-    code = _code_of({"error": error})
-    text = json.dumps(error)[:_COMPLAINT_CHARACTERS]
-    status = _status_in(code)
-    if status is None:
-        if _is_filter(code, text.lower()):
-            return CallFailure(FailureReason.CONTENT_FILTERED, CodedText("call_filtered"))
-        return CallFailure(FailureReason.INVALID_REPLY, CodedText("error_under_200"))
-    return _classify(status, code, text, {}, endpoint)
+    """Classify an error inside a reply with status 200, by the status that its code stands for.
+
+    One that stands for none may pass.
+    """
+    return _classify(HTTPStatus.OK, error, {}, endpoint)
 
 
 def showable_word(word: object, endpoint: Endpoint) -> str | None:
@@ -133,96 +131,88 @@ def showable_word(word: object, endpoint: Endpoint) -> str | None:
     return word
 
 
-def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds of `retry-after-ms` or `retry-after` (seconds or a date); None without a future time."""
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "").strip()
-        try:
-            seconds = float(value) * scale
-        except ValueError:
-            seconds = _seconds_until(value) if scale == 1.0 else 0.0
-        if isfinite(seconds) and seconds > 0:
-            return seconds
-    return None
-
-
-def _seconds_until(date: str) -> float:
-    try:
-        return parsedate_to_datetime(date).timestamp() - time()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return 0.0
-
-
-def _classify(status: int, code: str | None, text: str, headers: Mapping[str, str], endpoint: Endpoint) -> CallFailure:
-    word, complaint = showable_word(code, endpoint), text.lower()
-    detail = f"HTTP {status}" + (f" ({word})" if word and word != str(status) else "")
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+def _classify(seen: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> CallFailure:
+    codes = list(_codes(body))
+    complaint = _own_words(body)[:_COMPLAINT_CHARACTERS].lower() or "(nothing)"
+    status, wait = _status_meant(seen, codes), parse_wait(headers, complaint)
+    word = next((each for each in codes if each != str(status) and showable_word(each, endpoint)), None)
+    detail = f"HTTP {status}" + (f" ({word})" if word else "") if status >= HTTPStatus.MULTIPLE_CHOICES else ""
+    detail = detail or CodedText("error_under_200")
+    is_throttle = status == HTTPStatus.TOO_MANY_REQUESTS or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and bool(wait))
+    is_filter = status in (*_ABOUT_FIELDS, HTTPStatus.FORBIDDEN, HTTPStatus.OK, 451) and _FILTERED.search(complaint)
+    if is_filter or any(_FILTERED.search(each.lower()) for each in codes):
+        text = CodedText("call_filtered") if status == HTTPStatus.OK else detail
+        return CallFailure(FailureReason.CONTENT_FILTERED, text, is_free=status != HTTPStatus.OK)
+    if status not in (*_MISCONFIGURED, HTTPStatus.OK) and _TOO_LONG.search(complaint):
+        return CallFailure(FailureReason.TOO_LONG, detail, is_free=True, complaint=complaint)
+    if _is_unpaid(status, codes, complaint, endpoint) and not (is_throttle and wait):
+        blame = Blame.CONFIGURATION
+        return CallFailure(FailureReason.RATE_LIMITED, detail, blame=blame, is_free=True)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.OK:
         return CallFailure(
             FailureReason.UPSTREAM_ERROR,
             detail,
             is_retryable=True,
-            blame=Blame.TRANSPORT,
-            wait_seconds=parse_retry_after(headers),
-            is_throttle=status == HTTPStatus.SERVICE_UNAVAILABLE,
+            blame=Blame.NOTHING if is_throttle else Blame.TRANSPORT,
+            wait_seconds=wait,
+            is_throttle=is_throttle,
             is_free=True,
-            # llama-cpp-python answers a schema with 500
-            complaint=complaint if "response_format" in complaint else "",
+            complaint=complaint if status in _ABOUT_FIELDS else "",
+            is_server_fault=True,
         )
-    if _is_filter(code, complaint):
-        return CallFailure(FailureReason.CONTENT_FILTERED, detail, is_free=True)
-    is_refusal = status in (HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY)
-    if is_refusal and contains_any(complaint, _TOO_LONG_WORDS):
-        return CallFailure(FailureReason.TOO_LONG, detail, is_free=True, complaint=complaint)
-    is_unpaid = _is_unpaid(code, endpoint)
+    # A router of models says so when none of them takes the fields.
+    is_about_fields = status in _ABOUT_FIELDS or (status == HTTPStatus.NOT_FOUND and "parameter" in complaint)
     return CallFailure(
         _REASONS.get(status, FailureReason.REJECTED),
         detail,
-        is_retryable=status in _RETRIED and not is_unpaid,
-        blame=Blame.CONFIGURATION if status in _MISCONFIGURED or is_unpaid else Blame.NOTHING,
-        wait_seconds=parse_retry_after(headers),
-        is_throttle=status == HTTPStatus.TOO_MANY_REQUESTS and not is_unpaid,
+        is_retryable=status in _RETRIED,
+        blame=Blame.CONFIGURATION if status in _MISCONFIGURED and not is_about_fields else Blame.NOTHING,
+        wait_seconds=wait,
+        is_throttle=is_throttle,
         is_free=True,
-        complaint=complaint if is_refusal else "",
+        complaint=complaint if is_about_fields else "",
     )
 
 
-def _is_unpaid(code: str | None, endpoint: Endpoint) -> bool:
-    """Return True if the account has no credit left, which no retry changes."""
-    word = (code or "").lower()
-    return word in _UNPAID_CODES and not (word == "insufficient_quota" and endpoint.provider.quota_is_throttle)
+def _status_meant(status: int, codes: list[str]) -> int:
+    """Return the status that the codes stand for, where the response's own says less."""
+    if status not in (HTTPStatus.OK, HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY):
+        return status
+    for code in codes:
+        if meant := _STATUS_OF_WORD.get(code.lower()):
+            return meant
+        if status == HTTPStatus.OK and code.isascii() and code.isdigit() and int(code[:4]) in _ERROR_STATUSES:
+            return int(code)
+    return status
 
 
-def _own_words(error: object) -> object:
-    """Return a problem without what the model wrote: Groq sends it back as `failed_generation`."""
-    if not isinstance(error, dict):
-        return error
-    return {name: _own_words(value) for name, value in error.items() if name not in _MODEL_FIELDS}
+def _is_unpaid(status: int, codes: list[str], complaint: str, endpoint: Endpoint) -> bool:
+    """Return True if the account has no credit left. A refused request may quote a caller's words: codes tell there."""
+    is_quoting = status in _ABOUT_FIELDS or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    found = _UNPAID.search(" ".join(codes).lower() if is_quoting else complaint)
+    return found is not None and not (found[0] == "insufficient_quota" and endpoint.provider.quota_is_throttle)
 
 
-def _code_of(body: object) -> str | None:
-    """Return the code of `{"error": {"code": …}}`, or of the bare `{"code": …}` that some servers write."""
-    if not isinstance(body, dict):
-        return None
-    error = body.get("error", body)
-    if not isinstance(error, dict):
-        return None
-    code = error.get("code") or error.get("type")
-    return str(code) if isinstance(code, str | int) else None
+def _own_words(body: object) -> str:
+    """Return a problem as text, without what the model wrote (Groq sends it back) and without the request."""
+
+    def strip(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: strip(each) for name, each in value.items() if name not in _QUOTING_FIELDS}
+        return [strip(each) for each in value] if isinstance(value, list) else value
+
+    return body if isinstance(body, str) else json.dumps(strip(body), ensure_ascii=False)
 
 
-def _status_in(code: str | None) -> int | None:
-    if code is None:
-        return None
-    if code in _STATUS_OF_WORD:
-        return _STATUS_OF_WORD[code]
-    is_status = code.isascii() and code.isdigit() and len(code) == len("500")
-    return int(code) if is_status and int(code) >= HTTPStatus.BAD_REQUEST else None
-
-
-def _is_filter(code: str | None, complaint: str) -> bool:
-    return (code or "").lower() in _FILTER_CODES or contains_any(complaint, _FILTER_WORDS)
-
-
-def contains_any(text: str, words: tuple[str, ...]) -> bool:
-    """Return True if the text contains one of the words."""
-    return any(word in text for word in words)
+def _codes(body: object, depth: int = 4) -> Iterator[str]:
+    """Yield the codes and kinds of a problem: of `error` first, then of what else is in the body."""
+    if isinstance(body, list) and depth:
+        for each in body[:_MOST_PROBLEMS]:
+            yield from _codes(each, depth - 1)
+    if not isinstance(body, dict) or not depth:
+        return
+    yield from _codes(body.get("error"), depth - 1)
+    yield from (str(body[name]) for name in _CODE_NAMES if isinstance(body.get(name), str | int) and body[name])
+    for name, each in body.items():
+        if name != "error":
+            yield from _codes(each, depth - 1)

@@ -164,4 +164,4 @@ async def _sleep(seconds: float) -> None:
 
 
 def _out_of_budget(what: str) -> CallFailure:
-    return CallFailure(FailureReason.RATE_LIMITED, CodedText("minute_budget_spent", what=what))
+    return CallFailure(FailureReason.RATE_LIMITED, CodedText("minute_budget_spent", what=what), is_throttle=True)

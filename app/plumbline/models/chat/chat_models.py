@@ -81,15 +81,15 @@ class FailoverChatModel:
                 break
             is_last = position == len(self._endpoints) - 1
             try:
-                return await endpoint.complete(
-                    request, seconds=left if is_last else left * SHARE_OF_FIRST, ledger=ledger
-                )
+                share = left if is_last else left * SHARE_OF_FIRST
+                return await endpoint.complete(request, seconds=share, ledger=ledger, is_last=is_last)
             except TierFailure as failure:
                 failures.append(failure)
         last = failures[-1]
         if len(failures) == 1:
             raise last
-        raise TierFailure(last.reason, join_texts([failure.detail for failure in failures])) from last
+        details = join_texts([failure.detail for failure in failures])
+        raise TierFailure(last.reason, details, wait_seconds=last.wait_seconds) from last
 
     def readiness(self) -> Readiness:
         """Return UNAVAILABLE while the breakers of all endpoints are open."""

@@ -1,5 +1,6 @@
 """Circuit breakers of an endpoint, and the pauses that its provider asks for."""
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,8 +11,8 @@ import structlog
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import Blame, CallFailure
-from plumbline.models.chat.completions import LearntForm
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint, Provider
+from plumbline.models.chat.request_forms import LearntForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class EndpointGuard:
         self._configuration = Breaker(threshold=1, first_seconds=300.0, longest_seconds=300.0)
         self._misconfiguration = ""
         self._paused_until = 0.0
+        self._throttled_at = self._answered_at = -math.inf
 
     @property
     def is_shut(self) -> bool:
@@ -145,10 +147,17 @@ class EndpointGuard:
             raise self._shut_failure()
         now = time.monotonic()
         if self._paused_until > max(now, until):
-            raise CallFailure(
-                FailureReason.RATE_LIMITED,
-                CodedText("host_asked_to_wait", host=self._endpoint.host, seconds=self._paused_until - now),
-            )
+            left = self._paused_until - now
+            text = CodedText("host_asked_to_wait", host=self._endpoint.host, seconds=left)
+            raise CallFailure(FailureReason.RATE_LIMITED, text, wait_seconds=left, is_throttle=True)
+
+    def has_answered_within(self, seconds: float) -> bool:
+        """Return True if a call was answered in the last `seconds`."""
+        return time.monotonic() - self._answered_at < seconds
+
+    def has_throttled_since(self, moment: float) -> bool:
+        """Return True if there were too many calls since a monotonic second."""
+        return self._throttled_at >= moment
 
     @property
     def pause_seconds(self) -> float:
@@ -164,6 +173,7 @@ class EndpointGuard:
             yield
         except CallFailure as failure:
             if failure.is_throttle:
+                self._throttled_at = time.monotonic()
                 pause = min(failure.wait_seconds or self._unasked_pause_seconds, _LONGEST_PAUSE_SECONDS)
                 self._paused_until = max(self._paused_until, time.monotonic() + pause)
             self._end(transport, configuration, *_OUTCOMES[failure.blame], failure.detail)
@@ -173,6 +183,7 @@ class EndpointGuard:
             is_late = now >= until - _CLOCK_SLACK_SECONDS and now - started >= _FAIR_SECONDS
             self._end(transport, configuration, False if is_late else None, None, CodedText("no_answer_in_time"))
             raise
+        self._answered_at = time.monotonic()
         self._end(transport, configuration, True, True, "")
 
     def _admit(self) -> tuple[Permit, Permit]:

@@ -4,7 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget
 from plumbline.models.chat.completions import NO_TOKENS, TokenCounts, read_completion
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
 from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
+from plumbline.models.chat.request_forms import RequestForm, describe_difference
 
 _MILLION = 1_000_000
 # What roles and separators of two messages take.
@@ -70,6 +71,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 _LONGEST_BACKOFF_SECONDS = 8.0
+_PATIENT_MARGIN_SECONDS = 1.0
 # With less left no provider answers, and the call would be paid for.
 _LEAST_SECONDS = 0.02
 
@@ -146,7 +148,7 @@ class ResilientEndpoint:
     ) -> None:
         self.endpoint = endpoint
         self._observer = observer
-        self._learnt = health.learnt
+        self.learnt = health.learnt
         # Under a budget of our own, a complaint about too many calls is a stray one.
         pause = policy.backoff_seconds / 4 if policy.rpm else policy.backoff_seconds
         self.guard = EndpointGuard(endpoint, health, unasked_pause_seconds=pause)
@@ -159,74 +161,58 @@ class ResilientEndpoint:
     @property
     def context_tokens(self) -> int:
         """Return the most tokens of a request and its reply: what the provider said where it said less."""
-        return min(self.endpoint.context_tokens, self._learnt.context_tokens or self.endpoint.context_tokens)
+        return min(self.endpoint.context_tokens, self.learnt.context_tokens or self.endpoint.context_tokens)
 
-    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """Return one reply within `seconds`, retries included; raise TierFailure with the reason."""
-        prompt, form = self._check_length(request), self._learnt.form
-        refused: Mapping[str, object] | None = None
-        is_fresh = False
+    async def complete(
+        self, request: ChatRequest, *, seconds: float, ledger: Ledger, is_last: bool = True
+    ) -> ChatReply:
+        """Return one reply within `seconds`, retries included; raise TierFailure with the reason.
 
-        async def attempt(until: float) -> ChatReply:
-            """Make one call, repeated at once in a simpler form as long as the provider refuses a field."""
-            nonlocal form, refused, is_fresh
-            while True:
-                sent = form.parameters(request, self.endpoint)
-                call = ApiRequest(
-                    sent,
-                    read_completion,
-                    prompt,
-                    request.max_output_tokens,
-                    request.expected_output_tokens,
-                    lambda reply: request.numbering.is_foreign(reply.content),
-                    is_fresh,
-                )
-                try:
-                    reply = await self._call(call, until, ledger)
-                except CallFailure as failure:
-                    is_fresh = failure.reason is FailureReason.FOREIGN_REPLY
-                    if failure.reason is FailureReason.TOO_LONG:
-                        self._learnt.learn_window(failure.complaint, sent)
-                        raise
-                    simpler = form.without_refused_field(failure.complaint, sent, self.endpoint.provider)
-                    if simpler == form:
-                        raise
-                    form, refused = simpler, refused or sent
-                    structlog.get_logger().info(
-                        "judge_form_refused", endpoint=self.guard.describe(), next=form.structure
-                    )
-                else:
-                    self._learnt.accept(form, sent, refused=refused)
-                    return reply
-
-        return await self._retry(attempt, seconds)
+        `is_last`: no other endpoint would answer: a sample that can wait waits for this one.
+        """
+        exchange = _Negotiation(self, request, self._check_length(request), ledger)
+        return await self._retry(exchange.attempt, seconds, is_patient=is_last and ledger.can_wait)
 
     async def ask(self, request: ApiRequest[T], *, seconds: float, ledger: Ledger) -> T:
         """Return what is in the reply to one request, as `complete` does."""
-        return await self._retry(lambda until: self._call(request, until, ledger), seconds)
+        return await self._retry(lambda until: self.call(request, until, ledger), seconds)
 
-    async def _retry(self, attempt: Callable[[float], Awaitable[T]], seconds: float) -> T:
-        until, made = time.monotonic() + seconds, 0
+    async def _retry(self, attempt: Callable[[float], Awaitable[T]], seconds: float, *, is_patient: bool = False) -> T:
+        """Return what an attempt returns; repeat it after failures that pass.
+
+        A patient caller (`is_patient`) repeats it as long as the provider asks for patience. A failure of such a one
+        has `wait_seconds` while others are answered, so that its sample begins again.
+        """
+        # So that it ends before the tier's own timeout, which knows of no wait.
+        longest_try = seconds - min(_PATIENT_MARGIN_SECONDS, seconds / 10) if is_patient else seconds
+        started, made, waits = time.monotonic(), 0, 0
+        until = started + longest_try
         try:
-            async with asyncio.timeout(seconds) as scope:
+            async with asyncio.timeout(longest_try) as scope:
                 while True:
                     try:
                         return await attempt(until)
                     except CallFailure as failure:
-                        made += 1
-                        if not failure.is_retryable or made >= self._policy.attempts or self.guard.is_shut:
-                            raise
-                        longest = min(_LONGEST_BACKOFF_SECONDS, self._policy.backoff_seconds * 2 ** (made - 1))
+                        is_asked = failure.is_throttle
+                        waits += is_asked
+                        made += not (is_asked and is_patient)
+                        is_over = made >= self._policy.attempts or not failure.is_retryable or self.guard.is_shut
+                        tries = waits if is_asked else made
+                        longest = min(_LONGEST_BACKOFF_SECONDS, self._policy.backoff_seconds * 2 ** (tries - 1))
                         pause = (failure.wait_seconds or 0.0) + self._policy.jitter(longest)
-                        if time.monotonic() + pause >= until:
+                        if is_over or time.monotonic() + pause >= until:
+                            is_waiting = is_patient and is_asked and self.guard.has_answered_within(seconds)
+                            failure.wait_seconds = pause if is_waiting and pause < seconds else None
                             raise
                     await asyncio.sleep(pause)
         except TimeoutError:
             if not scope.expired():
                 raise
-            raise TierFailure(
-                FailureReason.TIMEOUT, CodedText("host_timed_out", host=self.endpoint.host, seconds=seconds)
-            ) from None
+            host = self.endpoint.host
+            if is_patient and self.guard.has_throttled_since(started) and self.guard.has_answered_within(seconds):
+                text = CodedText("host_asks_for_patience", host=host, seconds=seconds)
+                raise TierFailure(FailureReason.RATE_LIMITED, text, wait_seconds=0.0) from None
+            raise TierFailure(FailureReason.TIMEOUT, CodedText("host_timed_out", host=host, seconds=seconds)) from None
 
     async def close(self) -> None:
         """Close the connections."""
@@ -242,7 +228,8 @@ class ResilientEndpoint:
             )
         return needed
 
-    async def _call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
+    async def call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
+        """Make one call, within the limits on all calls; raise CallFailure."""
         worst = self._tariff.worst_case(request.prompt, request.max_output)
         usual = self._tariff.worst_case(expected_tokens(request.prompt), request.expected_output)
         expected = request.prompt + request.expected_output
@@ -272,7 +259,7 @@ class ResilientEndpoint:
                     finally:
                         settle(_used_tokens(note, expected))
                 except CallFailure as failure:
-                    slot.was_throttled = failure.is_throttle
+                    slot.was_throttled = failure.is_throttle and note.has_left
                     failure.name_host(self.endpoint.host)
                     raise
                 finally:
@@ -315,6 +302,89 @@ class ResilientEndpoint:
         if request.is_foreign(reply):
             raise foreign_reply(is_fresh=request.is_fresh)
         return reply
+
+
+class _Negotiation:
+    """The attempts at one request, whose form gets simpler as long as the provider refuses a field."""
+
+    def __init__(self, endpoint: ResilientEndpoint, request: ChatRequest, prompt: int, ledger: Ledger) -> None:
+        self._endpoint = endpoint
+        self._request = request
+        self._prompt = prompt
+        self._ledger = ledger
+        self._form = endpoint.learnt.form
+        self._refused: Mapping[str, object] | None = None
+        self._is_fresh = False
+        self._is_repeated = False
+
+    async def attempt(self, until: float) -> ChatReply:
+        """Return the reply to one call; repeat it at once in a simpler form, or for a reply that thoughts left out.
+
+        A request is repeated once where the reply was empty, or where thoughts took its room: then with more of it.
+        """
+        learnt, cut = self._endpoint.learnt, None
+        while True:
+            sent = self._build(self._form)
+            try:
+                reply = await self._endpoint.call(self._api_request(sent), until, self._ledger)
+            except CallFailure as failure:
+                self._is_fresh = failure.reason is FailureReason.FOREIGN_REPLY
+                if failure.reason is FailureReason.TOO_LONG:
+                    learnt.learn_window(failure.complaint, sent)
+                elif failure.reason is FailureReason.TRUNCATED_REPLY and self._takes_more_room():
+                    continue
+                elif failure.reason is FailureReason.EMPTY_REPLY and not self._is_repeated:
+                    self._is_repeated = True
+                    continue
+                elif simpler := self._simpler(failure, sent):
+                    self._form = simpler
+                    continue
+                if cut is not None:
+                    return cut
+                raise
+            learnt.accept(self._form, sent, refused=self._refused)
+            if reply.is_truncated and reply.has_thoughts and self._takes_more_room():
+                cut = reply
+                continue
+            return reply
+
+    def _build(self, form: RequestForm) -> dict[str, object]:
+        endpoint = self._endpoint
+        return form.parameters(self._request, endpoint.endpoint, room=endpoint.context_tokens - self._prompt)
+
+    def _api_request(self, sent: Mapping[str, object]) -> ApiRequest[ChatReply]:
+        request, limit = self._request, sent.get(self._form.token_limit)
+        return ApiRequest(
+            sent,
+            read_completion,
+            self._prompt,
+            limit if isinstance(limit, int) else request.max_output_tokens,
+            request.expected_output_tokens,
+            lambda reply: request.numbering.is_foreign(reply.content),
+            self._is_fresh,
+        )
+
+    def _takes_more_room(self) -> bool:
+        """Return True, with another form, if there is more room for a reply, and none was taken yet."""
+        roomier = replace(self._form, has_room=True)
+        if self._is_repeated or self._build(roomier) == self._build(self._form):
+            return False
+        self._form, self._is_repeated = roomier, True
+        self._endpoint.learnt.form = replace(self._endpoint.learnt.form, has_room=True)
+        return True
+
+    def _simpler(self, failure: CallFailure, sent: Mapping[str, object]) -> RequestForm | None:
+        if not failure.complaint:
+            return None
+        simpler = self._endpoint.learnt.next_form(
+            self._form, failure.complaint, sent, self._build, is_server_fault=failure.is_server_fault
+        )
+        if simpler is None:
+            return None
+        self._refused = self._refused or sent
+        left_out = describe_difference(sent, self._build(simpler))
+        structlog.get_logger().info("judge_form_refused", endpoint=self._endpoint.guard.describe(), next=left_out)
+        return simpler
 
 
 def _used_tokens(note: JudgeCallRecord, expected: int) -> int:
