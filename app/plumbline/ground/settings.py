@@ -166,7 +166,8 @@ class Settings(BaseSettings):
     deadline_seconds: _Seconds = Field(20.0, description="Deadline in seconds for one sample, all tiers together.")
     row_deadline_seconds: _Seconds = Field(
         300.0,
-        description="Deadline in seconds for one row of a job or a file, all tiers together, counted from its start.",
+        description="Deadline in seconds for one row of a job or a file, all tiers together, counted from its start. "
+        "It stands still while a judge asks for patience and answers others.",
     )
     batch_concurrency: int = Field(
         64, ge=1, le=10_000, description="Maximum samples evaluated concurrently, of all batches together."
