@@ -157,7 +157,7 @@ async def test_the_call_after_a_failure_is_made_and_counts(judge: ScriptedJudge)
 
 
 async def test_a_judge_that_failed_is_asked_for_the_next_sample(judge: ScriptedJudge) -> None:
-    judge.reply_with(openai_error(400, None), completion(GOOD))
+    judge.reply_with(openai_error(410, None), completion(GOOD))
 
     async with running(judge_settings(judge)) as client:
         tiers = [(await evaluate(client, contexts=[CONTEXT], answer=ANSWER))["tier"] for _ in range(2)]
