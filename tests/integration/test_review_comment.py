@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from plumbline.cli.main import build_parser
 from plumbline.integrations.review_comment import main
 from tests.doubles.scripted_service import Answer, Asked, ScriptedService, json_answer, scripted
 from tests.doubles.scripted_verdicts import FALSE, judge
+from tests.unit.test_distribution import LIGHT
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "token-of-the-run-0001"
@@ -133,42 +135,74 @@ def steps() -> dict[str, dict[str, Any]]:
     return {each["id"]: each for each in action["runs"]["steps"]}
 
 
-def test_the_steps_of_the_action_score_a_file_and_comment(tmp_path: Path) -> None:
-    row = {"contexts": ["It is 41 metres high."], "answer": FALSE}
-    (tmp_path / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    for name, started in (("python3", sys.executable), ("plumbline", f"{sys.executable} -m plumbline.cli.main")):
-        (commands / name).write_text(f'#!/bin/sh\nexec {started} "$@"\n', encoding="utf-8")
-        (commands / name).chmod(0o755)
+def documented_steps(page: str) -> list[dict[str, Any]]:
+    """The steps of the workflow that the page shows."""
+    text = (ROOT / "docs/how-to" / page).read_text(encoding="utf-8")
+    workflow = re.search(
+        r"^```yaml title=\"\.github/workflows/answers\.yml\"\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )
+    assert workflow is not None
+    (job,) = yaml.safe_load(workflow[1])["jobs"].values()
+    return list(job["steps"])
+
+
+def light_commands(folder: Path) -> str:
+    """A PATH whose Python has the packages of the light install alone."""
+    (folder / "bin").mkdir()
+    (folder / "light").mkdir()
+    (folder / "light/sitecustomize.py").write_text(LIGHT, encoding="utf-8")
+    for name in ("python", "python3", "plumbline"):
+        started = f"{sys.executable} -m plumbline.cli.main" if name == "plumbline" else sys.executable
+        (folder / "bin" / name).write_text(f'#!/bin/sh\nexec {started} "$@"\n', encoding="utf-8")
+        (folder / "bin" / name).chmod(0o755)
+    return f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+
+
+def test_the_documented_workflow_runs_with_the_light_install_against_a_service(tmp_path: Path) -> None:
+    ask, action, report = [
+        each for each in documented_steps("gate-a-pull-request.md") if not each.get("uses", "").startswith("actions/")
+    ]
+    row = json.dumps({"contexts": ["It is 41 metres high."], "answer": FALSE})
+    (tmp_path / "ask_my_app.py").write_text(f"print({row!r})", encoding="utf-8")
     files = {name: str(tmp_path / name) for name in ("GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY", "GITHUB_PATH")}
     api = CommentApi([])
 
+    def run(code: str, **more: str) -> int:
+        return subprocess.run(
+            ["/bin/bash", "-ec", code], cwd=tmp_path, env={**environment, **more}, check=False
+        ).returncode
+
     with scripted(judge) as service, github(tmp_path, api) as (_, variables):
         environment = {
-            "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT / "app"),
+            "PATH": light_commands(tmp_path),
+            "PYTHONPATH": f"{tmp_path / 'light'}{os.pathsep}{ROOT / 'app'}",
             "RUNNER_TEMP": str(tmp_path),
             **files,
             **variables,
-            "FILE": "rows.jsonl",
-            "OPTIONS": "--max-unsupported 0.1",
+        }
+        codes = [run(ask["run"])]
+        inputs = {
+            "FILE": action["with"]["file"],
+            "OPTIONS": action["with"]["options"],
             "URL": service.url,
             "NAME": "answers",
         }
-        scored = subprocess.run(
-            ["/bin/bash", "-c", steps()["score"]["run"]], cwd=tmp_path, env=environment, check=False
-        )
+        codes.append(run(steps()["score"]["run"], **inputs))
         outputs = dict(line.split("=") for line in Path(files["GITHUB_OUTPUT"]).read_text().splitlines())
-        environment["SUMMARY"] = outputs["summary"]
-        subprocess.run(["/bin/bash", "-c", steps()["comment"]["run"]], cwd=tmp_path, env=environment, check=True)
+        codes.append(run(steps()["comment"]["run"], **inputs, SUMMARY=outputs["summary"]))
+        codes.append(run(report["run"].replace("${{ steps.answers.outputs.results }}", outputs["results"])))
 
-    assert scored.returncode == 1
+    assert codes == [0, 1, 0, 0]
     assert Path(outputs["results"]).read_text(encoding="utf-8").count("\n") == 1
     assert 'failures="1"' in Path(outputs["junit"]).read_text(encoding="utf-8")
     (comment,) = api.comments
     assert "65 metres" in comment["body"]
     assert Path(files["GITHUB_STEP_SUMMARY"]).read_text(encoding="utf-8") in comment["body"]
+    assert "65 metres" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_both_languages_show_one_workflow() -> None:
+    assert documented_steps("gate-a-pull-request.zh.md") == documented_steps("gate-a-pull-request.md")
 
 
 def test_the_options_of_action_and_template_are_options_of_the_command() -> None:

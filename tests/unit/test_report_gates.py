@@ -103,7 +103,7 @@ def test_a_mean_at_its_bound_passes_and_one_below_does_not() -> None:
     (above,) = parse_gate("faithfulness=0.81").outcomes(summary)
 
     assert (at.name, at.wanted, at.passed) == ("faithfulness", "at least 0.8", True)
-    assert at.got == "0.800 [0.700, 0.900], 2 rows"
+    assert at.got == "0.800 [0.633, 0.903], 2 rows"
     assert not above.passed
 
 

@@ -19,8 +19,11 @@ class _ProgressOutput:
         self._is_quiet = is_quiet
         self.bar: Any = None
         if stream.isatty() and not is_quiet:
-            from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, on terminals alone
-
+            try:
+                from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, on terminals alone
+            except ModuleNotFoundError:
+                # The light install has no bar
+                return
             # No monitor thread: the bar is redrawn anyway
             tqdm.monitor_interval = 0
             self.bar = tqdm(file=stream, leave=False, dynamic_ncols=True, mininterval=_BAR_SECONDS, **bar_options)

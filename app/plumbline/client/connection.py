@@ -248,9 +248,9 @@ def _checked_url(base_url: str | None) -> "httpx2.URL":
     found = find_url(base_url)
     if found is None and base_url is None:
         raise ConfigurationError(
-            f"no service is named: give base_url, http://127.0.0.1:8000 for example, or set {URL_VARIABLE}"
+            f"no service is named: give base_url or --url, http://127.0.0.1:8000 for example, or set {URL_VARIABLE}"
         )
-    place = "base_url" if base_url is not None else URL_VARIABLE
+    place = f"address of the service (base_url, --url or {URL_VARIABLE})"
     try:
         url = httpx2.URL(found or "")
     except (httpx2.InvalidURL, TypeError):

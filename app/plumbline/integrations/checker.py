@@ -6,8 +6,8 @@ from typing import Any, Protocol, Self, Unpack
 from plumbline.client import Plumbline
 from plumbline.client.row import Row
 from plumbline.client.samples import AnyOptions, OptionFields
-from plumbline.ground.errors import ConfigurationError, InvalidInput
-from plumbline.ground.service_address import URL_VARIABLE, find_url
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.service_address import explain_missing_service, find_url
 from plumbline.rows.records.reading import choose_columns, record_or_problem
 from plumbline.rows.records.record import RawRow, ReadPosition, RecordProblem
 from plumbline.schemas.evaluation import EvaluationResult
@@ -41,14 +41,8 @@ def open_client(url: str | None = None) -> EvaluationClient:
     """
     if (found := find_url(url)) is not None:
         return Plumbline(found)
-    try:
+    with explain_missing_service():
         from plumbline.integrations.local_plumbline import LocalPlumbline  # noqa: PLC0415 - seconds, and an extra
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "plumbline":
-            raise
-        raise ConfigurationError(
-            f"nothing judges here: set {URL_VARIABLE} to a running service, or pip install 'plumbline-rag[service]'"
-        ) from None
     return LocalPlumbline()
 
 

@@ -13,7 +13,7 @@ from plumbline.cli.score.results import ResultFiles, RunOutput, digest_of, resul
 from plumbline.cli.score.run import Engine, Run
 from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.service_address import URL_VARIABLE, find_url
+from plumbline.ground.service_address import URL_VARIABLE, explain_missing_service, find_url
 from plumbline.schemas.evaluation import EvaluationOptions
 
 if TYPE_CHECKING:
@@ -86,8 +86,9 @@ def _engine(url: str | None, judging: EvaluationOptions, concurrency: int | None
         from plumbline.cli.score.remote import RemoteEngine  # noqa: PLC0415 - not for rows that are scored here
 
         return RemoteEngine(url, judging, concurrency=concurrency)
-    # Seconds of import that a run against a service does not pay
-    from plumbline.cli.score.local import open_local_engine  # noqa: PLC0415
+    with explain_missing_service():
+        # Seconds of import that a run against a service does not pay
+        from plumbline.cli.score.local import open_local_engine  # noqa: PLC0415
 
     return open_local_engine(judging, concurrency=concurrency)
 

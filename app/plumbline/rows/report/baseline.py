@@ -5,6 +5,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Iterable
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Final, get_args
 
 from plumbline.rows.report.result_lines import Decided, ResultRow, Scored, read_line
@@ -26,8 +27,6 @@ class Baseline:
     """Scored rows by `custom_id`, as sorted 64-bit hashes: of 10^6 rows the chance that two share one is 3 in 10^8."""
 
     def __init__(self, lines: Iterable[bytes | None]) -> None:
-        import numpy as np  # noqa: PLC0415 - not in the light half, whose gates need none
-
         self.rows = self.bad_lines = 0
         keys, scores, kinds = array("Q"), array("d"), array("B")
         for line in lines:
@@ -43,11 +42,13 @@ class Baseline:
                 keys.append(_hash_of(scored.custom_id))
                 scores.append(scored.faithfulness)
                 kinds.append(_DECISIONS.index(scored.decided) * len(TIERS) + TIERS.index(scored.tier))
-        unique, first = np.unique(np.frombuffer(keys, dtype=np.uint64), return_index=True)
-        self._keys = array("Q", unique.tobytes())
-        self._scores = array("d", np.frombuffer(scores, dtype=np.float64)[first].tobytes())
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        # The first row of each id counts.
+        first = order[:1] + [place for before, place in pairwise(order) if keys[before] != keys[place]]
+        self._keys = array("Q", map(keys.__getitem__, first))
+        self._scores = array("d", map(scores.__getitem__, first))
         # Tier and decision in one byte
-        self._kinds = array("B", np.frombuffer(kinds, dtype=np.uint8)[first].tobytes())
+        self._kinds = array("B", map(kinds.__getitem__, first))
         self.repeated_ids = len(keys) - len(self._keys)
 
     def __len__(self) -> int:

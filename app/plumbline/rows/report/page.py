@@ -17,7 +17,6 @@ from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.shown_rows import shown_row
-from plumbline.rows.report.tallies import PARTS, RESAMPLES, SEED
 from plumbline.rows.report.texts import load_words, metric_words, one_line, say, say_coded, visible
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus
@@ -135,7 +134,6 @@ def render_html(
             (status, words[f"status_{status}"]) for status in dict.fromkeys(row.source.status for row in rows)
         ],
         verdict_choices=[(verdict, words[f"verdict_{verdict}"]) for verdict in GRAVEST_FIRST],
-        method={"resamples": RESAMPLES, "seed": SEED, "parts": PARTS},
     )
 
 

@@ -21,32 +21,29 @@ from plumbline.schemas.report import (
 )
 from plumbline.schemas.result_parts import PassRule, UsageItem, VerdictCounts
 
-# A value counts as the mean of its part, which is off by at most a thousandth of the scale.
-PARTS: Final = 1_000
-RESAMPLES: Final = 2_000
-SEED: Final = 0
-_ROWS_AT_ONCE: Final = 250
+# What rounding leaves of the variance of equal values.
+_NO_VARIANCE: Final = 1e-14
 
 METHOD: Final = (
-    f"percentile bootstrap of the mean, {LEVEL:.0%}, {RESAMPLES:,} resamples, seed {SEED}; rows are drawn with "
-    f"replacement from their histogram of {PARTS:,} parts, each part at the mean of its values"
+    f"score interval of the mean, {LEVEL:.0%} (Wilson 1927): that of a share of as many rows as would vary as much as "
+    "the values"
 )
 
 
 class MeanTally:
-    """Counts and sums of values in `[low, low + width]`, by 1,000 equal parts."""
+    """Count, sum and sum of squares of values in `[low, low + width]`."""
 
     def __init__(self, *, low: float = 0.0, width: float = 1.0) -> None:
         self._low = low
         self._width = width
-        self._scale = PARTS / width
-        self._counts = [0] * (PARTS + 1)
-        self._sums = [0.0] * (PARTS + 1)
+        self.rows = 0
+        self._sum = self._squares = 0.0
 
-    def add(self, value: float) -> None:
-        part = int((value - self._low) * self._scale)
-        self._counts[part] += 1
-        self._sums[part] += value
+    def add(self, value: float, times: int = 1) -> None:
+        part = (value - self._low) / self._width
+        self.rows += times
+        self._sum += part * times
+        self._squares += part * part * times
 
     @classmethod
     def merged(cls, tallies: Iterable["MeanTally"]) -> Self:
@@ -54,44 +51,26 @@ class MeanTally:
         merged = cls()
         for tally in tallies:
             merged._low, merged._width = tally._low, tally._width
-            merged._counts = [a + b for a, b in zip(merged._counts, tally._counts, strict=True)]
-            merged._sums = [a + b for a, b in zip(merged._sums, tally._sums, strict=True)]
+            merged.rows += tally.rows
+            merged._sum += tally._sum
+            merged._squares += tally._squares
         return merged
 
-    @property
-    def rows(self) -> int:
-        return sum(self._counts)
-
     def mean(self) -> ScoreMean:
+        """Return the mean with the interval of `METHOD`; there is none for a single row."""
         rows = self.rows
         if not rows:
             return ScoreMean(mean=None, low=None, high=None, rows=0)
-        mean = self._inside(math.fsum(self._sums) / rows)
-        low, high = self._interval(rows) if rows > 1 else (None, None)
-        return ScoreMean(mean=mean, low=low, high=high, rows=rows)
+        share = min(max(self._sum / rows, 0.0), 1.0)
+        # At an end of the range the rows vary as a share does; equal values elsewhere leave no doubt.
+        largest, variance = share * (1.0 - share), self._squares / rows - share * share
+        alike = rows * largest / variance if variance > _NO_VARIANCE else math.inf if largest else rows
+        found = wilson_share(share, alike)
+        low, high = (self._unscale(found.low), self._unscale(found.high)) if rows > 1 else (None, None)
+        return ScoreMean(mean=self._unscale(share), low=low, high=high, rows=rows)
 
-    def _interval(self, rows: int) -> tuple[float, float] | tuple[None, None]:
-        """Return the percentile interval after Efron & Tibshirani 1993, chapter 13; none where numpy is not installed.
-
-        Drawing n rows with replacement is one draw of a multinomial over their values: its cost does not grow with n.
-        """
-        try:
-            import numpy as np  # noqa: PLC0415 - not in the light half, whose gates compare means
-        except ModuleNotFoundError:
-            return None, None
-        counts = np.array(self._counts)
-        filled = counts > 0
-        counts, sums = counts[filled], np.array(self._sums)[filled]
-        rng = np.random.default_rng(SEED)
-        values = sums / counts
-        chunks = [rng.multinomial(rows, counts / rows, size=_ROWS_AT_ONCE) for _ in range(RESAMPLES // _ROWS_AT_ONCE)]
-        means = np.concatenate([drawn @ values / rows for drawn in chunks])
-        low, high = np.quantile(means, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0])
-        # Rounding of a mean of equal values could put it outside of them.
-        return self._inside(float(max(low, values.min()))), self._inside(float(min(high, values.max())))
-
-    def _inside(self, value: float) -> float:
-        return min(max(value, self._low), self._low + self._width)
+    def _unscale(self, part: float) -> float:
+        return min(max(self._low + part * self._width, self._low), self._low + self._width)
 
 
 def complement(mean: ScoreMean) -> ScoreMean:
