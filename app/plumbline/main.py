@@ -30,7 +30,7 @@ from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
 from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_upload import JobUploads
-from plumbline.service.api.language import InCallersLanguage, document_language
+from plumbline.service.api.language import MarkLanguage, document_language
 from plumbline.service.api.openapi import DESCRIPTION, add_schemas, message_schemas
 from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.tracing import Tracing
@@ -161,7 +161,7 @@ def create_app(
         cors_origins=settings.cors_origins,
         observer=listeners.observer,
     )
-    app.add_middleware(InCallersLanguage)
+    app.add_middleware(MarkLanguage)
     app.add_middleware(ProblemPages)
     return app
 

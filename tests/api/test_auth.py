@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from structlog.testing import capture_logs
 
+from plumbline.ground.texts import parse_text, render
 from plumbline.ground.version import VERSION
-from plumbline.schemas.language import translate
 from tests.running.edge_app import client_of, edge_app, read_problem, serve
 
 URL = "/v1/evaluations"
@@ -32,7 +32,8 @@ async def test_a_client_that_cannot_read_the_results_is_refused_in_both_language
         assert problem.type == "urn:plumbline:problem:client-outdated"
         expected = f"this service is Plumbline {VERSION}, and the client {agent} cannot read its results: pip install "
         assert problem.detail == f"{expected}--upgrade plumbline-rag"
-        assert f"本服务是 Plumbline {VERSION}，客户端 {agent} " in translate(problem.detail, "zh")
+        chinese = parse_text(problem.detail_code, problem.detail_fields)
+        assert f"本服务是 Plumbline {VERSION}，客户端 {agent} " in render(chinese, "zh")
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ async def test_requests_of_a_page_count_as_those_of_the_api(tmp_path: Path, judg
 
     served, refused = sorted(answers, key=lambda answer: answer.status_code)
     assert (served.status_code, refused.status_code) == (200, 429)
-    assert "1 request in flight" in text_of(refused)
+    assert "requests of the key in flight: 1" in text_of(refused)
     assert int(refused.headers["retry-after"]) > 0
 
 

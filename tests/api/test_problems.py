@@ -98,17 +98,18 @@ def test_a_union_is_pointed_at_by_its_place_and_not_by_its_tags() -> None:
 def test_a_close_name_is_suggested_inside_of_lists_and_unions_too() -> None:
     problems = problem_of(passages=[{"text": "a", "sauce": "b"}])
 
-    assert FieldProblem(
-        pointer="/passages/0/sauce", detail="unknown field 'sauce'; did you mean 'source'?"
-    ) in problems  # fmt: skip
+    found = [(each.pointer, each.detail) for each in problems]
+    assert ("/passages/0/sauce", "unknown field 'sauce'; did you mean 'source'?") in found
 
 
 def test_the_text_of_a_value_error_is_not_shown_but_that_of_a_custom_error_is() -> None:
     told = problem_of(question="tell: my secret")
     said = problem_of(question="say: my secret")
 
-    assert told == [FieldProblem(pointer="/question", detail="is not valid (value_error)")]
-    assert said == [FieldProblem(pointer="/question", detail="a question asks")]
+    assert [(each.pointer, each.detail) for each in told] == [("/question", "is not valid (value_error)")]
+    assert [(each.pointer, each.detail) for each in said] == [
+        ("/question", "expected labels that differ by their letters or digits")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -159,9 +160,10 @@ async def test_at_most_20_problems_are_listed_and_the_rest_counted() -> None:
 
 
 def test_a_problem_that_would_be_too_large_lists_fewer_fields() -> None:
+    scope = {"type": "http", "headers": [], "query_string": b""}
     errors = [FieldProblem(pointer="\ud800" * 160, detail="😀" * 240)] * 20
 
-    response = problem_response({"path": "/\ud800" * 999}, INTERNAL, detail="😀" * 9999, errors=errors)
+    response = problem_response({**scope, "path": "/\ud800" * 999}, INTERNAL, detail="😀" * 9999, errors=errors)
 
     problem = Problem.model_validate_json(bytes(response.body).replace(b"\\ud800", b"?"))
     assert 0 < len(problem.errors) < 20

@@ -17,7 +17,8 @@ from plumbline.judging.tiers.tier import TierName
 from plumbline.main import create_app
 from plumbline.schemas.language import explain_flags
 from plumbline.schemas.problem import VALIDATION
-from plumbline.service.api.problems import KIND_BY_ERROR, PROBLEM_MEDIA_TYPE
+from plumbline.service.api.problems import KIND_BY_ERROR
+from plumbline.service.api.responses import PROBLEM_MEDIA_TYPE
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 _MADE = "Made by `make pages` from the code."

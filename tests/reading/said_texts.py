@@ -4,7 +4,6 @@ import ast
 import itertools
 import re
 from collections.abc import Iterator
-from http import HTTPStatus
 from pathlib import Path
 
 import plumbline
@@ -45,9 +44,6 @@ def said_texts() -> dict[str, str]:
         for node in _saying(ast.parse(path.read_text(encoding="utf-8")), place):
             for text in filter(_WORD.search, _forms(node)):
                 found.setdefault(text, place)
-    for status in HTTPStatus:
-        if status >= HTTPStatus.BAD_REQUEST:
-            found.setdefault(status.phrase, "http")
     return found
 
 

@@ -15,10 +15,10 @@ import uvicorn
 from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, field_validator
-from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import PlumblineError, PromptError
 from plumbline.schemas.problem import Problem
+from plumbline.schemas.wire import invalid_value
 from plumbline.service.access.access import Access, Keyring, RequestGate
 from plumbline.service.access.keys import Scope
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
@@ -27,10 +27,10 @@ from plumbline.service.api.edge import install_edge
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.problems import (
     MAX_PROBLEM_BYTES,
-    PROBLEM_MEDIA_TYPE,
     PROBLEM_RESPONSES,
     install_problem_handlers,
 )
+from plumbline.service.api.responses import PROBLEM_MEDIA_TYPE
 
 MAX_BODY_BYTES = 4_194_304
 # A refusal is bounded work: what this guards against took from four seconds to minutes.
@@ -62,7 +62,7 @@ class Sample(BaseModel):
         if question.startswith("tell:"):
             raise ValueError(f"{question!r} is not a question")
         if question.startswith("say:"):
-            raise PydanticCustomError("not_a_question", "a question asks")
+            raise invalid_value("labels_alike")
         return question
 
 

@@ -6,8 +6,11 @@ import json
 import re
 import string
 from collections.abc import Iterator
+from http import HTTPStatus
+from typing import get_args
 
 import pytest
+from pydantic_core.core_schema import ErrorType
 
 from plumbline.ground.texts import CodedText, encode_fields, join_texts, load_texts, parse_text, render
 from tests.reading.said_texts import PACKAGE
@@ -21,17 +24,26 @@ def places(template: str) -> set[str]:
 
 
 def said() -> Iterator[tuple[str, set[str], str]]:
-    """Yield code, fields and file of each sentence that the package builds."""
+    """Yield code, fields and file of each sentence that the package builds, titles of problems included."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "CodedText":
-                code, *rest = node.args
-                assert not rest, path
-                if isinstance(code, ast.Constant):
-                    yield str(code.value), {each.arg or "" for each in node.keywords}, path.name
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name)):
+                continue
+            given = {each.arg or "" for each in node.keywords}
+            constants = [str(each.value) for each in node.args if isinstance(each, ast.Constant)]
+            if node.func.id in ("CodedText", "invalid_value") and constants:
+                yield constants[0], given, path.name
+            elif node.func.id == "ProblemKind" and len(constants) > 1:
+                yield title_code(constants[1]), set(), path.name
+
+
+def title_code(slug: str) -> str:
+    return "title_" + slug.replace("-", "_")
 
 
 SAID = list(said())
+# Pydantic says what type of error it is, HTTP what status.
+OF_OTHERS = {*get_args(ErrorType), *(title_code(re.sub("[^a-z]+", "-", each.phrase.lower())) for each in HTTPStatus)}
 
 
 @pytest.mark.parametrize(("code", "fields", "place"), SAID, ids=[f"{code}-{place}" for code, _, place in SAID])
@@ -42,8 +54,14 @@ def test_each_sentence_has_a_template_in_both_languages_with_its_fields(
 
 
 def test_no_template_is_of_a_sentence_that_nobody_says() -> None:
-    assert ENGLISH.keys() == CHINESE.keys() == {code for code, _, _ in SAID}
-    assert {code for code, chinese in CHINESE.items() if not HAN.search(chinese)} <= {"several", "host_says"}
+    codes = {code for code, _, _ in SAID}
+
+    assert ENGLISH.keys() == CHINESE.keys()
+    assert codes <= ENGLISH.keys()
+    assert ENGLISH.keys() - codes <= OF_OTHERS
+    assert all(places(ENGLISH[code]) == places(CHINESE[code]) for code in ENGLISH)
+    without_words = {"several", "host_says", "at_place", "tier_tried", "claim_line", "file_too_large_for"}
+    assert {code for code, chinese in CHINESE.items() if not HAN.search(chinese)} <= without_words
 
 
 def test_a_sentence_is_its_english_and_is_rendered_in_chinese() -> None:

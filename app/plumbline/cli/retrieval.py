@@ -257,7 +257,7 @@ def _as_json(reports: Sequence[RunReport], runs: Sequence[ReadRun], *, by_query:
             "name": report.name,
             "measures": report.summary_by_measure,
             "counts": asdict(report.evaluation.counts),
-            "warnings": [*run.warnings, *report.evaluation.warnings],
+            "warnings": list(map(str, (*run.warnings, *report.evaluation.warnings))),
             "per_query": {
                 "query_ids": report.evaluation.query_ids,
                 "values": {text: values.tolist() for text, values in report.evaluation.values.items()},

@@ -3,9 +3,16 @@
 from enum import StrEnum
 from typing import Final
 
+from plumbline.ground.texts import CodedText
+
 
 class PlumblineError(Exception):
-    """Root of the tree; `str(error)` is one line for the caller and holds no secret and no passage of theirs."""
+    """Root of the tree; `text` is one line for the caller and holds no secret and no passage of theirs."""
+
+    @property
+    def text(self) -> str:
+        """Return what `str(error)` says; of ours it keeps its code and fields."""
+        return self.args[0] if self.args and isinstance(self.args[0], str) else str(self)
 
 
 class ConfigurationError(PlumblineError):
@@ -49,7 +56,7 @@ class InvalidInput(BadRequest):
     """
 
     def __init__(self, detail: str, *, place: str = "") -> None:
-        super().__init__(f"{place}: {detail}" if place else detail)
+        super().__init__(CodedText("at_place", place=place, detail=detail) if place else detail)
         self.detail = detail
         self.place = place
 

@@ -4,6 +4,7 @@ The sentences are data: `texts.en.toml` and `texts.zh.toml` hold a template for 
 sentence, so that logs and terminals need no more; the edge renders it in the reader's language.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
@@ -47,6 +48,29 @@ def render(text: str, language: Language) -> str:
 def encode_fields(fields: Mapping[str, Field]) -> dict[str, Any]:
     """Return the fields as JSON can hold them: a sentence of ours among them as an object with code and fields."""
     return {name: _encode(value) for name, value in fields.items()}
+
+
+def coded_members(name: str, text: str | None, language: Language = "en") -> dict[str, Any]:
+    """Return the members of a document for a text: itself in this language, and code and fields of one of ours."""
+    if not isinstance(text, CodedText):
+        return {name: text}
+    return {name: render(text, language), f"{name}_code": text.code, f"{name}_fields": encode_fields(text.fields)}
+
+
+def store_text(text: str) -> str:
+    """Return a text for a column of a table: of ours its code and fields as JSON."""
+    if not isinstance(text, CodedText):
+        return text
+    return json.dumps({"code": text.code, "fields": encode_fields(text.fields)}, ensure_ascii=False)
+
+
+def load_stored_text(stored: str) -> str:
+    """Return what `store_text` wrote; a text without a code, or with one of another version, as it stands there."""
+    try:
+        found = json.loads(stored) if stored.startswith('{"code"') else None
+        return stored if found is None else parse_text(found["code"], found["fields"])
+    except (ValueError, LookupError):
+        return stored
 
 
 def parse_text(code: Any, fields: Any, *, nested: int = _MOST_NESTED) -> CodedText:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.combination import rank_results
 from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
 from plumbline.retrieval.formulas import MeasureInputs, build_inputs, compute_measure
@@ -161,18 +162,20 @@ def _counts(
 
 
 def _warnings(counts: EvaluationCounts, conventions: Conventions, *, is_max_rel_declared: bool) -> tuple[str, ...]:
-    missing = "left out" if conventions.missing_queries == "skip" else "counted as 0"
-    barren = "left out" if conventions.no_relevant == "skip" else "counted as 0"
+    left_out, counted = CodedText("left_out"), CodedText("counted_as_0")
+    missing = left_out if conventions.missing_queries == "skip" else counted
+    barren = left_out if conventions.no_relevant == "skip" else counted
+    lacking, max_rel = counts.without_relevant, conventions.max_rel
     found = (
         (
             counts.missing,
-            f"{counts.missing} of {counts.judged} judged queries are missing from the run; {missing}",
+            CodedText("queries_missing", count=counts.missing, judged=counts.judged, treatment=missing),
         ),
-        (counts.extra, f"{counts.extra} queries of the run have no judgments; ignored"),
-        (counts.without_relevant, f"{counts.without_relevant} queries have no relevant document; {barren}"),
-        (counts.duplicates_removed, f"{counts.duplicates_removed} repeated documents were removed"),
-        (not is_max_rel_declared, f"max_rel was not declared; {conventions.max_rel}, the highest grade, was taken"),
-        (counts.queries == 0, "no query could be evaluated; the means are null"),
+        (counts.extra, CodedText("queries_unjudged", count=counts.extra)),
+        (lacking, CodedText("queries_without_relevant", count=lacking, treatment=barren)),
+        (counts.duplicates_removed, CodedText("documents_repeated", count=counts.duplicates_removed)),
+        (not is_max_rel_declared, CodedText("max_rel_taken", grade=max_rel or 0)),
+        (counts.queries == 0, CodedText("no_query_evaluated")),
     )
     return tuple(text for applies, text in found if applies)
 
@@ -182,21 +185,15 @@ def _strange(qrels: Qrels, run: Run, ranked: Rankings, counts: EvaluationCounts)
     found = []
     if run.results and counts.missing == counts.judged:
         theirs, ours = next(iter(run.results)), next(iter(qrels), "")
-        found.append(
-            f"no query of the run is judged: it has ids such as {quoted(theirs)}, the judgments such as "
-            f"{quoted(ours)}; are these judgments of another collection?"
-        )
+        found.append(CodedText("no_query_judged", one=quoted(theirs), other=quoted(ours)))
     elif counts.retrieved and not len(ranked.rows.rank):
         hint = suggest_id_rule(qrels, run)
         theirs = next((doc_id for results in run.results.values() for doc_id in results), "")
         ours = next((doc_id for grades in qrels.values() for doc_id in grades), "")
-        detail = hint or f"the run has ids such as {quoted(theirs)}, the judgments such as {quoted(ours)}"
-        found.append(f"no document of the run is judged, so every measure is 0; {detail}")
+        detail = hint or CodedText("ids_differ", one=quoted(theirs), other=quoted(ours))
+        found.append(CodedText("no_document_judged", hint=detail))
     if ranked.rising > _RISING_SHARE * max(len(ranked.query_ids) - counts.missing, 1):
-        found.append(
-            f"scores rise down the list in {ranked.rising} queries, as distances do; the highest score is taken as the "
-            "best, so negate distances"
-        )
+        found.append(CodedText("scores_rise", count=ranked.rising))
     return tuple(found)
 
 

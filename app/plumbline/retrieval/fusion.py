@@ -10,6 +10,7 @@ import numpy as np
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.combination import (
     FORMULAS,
     NORMS,
@@ -204,15 +205,15 @@ def _warnings(runs: Sequence[Run], recipe: Recipe, norm: str | None) -> Iterator
     for run in runs:
         if len(run.results) < query_count:
             lacking = query_count - len(run.results)
-            yield f"run {run.name[:80]!r} has no results for {lacking} of {query_count} queries; the others decide them"
+            yield CodedText("run_lacks_queries", name=run.name[:80], count=lacking, all=query_count)
     if recipe.method in RANK_BASED:
         if norm not in (None, "none"):
-            yield f"normalisation {norm!r} has no effect on {recipe.method}, which reads ranks alone"
+            yield CodedText("norm_without_effect", norm=norm, method=recipe.method)
         return
     for run in runs:
         unscored = sum(not isinstance(results, Mapping) for results in run.results.values())
         if unscored:
-            yield f"run {run.name[:80]!r} lists ids without scores for {unscored} queries; took 1 - i/n by position"
+            yield CodedText("run_without_scores", name=run.name[:80], count=unscored)
     if recipe.norm == "none":
         yield from _scale_warning(runs, recipe.method)
 
@@ -228,10 +229,8 @@ def _scale_warning(runs: Sequence[Run], method: str) -> Iterator[str]:
     scales.sort()
     if len(scales) > 1 and scales[-1][0] > _SCALE_RATIO * scales[0][0]:
         (low, low_name), (high, high_name) = scales[0], scales[-1]
-        yield (
-            f"{method} mixes raw scores of different scales: run {high_name[:80]!r} tops out near {high:.3g}, "
-            f"run {low_name[:80]!r} near {low:.3g}; choose a normalisation"
-        )
+        one, other = high_name[:80], low_name[:80]
+        yield CodedText("scales_differ", method=method, one=one, high=high, other=other, low=low)
 
 
 # Value of each query, in the order of the ids handed in; higher is better.
@@ -297,7 +296,7 @@ def tune_weights(
             finite value for each query.
     """
     if weights is not None:
-        raise InvalidInput("give weights or tune them, not both", place="weights")
+        raise InvalidInput(CodedText("weights_or_tuning"), place="weights")
     recipe = resolve(len(runs), **{"method": "wsum", **options})
     if recipe.method not in WEIGHTED:
         raise InvalidInput(_no_weights(recipe.method))

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.conventions import CHOICES, Conventions
 from plumbline.retrieval.measure import nearest
 from plumbline.retrieval.run import Qrels, Run
@@ -92,9 +93,9 @@ def suggest_id_rule(qrels: Qrels, run: Run) -> str | None:
     uuids = frozenset(uuid for doc_id in judged for uuid in find_uuids(doc_id))
     for doc_id in islice(_of_usual_length(_retrieved_ids(run)), _MOST_LOOKED_AT):
         if not judged.isdisjoint((_CHUNK.sub("", doc_id), _NUMBERED.sub("", doc_id))):
-            return f"{doc_id[:80]!r} looks like a chunk of a judged document: set id_rule to 'strip_chunk'"
+            return CodedText("id_is_chunk", id=doc_id[:80])
         if not uuids.isdisjoint(find_uuids(doc_id)):
-            return f"{doc_id[:80]!r} holds the UUID of a judged document: set id_rule to 'urn_uuid'"
+            return CodedText("id_holds_uuid", id=doc_id[:80])
     return None
 
 

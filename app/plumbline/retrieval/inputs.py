@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run, check_scores
 from plumbline.retrieval.text_file import ReadLimits, file_error, format_place, read_text_bytes
 from plumbline.retrieval.trec import FILE_FORMATS, HEADER_NAMES
@@ -45,8 +46,9 @@ class ReadRun:
         names = self.unparsed
         several = sum(bool(self.rankings[name].readings) for name in names)
         shown = ", ".join(map(quoted, names[:_MOST_NAMED])) + (", …" if len(names) > _MOST_NAMED else "")
-        detail = f"{len(names)} of {len(self.rankings)} replies hold no ranking ({several} of them two): {shown}"
-        return (f"{detail}; they are missing from the run",) if names else ()
+        if not names:
+            return ()
+        return (CodedText("replies_unread", count=len(names), all=len(self.rankings), several=several, names=shown),)
 
 
 def read_qrels(source: Any, *, format_name: str = "trec") -> Qrels:

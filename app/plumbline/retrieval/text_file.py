@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final
 
 from plumbline.ground.errors import FileTooLarge, InvalidInput
+from plumbline.ground.texts import CodedText
 
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 # It expands to at most 8 MiB before the limits are checked.
@@ -38,7 +39,7 @@ def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) 
     """
     data = source if isinstance(source, bytes) else source.read(limits.max_bytes + 1)
     if len(data) > limits.max_bytes:
-        raise FileTooLarge(f"the file is larger than {limits.max_bytes} bytes, the limit", place=format_place(name))
+        raise FileTooLarge(CodedText("file_too_large", limit=limits.max_bytes), place=format_place(name))
     if data.startswith(_GZIP_MAGIC):
         data = _gunzip(data, name, limits.max_bytes)
     data = data.removeprefix(codecs.BOM_UTF8)
@@ -83,8 +84,7 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
                 inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
             out.write(inflater.decompress(pending, max_bytes + 1 - out.tell()))
             if out.tell() > max_bytes:
-                detail = f"the gzip data expands to more than {max_bytes} bytes, the limit"
-                raise FileTooLarge(detail, place=format_place(name))
+                raise FileTooLarge(CodedText("gzip_expands", limit=max_bytes), place=format_place(name))
             pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             if out.tell() > max(UNWATCHED_BYTES, MAX_EXPANSION * (position - len(pending))):
                 detail = f"the gzip data expands to more than {MAX_EXPANSION} times of what was sent"

@@ -4,11 +4,11 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
-from plumbline.ground.texts import CodedText, Language, encode_fields, render
+from plumbline.ground.texts import CodedText, Language, coded_members, encode_fields, render
 from plumbline.judging.citations import Citation
 from plumbline.judging.judge.metrics import Metric, criterion, find_metrics
 from plumbline.judging.judge.probes import PASSAGES
@@ -82,7 +82,7 @@ def to_sample(texts: SampleTexts | ConversationTexts, limits: RequestLimits | No
         try:
             conversation = parse_conversation(given)
         except BadRow as bad:
-            raise InvalidInput(f"{bad.found}; expected {bad.expected}", place="/messages") from None
+            raise InvalidInput(bad.text, place="/messages") from None
         if limits is not None:
             _check_length(conversation, limits)
         return conversation
@@ -98,17 +98,18 @@ def to_sample(texts: SampleTexts | ConversationTexts, limits: RequestLimits | No
 
 def _check_length(sample: Sample, limits: RequestLimits) -> None:
     for name, found, most in (
-        ("contexts", len(sample.contexts), limits.contexts),
-        ("characters of contexts", sum(map(len, sample.contexts)), limits.context_characters),
-        ("characters of answers", len(sample.answer), limits.answer_characters),
+        (CodedText("contexts"), len(sample.contexts), limits.contexts),
+        (CodedText("context_characters"), sum(map(len, sample.contexts)), limits.context_characters),
+        (CodedText("answer_characters"), len(sample.answer), limits.answer_characters),
         (
-            "characters of a question",
+            CodedText("question_characters"),
             max((len(each.question) for each in sample.turns), default=0),
             limits.question_characters,
         ),
     ):
         if found > most:
-            raise InvalidInput(f"the conversation has {found} {name}; at most {most} are read", place="/messages")
+            long = CodedText("conversation_too_long", count=found, what=name, limit=most)
+            raise InvalidInput(long, place="/messages")
 
 
 def build_passage(context: str | ContextItem) -> tuple[str, ContextLabels]:
@@ -129,8 +130,10 @@ def check_judge_names(request: EvaluationOptions, judge_names: Collection[str], 
     for field, names in (("judges", request.judges or ()), ("escalation", (request.escalation,))):
         unknown = [name for name in names if name is not None and name not in judge_names]
         if unknown:
-            known = f"known are {', '.join(judge_names)}" if judge_names else "no judge is configured"
-            raise InvalidInput(f"no judge is named {unknown[0][:64]!r}; {known}", place=f"{place}/{field}")
+            flaw = CodedText("judge_not_named_at_all", name=unknown[0][:64])
+            if judge_names:
+                flaw = CodedText("judge_not_named", name=unknown[0][:64], names=tuple(judge_names))
+            raise InvalidInput(flaw, place=f"{place}/{field}")
     metrics_of(request, place=place)
 
 
@@ -139,9 +142,7 @@ def metrics_of(request: EvaluationOptions, *, place: str = "") -> tuple[Metric, 
     criteria = request.criteria or ()
     names = [each.name for each in criteria]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise InvalidInput(
-            f"the criterion {twice!r} is there twice; expected a name for each", place=f"{place}/criteria"
-        )
+        raise InvalidInput(CodedText("criterion_repeated", name=twice), place=f"{place}/criteria")
     own = (criterion(each.name, each.question, each.labels, each.quote_from) for each in criteria)
     return (*find_metrics(request.metrics or (), place=place), *own)
 
@@ -265,13 +266,6 @@ def _decision(result: SampleResult, at_fault: Sequence[Claim], language: Languag
     )
 
 
-def _text_members(name: str, text: str | None, language: Language) -> dict[str, Any]:
-    """Return the members of an item for a text: itself in this language, and code and fields of one of ours."""
-    if not isinstance(text, CodedText):
-        return {name: text}
-    return {name: render(text, language), f"{name}_code": text.code, f"{name}_fields": encode_fields(text.fields)}
-
-
 def _scores(result: SampleResult) -> ScoreItems:
     scores, cited = result.scores, result.citations
     found = {} if scores is None else {name: _rounded(getattr(scores, name)) for name in _RATES}
@@ -295,7 +289,7 @@ def _trace(result: SampleResult, language: Language) -> TraceItem:
                 tier=attempt.tier.value,
                 outcome="answered" if attempt.answered else "failed",
                 reason=attempt.reason,
-                **_text_members("detail", attempt.detail, language),
+                **coded_members("detail", attempt.detail, language),
                 seconds=round(attempt.seconds, 4),
                 calls=attempt.calls,
             )
@@ -402,7 +396,7 @@ def _claim(
         verdict=claim.verdict.value,
         support=_rounded(claim.support),
         weight=round(weight, _DECIMALS),
-        **_text_members("reason", claim.reason, language),
+        **coded_members("reason", claim.reason, language),
         evidence=[_evidence(evidence, in_contexts, labels) for evidence in claim.evidence],
         flags=list(claim.flags),
     )

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
-from plumbline.ground.texts import Language
+from plumbline.ground.texts import CodedText, Language, coded_members
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.offload import is_small
 from plumbline.judging.text.sample import Sample
@@ -25,10 +25,20 @@ from plumbline.rows.scored_row import (
 )
 from plumbline.schemas.batch import bounded_sample
 from plumbline.schemas.evaluation import CONTEXT_TAGS, EvaluationOptions
-from plumbline.schemas.language import translate_problem
-from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, ProblemKind, RowProblem
+from plumbline.schemas.language import render_problem
+from plumbline.schemas.problem import (
+    FAILURE_DETAIL,
+    INTERNAL,
+    MOST_FIELD_PROBLEMS,
+    VALIDATION,
+    FieldProblem,
+    ProblemKind,
+    RowProblem,
+    count_problems,
+    describe_invalid,
+)
 
-WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed", "The row ended the process that scored it")
+WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed")
 
 
 class RowScorer:
@@ -101,13 +111,13 @@ class RowScorer:
         """Return the outcome of a row that has this problem."""
         status = RowStatus.FAILED if problem.status >= INTERNAL.status else RowStatus.INVALID
         if self._language is not None:
-            translate_problem(document := problem.model_dump(), self._language)
+            render_problem(document := problem.model_dump(), self._language)
             problem = RowProblem.model_validate(document)
         return failed_row(row, self._lines.error(custom_id, row, None, problem), status)
 
     def report_crash(self, row: Record | RecordProblem, crash_count: int) -> ScoredRow:
         """Return the error of a row that is not retried: that many processes ended while they scored it."""
-        detail = f"{crash_count} processes ended while they scored this row; it is not retried"
+        detail = CodedText("row_ends_processes", count=crash_count)
         return error_row(row, RowStatus.FAILED, row_problem(WORKER_CRASHED, detail))
 
 
@@ -132,9 +142,9 @@ def _invalid(error: ValidationError) -> RowProblem:
     problems = [
         # Our field names and indices need no escaping.
         FieldProblem(
-            pointer="".join(f"/{part}" for part in each["loc"] if part not in CONTEXT_TAGS), detail=each["msg"]
+            pointer="".join(f"/{part}" for part in each["loc"] if part not in CONTEXT_TAGS),
+            **coded_members("detail", describe_invalid(each)),
         )
-        for each in found[:20]
+        for each in found[:MOST_FIELD_PROBLEMS]
     ]
-    detail = f"{len(found)} problem{'' if len(found) == 1 else 's'} in the row"
-    return row_problem(VALIDATION, detail).model_copy(update={"errors": problems})
+    return row_problem(VALIDATION, count_problems(len(found), CodedText("whole_row")), errors=problems)

@@ -2,21 +2,22 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from enum import StrEnum
 from typing import NamedTuple, cast
 
+from plumbline.ground.texts import coded_members
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.schemas.batch import BatchSummary, RowError, RowResult, TierCounts
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.problem import ProblemKind, RowProblem
+from plumbline.schemas.problem import FieldProblem, ProblemKind, RowProblem
 from plumbline.schemas.result_parts import UsageItem
 from plumbline.schemas.wire import json_line
 
 _USAGE_FIELDS = tuple(each.name for each in fields(Usage))
-_UNREADABLE = ProblemKind(422, "invalid-row", "The row cannot be read")
+_UNREADABLE = ProblemKind(422, "invalid-row")
 
 
 class RowStatus(StrEnum):
@@ -82,12 +83,13 @@ def error_row(row: Record | RecordProblem, status: RowStatus, problem: RowProble
 
 def unreadable_row(row: RecordProblem) -> ScoredRow:
     """Return the outcome of a row of a file that is no record."""
-    return error_row(row, RowStatus.INVALID, row_problem(_UNREADABLE, f"{row.found}; expected {row.expected}"))
+    return error_row(row, RowStatus.INVALID, row_problem(_UNREADABLE, row.fault))
 
 
-def row_problem(kind: ProblemKind, detail: str) -> RowProblem:
+def row_problem(kind: ProblemKind, detail: str, *, errors: Sequence[FieldProblem] = ()) -> RowProblem:
     """Return a problem of this kind."""
-    return RowProblem(type=kind.urn, title=kind.title, status=kind.status, detail=detail)
+    said = coded_members("detail", detail)
+    return RowProblem(type=kind.urn, title=kind.title, status=kind.status, errors=list(errors), **said)
 
 
 class RowTally:

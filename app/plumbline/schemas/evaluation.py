@@ -15,7 +15,6 @@ from pydantic import (
     create_model,
     field_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from plumbline.schemas.result_parts import (
     CitationItem,
@@ -30,7 +29,7 @@ from plumbline.schemas.result_parts import (
     VerdictCounts,
     WarningItem,
 )
-from plumbline.schemas.wire import Share, SparseModel, WireModel
+from plumbline.schemas.wire import Share, SparseModel, WireModel, invalid_value
 
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(@[1-9][0-9]{0,2})?$", max_length=64)]
@@ -111,7 +110,7 @@ class Criterion(WireModel):
     def _labels_differ_by_their_letters(cls, labels: dict[str, float]) -> dict[str, float]:
         folded = {_NO_LETTER.sub("", label.casefold()) for label in labels}
         if "" in folded or len(folded) < len(labels):
-            raise PydanticCustomError("labels_alike", "expected labels that differ by their letters or digits")
+            raise invalid_value("labels_alike")
         return labels
 
 
@@ -192,7 +191,7 @@ class EvaluationOptions(WireModel):
     @classmethod
     def _tiers_are_distinct(cls, tiers: list[TierName] | None) -> list[TierName] | None:
         if tiers is not None and len(set(tiers)) < len(tiers):
-            raise PydanticCustomError("tiers_repeated", "each tier may be named once")
+            raise invalid_value("tiers_repeated")
         return tiers
 
 
@@ -238,11 +237,7 @@ def bounded_texts(limits: RequestLimits) -> dict[str, Any]:
     def check_total(contexts: list[str | ContextItem]) -> list[str | ContextItem]:
         total = sum(len(each) if isinstance(each, str) else len(each.text) + len(each.title or "") for each in contexts)
         if total > limits.context_characters:
-            raise PydanticCustomError(
-                "contexts_too_long",
-                "the contexts have {total} characters together; at most {limit} are read",
-                {"total": total, "limit": limits.context_characters},
-            )
+            raise invalid_value("contexts_too_long", total=total, limit=limits.context_characters)
         return contexts
 
     return {

@@ -2,24 +2,30 @@
 
 from typing import Any, Final
 
+from plumbline.ground.texts import CodedText, Language, render
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.result_parts import ClaimItem
 
-_SAID: Final = {
-    "abstained": "the answer declines to answer, or asserts nothing that could be checked",
-    "empty_answer": "the answer is empty",
+_SAID: Final = {"abstained": CodedText("said_abstained"), "empty_answer": CodedText("said_empty")}
+_VERDICTS: Final = {
+    "partial": CodedText("verdict_partial"),
+    "contradicted": CodedText("verdict_contradicted"),
+    "not_mentioned": CodedText("verdict_not_mentioned"),
 }
 _MOST_CHARACTERS: Final = 300
 
 
-def unjudged_reason(result: EvaluationResult) -> str | None:
+def unjudged_reason(result: EvaluationResult) -> CodedText | None:
     """Return why there is no score; None if there is one."""
     if result.status == "judged":
         return None
     if result.status in _SAID:
-        return f"{result.status}: {_SAID[result.status]}"
-    tried = "; ".join(f"{each.tier}: {each.reason} ({each.detail})" for each in result.trace.attempts)
-    return f"not_judged: {tried or 'no tier was asked'}"
+        return _SAID[result.status]
+    tried = [
+        CodedText("tier_tried", tier=each.tier, reason=each.reason or "", detail=each.detail or "")
+        for each in result.trace.attempts
+    ]
+    return CodedText("said_not_judged", reasons=tried) if tried else CodedText("said_not_asked")
 
 
 def unsupported_claims(result: EvaluationResult) -> list[ClaimItem]:
@@ -28,7 +34,7 @@ def unsupported_claims(result: EvaluationResult) -> list[ClaimItem]:
     return [each for each in result.claims if each.verdict in wrong and "duplicate" not in each.flags]
 
 
-def summarize(result: EvaluationResult) -> dict[str, Any]:
+def summarize(result: EvaluationResult, language: Language = "en") -> dict[str, Any]:
     """Return the verdict for an agent or a tool; `unsupported` has the claims at fault, each with its verdict."""
     return {
         "passed": result.passed,
@@ -36,34 +42,37 @@ def summarize(result: EvaluationResult) -> dict[str, Any]:
         "faithfulness": result.faithfulness,
         "tier": result.tier,
         "unsupported": [{"text": each.text, "verdict": each.verdict} for each in unsupported_claims(result)],
-        "explanation": explain(result),
+        "explanation": explain(result, language),
     }
 
 
-def explain(result: EvaluationResult) -> str:
+def explain(result: EvaluationResult, language: Language = "en") -> str:
     """Return lines for people: the verdict, then each claim at fault with its sentence, reason and nearest passage."""
     if reason := unjudged_reason(result):
-        return f"not judged ({reason})"
+        return render(CodedText("said_without_score", reason=reason), language)
     bad = unsupported_claims(result)
     checked = [each for each in result.claims if each.verdict != "not_a_claim" and "duplicate" not in each.flags]
-    if bad:
-        head = f"{len(bad)} of {len(checked)} claims of the answer not supported by the contexts"
-    else:
-        head = "every claim of the answer is supported by the contexts"
-    facts = [f"faithfulness {result.faithfulness:.2f}", f"tier {result.tier or 'none'}"]
+    score, tier = f"{result.faithfulness:.2f}", result.tier or "none"
+    facts = CodedText("said_score", score=score, tier=tier)
     if result.decision and result.decision.threshold is not None:
-        facts.insert(1, f"passes from {result.decision.threshold:.2f}")
-    lines = [f"{head} ({', '.join(facts)})"]
+        facts = CodedText("said_score_from", score=score, tier=tier, threshold=result.decision.threshold)
+    lines: list[str] = [CodedText("said_good", facts=facts)]
+    if bad:
+        lines = [CodedText("said_bad", bad=len(bad), all=len(checked), facts=facts)]
     sentences = {each.claim: each.sentence.strip() for each in result.decision.because} if result.decision else {}
     for claim in bad:
         sentence = sentences.get(claim.id, "")
-        lines.append(f"  {claim.verdict}: {_short(sentence or claim.text)}")
+        lines.append(CodedText("claim_line", verdict=_VERDICTS[claim.verdict], text=_short(sentence or claim.text)))
         if sentence and claim.text.strip() != sentence:
-            lines.append(f"    claim: {_short(claim.text)}")
+            lines.append(CodedText("claim_of_sentence", text=_short(claim.text)))
         if claim.reason:
             lines.append(f"    {_short(claim.reason)}")
-        lines += [f"    context {each.context}: {_short(each.quote)}" for each in claim.evidence[:1] if each.quote]
-    return "\n".join(lines)
+        lines += [
+            CodedText("claim_context", number=each.context or 0, text=_short(each.quote))
+            for each in claim.evidence[:1]
+            if each.quote
+        ]
+    return "\n".join(render(line, language) for line in lines)
 
 
 def _short(text: str) -> str:

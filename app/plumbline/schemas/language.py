@@ -15,6 +15,7 @@ import msgspec
 
 from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import Language, parse_text, render
+from plumbline.schemas.problem import problem_title
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
 # Longer lines are none of ours.
@@ -22,7 +23,6 @@ _MOST_CHARACTERS: Final = 1_000
 _MOST_NESTED: Final = 4
 # Texts of several findings, in the order in which they are taken apart
 _JOINTS: Final = {"\n": "\n", "; ": "；", ": ": "："}
-_PROBLEM_MEMBERS: Final = ("title", "detail", "problem", "explanation", "reason", "blocked_reason")
 
 
 def render_coded(text: str, code: str | None, fields: Mapping[str, Any], language: Language) -> str:
@@ -40,7 +40,7 @@ def render_line(line: bytes, language: Language | None) -> bytes:
     row = msgspec.json.decode(line)
     if isinstance(result := row.get("result"), dict):
         _render_result(result, language)
-    translate_problem(row.get("error"), language)
+    render_problem(row.get("error"), language)
     return msgspec.json.encode(row)
 
 
@@ -64,19 +64,14 @@ def _render_member(item: dict[str, Any], name: str, language: Language) -> str |
     return item.get(name)
 
 
-def translate_problem(document: Any, language: Language) -> None:
-    """Translate the texts of a problem, of a job or of an answer about rankings in place."""
-    if language == "en" or not isinstance(document, dict):
-        return
-    for name in _PROBLEM_MEMBERS:
-        if isinstance(document.get(name), str):
-            document[name] = translate(document[name], language)
-    for name in ("errors", "warnings", "runs", "jobs", "data"):
-        if isinstance(members := document.get(name), list):
-            for each in members:
-                translate_problem(each, language)
-            if name == "warnings":
-                document[name] = [translate(each, language) if isinstance(each, str) else each for each in members]
+def render_problem(document: Any, language: Language) -> None:
+    """Render title and details of a problem in place."""
+    if isinstance(document, dict):
+        document["title"] = render(problem_title(str(document.get("type"))) or document.get("title", ""), language)
+        for each in (document, *document.get("errors", ())):
+            if not each.get("detail_code"):
+                each["detail"] = translate(each.get("detail", ""), language)
+            _render_member(each, "detail", language)
 
 
 def explain_flags(language: Language) -> Mapping[str, str]:

@@ -1,33 +1,72 @@
 """Failures on the wire: RFC 9457 problem details."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Final
 
 from pydantic import Field
 
-from plumbline.schemas.wire import WireModel
+from plumbline.ground.texts import CodedText, load_texts
+from plumbline.schemas.wire import CODE, FIELDS, SparseModel
 
-FAILURE_DETAIL = "The failure was logged; quote the request id to ask about it."
+FAILURE_DETAIL = CodedText("failure_logged")
+MOST_FIELD_PROBLEMS: Final = 20
+_URN: Final = "urn:plumbline:problem:"
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """One kind of problem: its HTTP status, the tail of its URN and its title."""
+    """One kind of problem: its HTTP status, and the tail of its URN, by which it has its title."""
 
     status: int
     slug: str
-    title: str
+
+    @property
+    def title(self) -> str:
+        """The kind in words; of a status that is none of ours, the words of HTTP."""
+        return problem_title(self.urn) or self.slug.replace("-", " ").capitalize()
 
     @property
     def urn(self) -> str:
         """The `type` of its problems."""
-        return f"urn:plumbline:problem:{self.slug}"
+        return f"{_URN}{self.slug}"
 
 
-VALIDATION = ProblemKind(422, "validation", "The request does not validate")
-INTERNAL = ProblemKind(500, "internal", "Something failed on our side")
+VALIDATION = ProblemKind(422, "validation")
+INTERNAL = ProblemKind(500, "internal")
 
 
-class FieldProblem(WireModel):
+def problem_title(urn: str) -> CodedText | None:
+    """Return the title of a kind of problem; None for one that is none of ours."""
+    code = "title_" + urn.removeprefix(_URN).replace("-", "_")
+    return CodedText(code) if urn.startswith(_URN) and code in load_texts("en") else None
+
+
+def count_problems(count: int, whole: CodedText, *, most: int = MOST_FIELD_PROBLEMS) -> CodedText:
+    """Return the number of problems as text, and if only the first are listed."""
+    if count > most:
+        return CodedText("first_problems", count=count, whole=whole, most=most)
+    return CodedText("one_problem", whole=whole) if count == 1 else CodedText("problems", count=count, whole=whole)
+
+
+def describe_invalid(error: Mapping[str, Any]) -> str:
+    """Return what one error of pydantic's says: by its type, or the text of ours that stands in it.
+
+    Types that no text of ours is of are named alone: what pydantic says of them may quote the value.
+    """
+    if isinstance(error["msg"], CodedText):
+        return error["msg"]
+    fields = error.get("ctx", {})
+    if error["type"] == "literal_error" and " or " in fields["expected"]:
+        expected, _, last = fields["expected"].rpartition(" or ")
+        return CodedText("one_expected", expected=expected, last=last)
+    try:
+        return CodedText(error["type"], **fields)
+    except LookupError:
+        return CodedText("is_not_valid", kind=error["type"])
+
+
+class FieldProblem(SparseModel):
     """One field of the request and what was wrong with it; never its value."""
 
     pointer: str = Field(
@@ -38,25 +77,31 @@ class FieldProblem(WireModel):
         description="What was wrong, and the limit if there is one.",
         examples=["String should have at most 1000 characters"],
     )
+    detail_code: str | None = Field(default=None, description=CODE)
+    detail_fields: dict[str, Any] = Field(default={}, description=FIELDS)
 
 
-class Problem(WireModel):
+class Problem(SparseModel):
     """RFC 9457 problem details, sent as `application/problem+json`."""
 
     type: str = Field(description="URN of the kind of problem.", examples=["urn:plumbline:problem:validation"])
     title: str = Field(description="The kind of problem in words.", examples=["The request does not validate"])
     status: int = Field(description="The HTTP status, again.", examples=[422])
     detail: str = Field(description="This problem in words.", examples=["1 problem in the request"])
+    detail_code: str | None = Field(default=None, description=CODE)
+    detail_fields: dict[str, Any] = Field(default={}, description=FIELDS)
     instance: str = Field(description="Path of the request, percent-encoded.", examples=["/v1/evaluations"])
     request_id: str | None = Field(description="The `X-Request-ID` of this answer; null when none was given out.")
     errors: list[FieldProblem] = Field(default=[], description="The wrong fields, at most 20.")
 
 
-class RowProblem(WireModel):
+class RowProblem(SparseModel):
     """Why a sample has no result, as problem details (RFC 9457); pointers lead into the body or the row."""
 
     type: str = Field(examples=["urn:plumbline:problem:validation"])
     title: str = Field(examples=["The request does not validate"])
     status: int = Field(description="What a single evaluation would have answered.", examples=[422])
     detail: str = Field(examples=["1 problem in the sample"])
+    detail_code: str | None = Field(default=None, description=CODE)
+    detail_fields: dict[str, Any] = Field(default={}, description=FIELDS)
     errors: list[FieldProblem] = Field(default=[], description="The wrong fields, at most 20.")

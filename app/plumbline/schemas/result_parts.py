@@ -5,14 +5,12 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from plumbline.schemas.wire import Share, SparseModel, WireModel
+from plumbline.schemas.wire import CODE, FIELDS, Share, SparseModel, WireModel
 
 TierName = Literal["llm", "detector", "embedding", "lexical"]
 PassRule = Literal["all_supported", "calibrated", "threshold"]
 Status = Literal["judged", "abstained", "empty_answer", "not_judged"]
 
-_CODE: Final = "Stable name of what it says, where the text is ours; of a judge's text left out."
-_FIELDS: Final = "What stands in the places of the text, by name; an object with `code` and `fields` is a text, too."
 _DOUBTFUL_SUPPORT: Final = 0.5
 MOST_QUOTED_CHARACTERS: Final = 300
 
@@ -35,7 +33,7 @@ class WarningItem(SparseModel):
 
     text: str
     code: str | None = Field(default=None, description="Stable name of what it says; left out in results of 0.2.")
-    fields: dict[str, Any] = Field(default={}, description=_FIELDS)
+    fields: dict[str, Any] = Field(default={}, description=FIELDS)
 
 
 class ClaimItem(SparseModel):
@@ -62,8 +60,8 @@ class ClaimItem(SparseModel):
         description="What counts against an answer has one. llm: the judge's; of a verdict that code changed, what it "
         "found. Other tiers: what no context has of the sentence, or what else is wrong with it.",
     )
-    reason_code: str | None = Field(default=None, description=_CODE)
-    reason_fields: dict[str, Any] = Field(default={}, description=_FIELDS)
+    reason_code: str | None = Field(default=None, description=CODE)
+    reason_fields: dict[str, Any] = Field(default={}, description=FIELDS)
     evidence: list[EvidenceItem] = Field(default=[])
     flags: list[str] = Field(default=[])
 
@@ -162,8 +160,8 @@ class AttemptItem(SparseModel):
     outcome: Literal["answered", "failed"]
     reason: str | None = Field(default=None, description="Of a failure: one of a closed set, `timeout` for example.")
     detail: str | None = None
-    detail_code: str | None = Field(default=None, description=_CODE)
-    detail_fields: dict[str, Any] = Field(default={}, description=_FIELDS)
+    detail_code: str | None = Field(default=None, description=CODE)
+    detail_fields: dict[str, Any] = Field(default={}, description=FIELDS)
     seconds: float = Field(ge=0)
     calls: int = Field(ge=0, description="Requests that reached a provider, retries included.")
 

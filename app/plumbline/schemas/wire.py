@@ -2,11 +2,15 @@
 
 import operator
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
-from pydantic_core import CoreSchema
+from pydantic_core import CoreSchema, PydanticCustomError
 
+from plumbline.ground.texts import load_texts
+
+CODE: Final = "Stable name of what it says, where the text is ours; of a judge's text left out."
+FIELDS: Final = "What stands in the places of the text, by name; an object with `code` and `fields` is a text, too."
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -14,6 +18,11 @@ class WireModel(BaseModel):
     """Base of all messages: frozen, and unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def invalid_value(code: str, **fields: str | int) -> PydanticCustomError:
+    """Return the error for a validator to raise: the text of ours with this code."""
+    return PydanticCustomError(code, load_texts("en")[code], fields)
 
 
 class SparseModel(WireModel):

@@ -18,6 +18,7 @@ from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.backend import Backend
 from plumbline.ground.store.versions import check_version, make_tables
+from plumbline.ground.texts import CodedText
 
 T = TypeVar("T")
 # Begins a transaction on a connection, and returns the time.
@@ -118,9 +119,9 @@ class Database:
 
     async def _run(self, threads: Threads, work: Callable[[Transaction], T], *, begin: Begin) -> T:
         if self._is_closed:
-            raise StoreUnavailable("the store is closed: the service is ending")
+            raise StoreUnavailable(CodedText("store_closed"))
         if not self._rest.may_try():
-            raise StoreUnavailable("the database does not answer; it is asked again in some seconds")
+            raise StoreUnavailable(CodedText("database_silent"))
         call = _Abortable(self.backend)
         try:
             async with asyncio.timeout(self._seconds):
@@ -131,7 +132,7 @@ class Database:
             call.abort()
             self._rest.fail()
             structlog.get_logger().warning("database_hung", seconds=self._seconds)
-            raise StoreUnavailable(f"the database did not answer within {self._seconds:g} seconds; try again") from None
+            raise StoreUnavailable(CodedText("database_timed_out", seconds=self._seconds)) from None
         except Exception:
             self._rest.end()
             raise
@@ -229,7 +230,7 @@ class _Abortable:
     def hold(self, raw: Any) -> None:
         with self._lock:
             if self.is_aborted:
-                raise StoreUnavailable("the database did not answer in time; try again")
+                raise StoreUnavailable(CodedText("database_late"))
             self._raw = raw
 
     def let_go(self) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from plumbline.ground.errors import ConfigurationError, StoreUnavailable
 from plumbline.ground.store.backend import Backend
 from plumbline.ground.store.tables import METADATA
+from plumbline.ground.texts import CodedText
 
 if TYPE_CHECKING:
     import psycopg
@@ -162,12 +163,12 @@ def unavailable(error: BaseException | None) -> StoreUnavailable:
 
     structlog.get_logger().warning("database_failed", reason=reason_of(error))
     if isinstance(error, errors.DiskFull):
-        return StoreUnavailable("the disk of the database is full; make room and try again")
+        return StoreUnavailable(CodedText("database_full"))
     if isinstance(error, errors.ReadOnlySqlTransaction | errors.InsufficientPrivilege):
-        return StoreUnavailable("the database cannot be written by this service; grant it its schema")
+        return StoreUnavailable(CodedText("database_read_only"))
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn):
-        return StoreUnavailable("the database lacks a table or a column of ours; put back its backup")
-    return StoreUnavailable("the database cannot be used now; try again")
+        return StoreUnavailable(CodedText("database_lacks_column"))
+    return StoreUnavailable(CodedText("database_unavailable"))
 
 
 def reason_of(error: BaseException | None) -> str:

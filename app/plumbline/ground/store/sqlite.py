@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.backend import Backend
+from plumbline.ground.texts import CodedText
 
 # To wait for another process's transaction; one takes some milliseconds.
 _BUSY_SECONDS: Final = 5.0
@@ -85,10 +86,7 @@ class SqliteFile(Backend):
             connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("application_id", "user_version")
         )
         if names and (found[0] != self._application_id or found[1] > self._format_version):
-            raise StoreUnavailable(
-                f"the file {self.path.name} is of another program, or of a newer version of Plumbline; it is not "
-                "touched: start that version, or name another place"
-            )
+            raise StoreUnavailable(CodedText("file_of_another_program", name=self.path.name))
         return names
 
     def create(self, connection: Connection) -> None:
@@ -165,11 +163,9 @@ def unavailable(error: Exception) -> StoreUnavailable:
         name = what = getattr(cause, "sqlite_errorname", "") or type(cause).__name__
         is_full, is_read_only = name == "SQLITE_FULL", name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
     if is_full:
-        return StoreUnavailable("the disk of the data folder is full; make room and try again")
+        return StoreUnavailable(CodedText("folder_full"))
     if is_read_only:
-        return StoreUnavailable("the data folder cannot be written; let PLUMBLINE_DATA_DIR name one that can")
+        return StoreUnavailable(CodedText("folder_read_only"))
     if is_damage(cause) or name == "SQLITE_ERROR":
-        return StoreUnavailable(
-            f"the file of jobs in the data folder is damaged, or lacks a table ({what}); put back its backup"
-        )
-    return StoreUnavailable(f"the data folder cannot be used now ({what}); try again")
+        return StoreUnavailable(CodedText("jobs_file_damaged", reason=what))
+    return StoreUnavailable(CodedText("folder_unavailable", reason=what))

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, insert, select
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.backend import Backend
 from plumbline.ground.store.tables import VERSION
+from plumbline.ground.texts import CodedText
 
 HEAD: Final = "plumbline_0002"
 # Tables of 0.2, which had no table of its version.
@@ -32,10 +33,10 @@ def check_version(backend: Backend, connection: Connection) -> bool:
             return False
         lacking = sorted({table.name for table in backend.own_tables} - found)
         if lacking:
-            raise StoreUnavailable(f"the database lacks the table {lacking[0]} of ours; put back its backup")
+            raise StoreUnavailable(CodedText("database_lacks_table", name=lacking[0]))
         return True
     if found and not found >= _OF_0_2:
-        raise StoreUnavailable("the database holds tables of something else, or not all of ours; it is not touched")
+        raise StoreUnavailable(CodedText("database_of_another_program"))
     return False
 
 

@@ -25,6 +25,7 @@ from plumbline.ground.store.tables import (
     STRIKE,
     SUBMISSION,
 )
+from plumbline.ground.texts import CodedText
 from plumbline.rows.jobs.job import JobState, Lease, LeaseStatus, ResultLine, RowFilter
 from plumbline.rows.jobs.job_table import SUMS_OF_RESULTS, counts_of, enter_state, is_of_job, is_spent, read_job
 from plumbline.rows.scored_row import ScoredRow
@@ -147,7 +148,7 @@ def lease_chunk(sql: Transaction, owner: str, seconds: float) -> Lease | None:
     if job is None or (job.state == JobState.QUEUED and not is_changing):
         return None
     if max_cost is not None and is_spent(max_cost, counts_of(sql, number)):
-        problem = f"the job has spent its max_cost of {max_cost:g}, or the price of a call is not known"
+        problem = CodedText("job_spent_or_unpriced", cost=max_cost)
         enter_state(sql, number, JobState.PAUSED, problem)
         return None
     taken = sql.execute(_TAKE, {"number": number, "new_owner": owner, "until": sql.now + seconds}).one_or_none()

@@ -37,6 +37,7 @@ from plumbline.ground.store.tables import (
     ROW_BITS,
     STRIKE,
 )
+from plumbline.ground.texts import CodedText, load_stored_text, store_text
 from plumbline.judging.ports.exchange import Usage
 from plumbline.rows.jobs.job import (
     ALREADY,
@@ -114,14 +115,14 @@ def find_repeated(sql: Transaction, new: NewJob) -> Job | None:
     if found is None:
         return None
     if found.fingerprint != new.fingerprint:
-        raise IdempotencyConflict("this Idempotency-Key was used with another request; use a new one")
+        raise IdempotencyConflict(CodedText("idempotency_key_reused"))
     return read_job(sql, found.number)
 
 
 def insert_job(sql: Transaction, number: int, job_id: str, new: NewJob, *, total: int, damage: str | None) -> None:
     """Insert a job whose rows are there; one without any is failed."""
     state = JobState.QUEUED if total else JobState.FAILED
-    problem = None if total else damage or "the file has no row"
+    problem = None if total else damage or CodedText("file_without_rows")
     sql.execute(
         insert(JOB).values(
             number=number,
@@ -134,8 +135,8 @@ def insert_job(sql: Transaction, number: int, job_id: str, new: NewJob, *, total
             total=total or None,
             created=sql.now,
             ended=None if total else sql.now,
-            problem=problem,
-            damage=damage,
+            problem=problem and store_text(problem),
+            damage=damage and store_text(damage),
             idempotency_key=new.idempotency_key,
             fingerprint=new.fingerprint,
             versions=new.versions,
@@ -148,7 +149,7 @@ def number_of(sql: Transaction, tenant: str, job_id: str, *, is_locked: bool = F
     query: Select[int] = select(JOB.c.number).where(JOB.c.id == job_id, JOB.c.tenant == tenant)
     number = sql.execute(query.with_for_update() if is_locked else query).scalar_one_or_none()
     if number is None:
-        raise JobUnknown("there is no job of this id; GET /v1/jobs lists yours")
+        raise JobUnknown(CodedText("job_unknown"))
     return int(number)
 
 
@@ -184,9 +185,9 @@ def act_on(sql: Transaction, number: int, action: Action) -> Job:
         return job
     if job.state not in targets:
         done = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}[action]
-        raise JobStateConflict(f"a job that is {job.state} cannot be {done}")
+        raise JobStateConflict(CodedText("job_cannot", state=job.state.value, action=done))
     if action == "resume" and job.max_cost is not None and is_spent(job.max_cost, job.counts):
-        raise JobStateConflict(f"the job has spent its max_cost of {job.max_cost:g}; submit the rest with another")
+        raise JobStateConflict(CodedText("max_cost_spent", cost=job.max_cost))
     enter_state(sql, number, targets[job.state])
     return read_job(sql, number)
 
@@ -194,7 +195,7 @@ def act_on(sql: Transaction, number: int, action: Action) -> Job:
 def enter_state(sql: Transaction, number: int, state: JobState, problem: str | None = None) -> None:
     started = func.coalesce(JOB.c.started, sql.now) if state is JobState.RUNNING else JOB.c.started
     ended = sql.now if state.is_ended else None
-    changed = {"state": state.value, "problem": problem, "started": started, "ended": ended}
+    changed = {"state": state.value, "problem": problem and store_text(problem), "started": started, "ended": ended}
     sql.execute(update(JOB).where(JOB.c.number == number).values(**changed))
 
 
@@ -202,7 +203,7 @@ def retry_rows(sql: Transaction, number: int, choice: RetryChoice) -> Job:
     """Queue the chosen rows again with their chunks. Raises JobStateConflict."""
     job = read_job(sql, number)
     if job.state not in RETRIABLE:
-        raise JobStateConflict(f"rows of a job that is {job.state} cannot be scored again; wait for its end")
+        raise JobStateConflict(CodedText("job_cannot_retry", state=job.state.value))
     base = number << ROW_BITS
     is_chosen = {
         "failed": or_(RESULT.c.status == RowStatus.FAILED.value, RESULT.c.status == RowStatus.NOT_JUDGED.value),
@@ -211,7 +212,7 @@ def retry_rows(sql: Transaction, number: int, choice: RetryChoice) -> Job:
     marked = sql.execute(update(RESULT).where(is_of_job(RESULT.c.key, number), is_chosen).values(redo=1)).rowcount
     sql.execute(delete(STRIKE).where(is_of_job(STRIKE.c.key, number)))
     if not marked:
-        raise JobStateConflict(f"no row of the job is {choice}; nothing is to be scored again")
+        raise JobStateConflict(CodedText("nothing_to_retry", state=choice))
     has_marked = exists().where(
         RESULT.c.key >= base + CHUNK.c.first_row,
         RESULT.c.key < base + CHUNK.c.first_row + CHUNK.c.rows,
@@ -296,8 +297,10 @@ def labels_of(sql: Transaction, number: int, person: str | None) -> list[Label]:
 def _job(sql: Transaction, row: Row[*tuple[Any, ...]]) -> Job:
     fields = dict(row._mapping)
     counts = counts_of(sql, fields.pop("number"))
+    if problem := fields.pop("problem"):
+        problem = load_stored_text(problem)
     try:
         state = JobState(fields.pop("state"))
     except ValueError as error:
-        raise StoreUnavailable(f"the job cannot be shown by this version: {error}") from error
-    return Job(**fields, state=state, counts=counts)
+        raise StoreUnavailable(CodedText("job_of_other_version", detail=str(error))) from error
+    return Job(**fields, problem=problem, state=state, counts=counts)

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText, load_stored_text, store_text
 from plumbline.judging.text.sample import ContextLabels, Sample
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.reading import RecordReader
@@ -48,14 +49,15 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
             try:
                 row = next(reader, None)
             except InvalidInput as error:
-                yield RowChunk(len(lines), b"".join(lines), f"damaged behind row {reader.position.row}: {error.detail}")
+                damage = CodedText("file_damaged", row=reader.position.row, reason=error.detail)
+                yield RowChunk(len(lines), b"".join(lines), damage)
                 return
             if row is None:
                 break
             lines.append(encode_row(row) + b"\n")
             size += len(lines[-1])
             if left is not None and (left := left - len(lines[-1])) < 0:
-                detail = f"behind row {reader.position.row} the rows take {_MAX_EXPANSION} times the file's bytes"
+                detail = CodedText("file_expands", row=reader.position.row, times=_MAX_EXPANSION)
                 yield RowChunk(len(lines), b"".join(lines), detail)
                 return
             if len(lines) == chunk_rows or size >= _CHUNK_BYTES:
@@ -73,17 +75,17 @@ def pack(data: bytes) -> bytes:
 def unpack(stored: bytes | None) -> list[Record | RecordProblem]:
     """Return the rows of a stored chunk. Raises InvalidInput: they are lost, or not what was written."""
     if stored is None:
-        raise InvalidInput("the rows of the job are gone from its database; submit it again")
+        raise InvalidInput(CodedText("rows_gone"))
     try:
         return list(decode_rows(zlib.decompress(stored)))
     except zlib.error:
-        raise InvalidInput("the rows of the job were changed in its database; submit it again") from None
+        raise InvalidInput(CodedText("rows_changed")) from None
 
 
 def encode_row(row: Record | RecordProblem) -> bytes:
     """Return a row as one line of JSON, without its line end."""
     if isinstance(row, RecordProblem):
-        return _ENCODER.encode((row.row, row.line, row.custom_id, row.found, row.expected))
+        return _ENCODER.encode((row.row, row.line, row.custom_id, store_text(row.found), store_text(row.expected)))
     sample = row.sample
     return _ENCODER.encode(
         (
@@ -105,7 +107,7 @@ def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
         try:
             fields = _DECODER.decode(line)
         except msgspec.DecodeError:
-            raise InvalidInput("the rows of the job were changed in its database; submit it again") from None
+            raise InvalidInput(CodedText("rows_changed")) from None
         if len(fields) >= _RECORD_FIELDS:
             row, custom_id, question, contexts, answer, reference, *rest = fields
             # Rows that were waiting before contexts had labels have none.
@@ -116,4 +118,6 @@ def decode_rows(chunk: bytes) -> Iterator[Record | RecordProblem]:
                 sample = Sample(question, tuple(contexts), answer, reference, labels)  # type: ignore[arg-type]
             yield Record(row, custom_id, sample, {})  # type: ignore[arg-type]
         else:
-            yield RecordProblem(*fields)  # type: ignore[arg-type]
+            number, at, custom_id, found, expected = fields
+            said = (load_stored_text(str(found)), load_stored_text(str(expected)))
+            yield RecordProblem(number, at, custom_id, *said)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from sqlalchemy import delete, insert, select
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.database import Transaction
 from plumbline.ground.store.tables import CHUNK, CHUNK_ROWS, SUBMISSION
+from plumbline.ground.texts import CodedText
 from plumbline.rows.jobs import chunk_table, job_table
 from plumbline.rows.jobs.job import Job, NewJob
 from plumbline.rows.jobs.row_chunks import RowChunk, pack
@@ -74,7 +75,7 @@ def begin_submission(sql: Transaction, new: NewJob, owner: str) -> Job | Written
 def _check_submission(sql: Transaction, begun: Written) -> None:
     is_ours = select(SUBMISSION.c.job).where(SUBMISSION.c.job == begun.number, SUBMISSION.c.owner == begun.owner)
     if sql.execute(is_ours.with_for_update()).first() is None:
-        raise StoreUnavailable("the connection to the database was lost while the rows were written; try again")
+        raise StoreUnavailable(CodedText("submission_lost"))
 
 
 def add_rows(sql: Transaction, *, before: Written, group: Sequence[RowChunk]) -> Written:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from plumbline.ground.errors import quoted
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Passage, Sample
 
 
@@ -35,9 +36,20 @@ class RecordProblem:
     found: str
     expected: str
 
+    @property
+    def fault(self) -> CodedText:
+        """Return what is wrong, without the place."""
+        return CodedText("found_otherwise", found=self.found, expected=self.expected)
+
+    @property
+    def text(self) -> CodedText:
+        """Return one line that quotes no passage."""
+        if self.line is None:
+            return CodedText("row_says", row=self.row, fault=self.fault)
+        return CodedText("row_at_line_says", row=self.row, line=self.line, fault=self.fault)
+
     def __str__(self) -> str:
-        place = f"row {self.row}" if self.line is None else f"row {self.row} (line {self.line})"
-        return f"{place}: {self.found}; expected {self.expected}"
+        return str(self.text)
 
 
 class ReadPosition(NamedTuple):
@@ -54,6 +66,7 @@ class BadRow(Exception):
         super().__init__(found, expected)
         self.found = found
         self.expected = expected
+        self.text = CodedText("found_otherwise", found=found, expected=expected)
 
 
 class MendedRow(dict[str, object]):

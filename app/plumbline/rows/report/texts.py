@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from plumbline.ground.phrases import load_data
+from plumbline.ground.texts import CodedText, render
 from plumbline.schemas.language import render_coded, translate
 from plumbline.schemas.report import ReportLanguage
 
@@ -43,7 +44,9 @@ def xml_text(text: str) -> str:
 
 def say(language: ReportLanguage) -> Callable[[str], str]:
     """Return a function that gives a text of ours, of a result or of a gate, in this language."""
-    return lambda text: translate(text, language, f"{_PARTS}/messages.zh")
+    return lambda text: (
+        render(text, language) if isinstance(text, CodedText) else translate(text, language, f"{_PARTS}/messages.zh")
+    )
 
 
 def say_coded(language: ReportLanguage) -> Callable[..., str]:

@@ -14,6 +14,7 @@ import structlog
 from plumbline.ground.errors import ConcurrencyExceeded, ConfigurationError, KeyExpired, KeyUnknown, TooBusy
 from plumbline.ground.files import FileStamp, file_stamp
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.service.access.keys import (
     ALL_SCOPES,
     CONFIGURED_PREFIX,
@@ -91,16 +92,16 @@ class Keyring:
         digests = [digest_of(secret) for secret in secrets]
         found = [entry for sent in digests for entry in self._entries if hmac.compare_digest(sent, entry.digest)]
         if not found:
-            raise KeyUnknown("the key that was sent is not one of those configured")
+            raise KeyUnknown(CodedText("key_unknown"))
         for entry in found:
             if self._is_open(entry):
                 return entry.key
-        raise KeyExpired("the key that was sent has expired; ask for another")
+        raise KeyExpired(CodedText("key_expired"))
 
     def pause_reason(self, tenant: str) -> str | None:
         """Return why no row of the tenant's jobs may be scored now; None if one may."""
         self._look()
-        return "the key of this job was revoked" if tenant in self._revoked_tenants else None
+        return CodedText("key_revoked") if tenant in self._revoked_tenants else None
 
     def _is_open(self, entry: _Entry) -> bool:
         return entry.until is None or self._now() < entry.until
@@ -200,19 +201,15 @@ class RequestGate:
         evaluations = self.under_way - self._job_requests
         if is_about_jobs and self._job_requests >= self._max_job_requests:
             self.refused["capacity"] += 1
-            raise TooBusy(
-                f"{self._max_job_requests} requests about jobs are in flight, the most that are served at once"
-            )
+            raise TooBusy(CodedText("job_requests_in_flight", count=self._max_job_requests))
         if not is_about_jobs and evaluations >= self._max_requests:
             self.refused["capacity"] += 1
-            raise TooBusy(f"{self._max_requests} requests are in flight, the most that are served at once")
+            raise TooBusy(CodedText("requests_in_flight", count=self._max_requests))
         quota = self.quota_of(key)
         if quota is not None and not quota.remaining:
             self.refused["concurrency"] += 1
             raise ConcurrencyExceeded(
-                f"the key has {quota.quota} request{'' if quota.quota == 1 else 's'} in flight, the most that it may "
-                "have at once",
-                retry_after_seconds=_SOON_SECONDS,
+                CodedText("key_requests_in_flight", count=quota.quota), retry_after_seconds=_SOON_SECONDS
             )
         self._in_flight[key.tenant] += 1
         self.under_way += 1

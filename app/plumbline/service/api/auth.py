@@ -16,6 +16,7 @@ from starlette.types import Scope as AsgiScope
 
 from plumbline.ground.errors import ClientOutdated, KeyMissing, Locked, PlumblineError, ScopeMissing
 from plumbline.ground.proxies import is_loopback
+from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
 from plumbline.service.access.access import Access, Quota
 from plumbline.service.access.keys import AccessKey, Scope
@@ -67,14 +68,10 @@ class Authenticator:
         if keyring.is_needed:
             sent = _sent_keys(connection) or self.more_keys(connection)
             if not sent:
-                raise KeyMissing("a key is needed; send 'Authorization: Bearer <key>' or 'X-API-Key: <key>'")
+                raise KeyMissing(CodedText("key_missing"))
             return keyring.key_of(sent)
         if not self.allow_anonymous and not _is_on_loopback(connection):
-            raise Locked(
-                "there is no key, so only callers on this machine are served, and not through a proxy (HTTP/1.0 is "
-                "taken for one): make a key with 'plumbline keys create', "
-                "set PLUMBLINE_API_KEYS, or PLUMBLINE_ALLOW_ANONYMOUS=true where something in front checks callers"
-            )
+            raise Locked(CodedText("no_key_configured"))
         return keyring.anonymous
 
     def is_operator(self, connection: HTTPConnection) -> bool:
@@ -101,8 +98,8 @@ def make_key_check(authenticator: Authenticator, scope: Scope) -> Callable[..., 
         caller: AccessKey = getattr(request.state, "caller", None) or authenticator.caller_of(request)
         request.state.caller = caller
         if scope not in caller.scopes:
-            held = ", ".join(sorted(caller.scopes)) or "none"
-            raise ScopeMissing(f"the scope {scope.value!r} is needed; the key has {held}")
+            held = tuple(sorted(caller.scopes)) or "none"
+            raise ScopeMissing(CodedText("scope_missing", scope=scope.value, scopes=held))
 
     return require_key
 
@@ -190,10 +187,7 @@ class Admission:
 def _check_client(connection: HTTPConnection) -> None:
     """Raise ClientOutdated for a client of ours that reads results of another shape."""
     if (found := _OLD_CLIENT.match(connection.headers.get("user-agent", ""))) is not None:
-        raise ClientOutdated(
-            f"this service is Plumbline {VERSION}, and the client {found[1]} cannot read its results: "
-            "pip install --upgrade plumbline-rag"
-        )
+        raise ClientOutdated(CodedText("client_outdated", service=VERSION, client=found[1]))
 
 
 def _rate_limit_fields(quota: Quota) -> dict[str, str]:

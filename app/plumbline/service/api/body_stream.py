@@ -13,6 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.ground.errors import BadRequest, BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.text_file import MAX_EXPANSION, MAX_GZIP_MEMBERS, UNWATCHED_BYTES
 from plumbline.service.api.problems import error_response
 
@@ -37,8 +38,9 @@ class BodyLimit(NamedTuple):
 
     def error(self) -> BodyTooLarge:
         """Return the error of a body beyond the limit."""
-        detail = f"the body has more than {self.max_bytes} bytes, the most that is read here"
-        return BodyTooLarge(f"{detail}; {self.advice}" if self.advice else detail)
+        if self.advice:
+            return BodyTooLarge(CodedText("body_too_large_for", limit=self.max_bytes, advice=self.advice))
+        return BodyTooLarge(CodedText("body_too_large", limit=self.max_bytes))
 
 
 # For a body of a refused caller, which is not read.
@@ -172,9 +174,9 @@ class RequestBody:
                 message = await self._receive()
         except TimeoutError:
             if self._limit.is_streamed:
-                few = f"fewer than {PROGRESS_BYTES} bytes of the body arrived within {self._seconds:g} seconds"
+                few = CodedText("body_too_slow", bytes=PROGRESS_BYTES, seconds=self._seconds)
                 raise BodyTooSlow(few) from None
-            raise BodyTooSlow(f"the body did not arrive within {self._seconds:g} seconds") from None
+            raise BodyTooSlow(CodedText("body_not_arrived", seconds=self._seconds)) from None
         size = len(message.get("body", b""))
         self._seconds_left -= loop.time() - asked
         self._progress_bytes += size
@@ -205,7 +207,7 @@ class _Gunzip:
                 made, block = self._inflate(block)
                 self._made_bytes += len(made)
                 if self._made_bytes > max(UNWATCHED_BYTES, MAX_EXPANSION * (self._sent_bytes - len(block))):
-                    raise BodyTooLarge(f"the body expands to more than {MAX_EXPANSION} times of what was sent")
+                    raise BodyTooLarge(CodedText("body_expands", times=MAX_EXPANSION))
                 if made:
                     yield made
                 has_more = bool(block) or len(made) == _PIECE_BYTES
@@ -213,18 +215,18 @@ class _Gunzip:
     def end(self) -> None:
         """Raise MalformedBody if the data ends within a member."""
         if self._sent_bytes and not self._inflater.eof:
-            raise MalformedBody("the gzip body ends too early; was it cut off?")
+            raise MalformedBody(CodedText("gzip_cut"))
 
     def _inflate(self, block: bytes) -> tuple[bytes, bytes]:
         if self._inflater.eof and block:
             self._members += 1
             if self._members > MAX_GZIP_MEMBERS:
-                raise MalformedBody(f"the gzip body has more than {MAX_GZIP_MEMBERS} members; compress it in one piece")
+                raise MalformedBody(CodedText("gzip_of_many_members", limit=MAX_GZIP_MEMBERS))
             self._inflater = zlib.decompressobj(_GZIP_FORM)
         try:
             made = self._inflater.decompress(block, _PIECE_BYTES)
         except zlib.error:
-            raise MalformedBody("the body is not the gzip that its Content-Encoding says, or is damaged") from None
+            raise MalformedBody(CodedText("gzip_damaged")) from None
         return made, self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
 
 
@@ -233,7 +235,7 @@ def _is_gzip(headers: Headers) -> bool:
     sent = ",".join(headers.getlist("content-encoding")).lower().split(",")
     codings = [coding for each in sent if (coding := each.strip()) not in ("", "identity")]
     if codings and (len(codings) > 1 or codings[0] not in ("gzip", "x-gzip")):
-        raise UnsupportedBody("of all Content-Encodings gzip is read here; send the body as gzip or uncompressed")
+        raise UnsupportedBody(CodedText("gzip_alone"))
     return bool(codings)
 
 
@@ -241,10 +243,10 @@ def _check_length(headers: Headers, limit: BodyLimit) -> None:
     lengths = headers.getlist("content-length")
     if lengths and "transfer-encoding" in headers:
         # RFC 9112, section 6.3: request smuggling
-        raise MalformedBody("a body has either a Content-Length or chunks")
+        raise MalformedBody(CodedText("length_or_chunks"))
     for length in lengths:
         match = _CONTENT_LENGTH.fullmatch(length)
         if match is None and not (length.isascii() and length.isdigit()):
-            raise MalformedBody("Content-Length is not a number of bytes")
+            raise MalformedBody(CodedText("length_is_no_number"))
         if match is None or int(match[1]) > limit.max_bytes:
             raise limit.error()

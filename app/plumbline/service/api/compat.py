@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.ground.errors import InvalidInput, TooBusy
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText, Language
 from plumbline.ground.version import VERSION
 from plumbline.rows.evaluation_wire import request_limits
 from plumbline.schemas.evaluation import EvaluationResult, bounded_request
@@ -25,8 +26,8 @@ from plumbline.schemas.explanation import explain, summarize, unjudged_reason
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
-from plumbline.service.api.language import name_language
 from plumbline.service.api.openapi import TOOL_DOCUMENT
+from plumbline.service.api.responses import choose_language, name_language
 
 Body = Mapping[str, Any]
 COMPAT_PATH: Final = "/v1/compat/"
@@ -39,7 +40,7 @@ class Contract(NamedTuple):
 
     path: str
     read: Callable[[Body, Mapping[str, str]], dict[str, Any]]
-    write: Callable[[Body, EvaluationResult], dict[str, Any]]
+    write: Callable[[EvaluationResult, Language], dict[str, Any]]
 
     @property
     def name(self) -> str:
@@ -55,9 +56,9 @@ def _promptfoo_sample(body: Body, query: Mapping[str, str]) -> dict[str, Any]:
     return {**fields, "threshold": float(query["min"])} if "min" in query else fields
 
 
-def _promptfoo_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
+def _promptfoo_answer(result: EvaluationResult, language: Language) -> dict[str, Any]:
     score = {} if result.faithfulness is None else {"score": result.faithfulness}
-    return {"pass": result.passed is True, **score, "reason": explain(result)}
+    return {"pass": result.passed is True, **score, "reason": explain(result, language)}
 
 
 def _litellm_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
@@ -75,9 +76,9 @@ def _litellm_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
     return {"answer": "\n".join(body.get("texts") or []), "contexts": contexts, "question": question}
 
 
-def _litellm_answer(_: Body, result: EvaluationResult) -> dict[str, Any]:
+def _litellm_answer(result: EvaluationResult, language: Language) -> dict[str, Any]:
     is_bad = result.passed is False
-    return {"action": "BLOCKED", "blocked_reason": explain(result)} if is_bad else {"action": "NONE"}
+    return {"action": "BLOCKED", "blocked_reason": explain(result, language)} if is_bad else {"action": "NONE"}
 
 
 _CONTRACTS: Final = (
@@ -86,7 +87,7 @@ _CONTRACTS: Final = (
     Contract(
         TOOL_PATH,
         lambda body, _: {**body, "contexts": _as_list(body["contexts"])},
-        lambda _, result: summarize(result),
+        summarize,
     ),
 )
 
@@ -109,8 +110,9 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
         try:
             fields = contract.read(body, request.query_params)
         except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            seen = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else "a field has another type"
-            raise InvalidInput(f"the body is not one of this contract: {seen}") from None
+            if isinstance(error, KeyError):
+                raise InvalidInput(CodedText("contract_lacks", name=str(error.args[0]))) from None
+            raise InvalidInput(CodedText("contract_of_other_types")) from None
         if contract.name == "litellm":
             is_request = body.get("input_type") == "request"
             fields = memory.recall(tenant, str(body.get("litellm_call_id")), fields, is_request=is_request)
@@ -127,8 +129,8 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
         )
         result = evaluated.result
         if result.status == "not_judged":
-            raise TooBusy(f"no tier could judge the answer; {unjudged_reason(result)}")
-        return JSONResponse(contract.write(body, result))
+            raise TooBusy(CodedText("no_tier_could_judge", reason=unjudged_reason(result) or ""))
+        return JSONResponse(contract.write(result, choose_language(request)))
 
     return answer
 
@@ -187,7 +189,7 @@ class CallMemory:
             self._calls.put(key, _Call(now + _CALL_SECONDS, fields["contexts"], fields["question"]))
         call = self._calls.get(key)
         if call is None or call.until < now:
-            raise InvalidInput("the request of this call was not seen: let the guardrail run pre_call too, one worker")
+            raise InvalidInput(CodedText("call_not_seen"))
         return {**fields, "contexts": call.contexts, "question": call.question}
 
 

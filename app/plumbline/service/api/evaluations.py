@@ -15,7 +15,7 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
-from plumbline.ground.texts import Language
+from plumbline.ground.texts import CodedText, Language
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.offload import is_small
 from plumbline.judging.text.sample import Sample
@@ -35,7 +35,7 @@ from plumbline.schemas.batch import (
 )
 from plumbline.schemas.conversation import ConversationRequest, is_conversation
 from plumbline.schemas.evaluation import MAX_ID_CHARACTERS, EvaluationRequest, EvaluationResult, bounded_request
-from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem
+from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowProblem, count_problems
 from plumbline.schemas.wire import json_line
 from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
@@ -49,7 +49,6 @@ from plumbline.service.api.json_body import (
     is_text,
     read_envelope,
 )
-from plumbline.service.api.language import name_language
 from plumbline.service.api.openapi import BATCH_EXAMPLES, DOCUMENTS, EVALUATION_EXAMPLES, SCHEMA_REFERENCE, reference
 from plumbline.service.api.problems import (
     PROBLEM_RESPONSES,
@@ -57,9 +56,8 @@ from plumbline.service.api.problems import (
     invalid_response,
     kind_of,
     problem_responses,
-    validation_detail,
 )
-from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, choose_format
+from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, choose_format, name_language
 
 URL_PATH: Final = "/v1/evaluations"
 _TAGS: Final = ("(sample)", "(conversation)")
@@ -249,18 +247,17 @@ class _BatchReader:
         model: type[BatchConversation | BatchSample] = BatchConversation if is_conversation(row.value) else self._sample
         sample = build_model(model, row.value, at=at)
         if row.duplicate_of is not None:
-            taken = f"is that of sample {row.duplicate_of} too, counted from 0; each may be used once"
+            taken = CodedText("id_is_taken", index=row.duplicate_of)
             raise invalid_at(at, row.value, [{"type": "custom_id_repeated", "loc": ("custom_id",), "msg": taken}])
         return to_sample(sample, self._limits)
 
     def problem(self, row: _SentSample, error: Exception) -> RowProblem:
         """Return the problem of a row that has no result. An unexpected error is logged, without its message."""
         if isinstance(error, RequestValidationError):
-            detail = validation_detail(error, "sample")
-            return row_problem(VALIDATION, detail).model_copy(update={"errors": field_problems(error, self.whole)})
-        kind = kind_of(type(error)) if isinstance(error, PlumblineError) else INTERNAL
-        if kind.status < INTERNAL.status:
-            return row_problem(kind, str(error))
+            detail = count_problems(len(error.errors()), CodedText("whole_sample"))
+            return row_problem(VALIDATION, detail, errors=field_problems(error, self.whole))
+        if isinstance(error, PlumblineError) and (kind := kind_of(type(error))).status < INTERNAL.status:
+            return row_problem(kind, error.text)
         log_failure(error, "row_failed", row=row.index)
         return row_problem(INTERNAL, FAILURE_DETAIL)
 

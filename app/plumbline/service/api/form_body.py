@@ -9,6 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 
 from plumbline.ground.errors import InvalidInput, MalformedBody
+from plumbline.ground.texts import CodedText
 from plumbline.service.api.problems import printable
 
 FORM: Final = "multipart/form-data"
@@ -50,17 +51,17 @@ async def read_form(
     try:
         parts = await parser.parse()
     except MultiPartException as error:
-        raise MalformedBody(f"the form cannot be read: {error.message}") from None
+        raise MalformedBody(CodedText("form_unreadable", reason=error.message)) from None
     async with AsyncExitStack() as stack:
         stack.push_async_callback(parts.close)
         if not parser.is_whole:
-            raise MalformedBody("the form ends before its last boundary")
+            raise MalformedBody(CodedText("form_cut"))
         form = Form({name: [] for name in files}, {})
         for name, part in parts.multi_items():
             if name in texts:
                 form.texts[name] = part if isinstance(part, str) else await _read_text(part, name)
             elif isinstance(part, str):
-                raise InvalidInput("the part has no file name", place=f"/{name}")
+                raise InvalidInput(CodedText("part_is_no_file"), place=f"/{name}")
             else:
                 form.files[name].append(part)
         yield form
@@ -69,7 +70,7 @@ async def read_form(
 async def _read_text(part: UploadFile, name: str) -> str:
     text = await part.read(_MAX_TEXT_BYTES + 1)
     if len(text) > _MAX_TEXT_BYTES:
-        raise InvalidInput(f"the part has more than {_MAX_TEXT_BYTES} bytes", place=f"/{name}")
+        raise InvalidInput(CodedText("part_too_large", limit=_MAX_TEXT_BYTES), place=f"/{name}")
     return text.decode("utf-8", errors="replace")
 
 
@@ -85,9 +86,9 @@ class _FormParser(MultiPartParser):
         name, upload = self._current_part.field_name, self._current_part.file
         left = self.most_by_name.get(name)
         if left is None:
-            raise InvalidInput(f"the form has a part '{printable(name)}'; expected {', '.join(self.most_by_name)}")
+            raise InvalidInput(CodedText("part_unknown", name=printable(name), names=tuple(self.most_by_name)))
         if not left:
-            raise InvalidInput("the form has this part more often than it may", place=f"/{name}")
+            raise InvalidInput(CodedText("part_repeated"), place=f"/{name}")
         self.most_by_name[name] = left - 1
         if upload is not None and name in self.keep_by_name:
             upload.file.close()

@@ -11,7 +11,7 @@ import msgspec
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from plumbline.ground.texts import Language
+from plumbline.ground.texts import Language, render
 from plumbline.rows.jobs.job import Job, JobState, ResultLine
 from plumbline.rows.jobs.labels import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
@@ -72,7 +72,7 @@ _ERRORS: Final = (RowStatus.INVALID, RowStatus.FAILED)
 _DECIMALS: Final = 3
 
 
-def job_info(job: Job, *, now: float | None = None) -> JobInfo:
+def job_info(job: Job, language: Language = "en", *, now: float | None = None) -> JobInfo:
     """Return the wire form of a job, with rate and remaining time at `now` (seconds since 1970)."""
     counts, failed = job.counts, sum(job.counts.by_status.get(status, 0) for status in _ERRORS)
     rate = eta_seconds = None
@@ -102,7 +102,7 @@ def job_info(job: Job, *, now: float | None = None) -> JobInfo:
         max_cost=job.max_cost,
         rows_per_second=None if rate is None else round(rate, _DECIMALS),
         eta_seconds=eta_seconds,
-        problem=job.problem,
+        problem=job.problem and render(job.problem, language),
         options=EvaluationOptions.model_validate_json(job.options),
         links=JobLinks(self=path, results=f"{path}/results", report=f"{path}/report"),
     )

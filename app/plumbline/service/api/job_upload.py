@@ -13,6 +13,7 @@ from fastapi import Request
 from pydantic import BaseModel
 
 from plumbline.ground.errors import BodyTooLarge, InvalidInput, MalformedBody, StoreUnavailable, UnsupportedBody
+from plumbline.ground.texts import CodedText
 from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.submission import Upload
@@ -89,19 +90,19 @@ class JobUploads:
             return await self._lines(request, store)
         for name in ("choices", "columns"):
             if request.query_params.getlist(name):
-                raise InvalidInput(f"{name} stand in the query for rows sent as lines alone; send them in the body")
+                raise InvalidInput(CodedText("query_of_lines_alone", name=name))
         if media_type == FORM:
             return await self._form(request, store)
         try:
             check_media_type(content_types)
         except UnsupportedBody:
-            raise UnsupportedBody(f"the Content-Type must be {_JSON}, {', '.join(LINES)} or {FORM}, in utf-8") from None
+            raise UnsupportedBody(CodedText("job_type_expected", types=(_JSON, *LINES), last=FORM)) from None
         return await self._json(request, store)
 
     async def _lines(self, request: Request, store: JobStore) -> SentRows:
         sent = request.query_params.getlist("choices")
         if len(sent) > 1:
-            raise InvalidInput("is given more than once in the query", place="choices")
+            raise InvalidInput(CodedText("given_twice"), place="choices")
         choices = self._read_choices("".join(sent), "query")
         # It may also be a parameter of its own, as `--columns` is an option.
         if (columns := request.query_params.get("columns")) and choices.columns is None:
@@ -111,17 +112,17 @@ class JobUploads:
             async for piece in request.stream():
                 await asyncio.to_thread(file.write, piece)
             if not file.size:
-                raise MalformedBody("the body is empty; send a row in each line")
+                raise MalformedBody(CodedText("lines_empty"))
             return await asyncio.to_thread(file.finish, "jsonl", choices)
 
     async def _form(self, request: Request, store: JobStore) -> SentRows:
         async with _open_rows_file(store) as file:
             async with read_form(request, files=("file",), texts=("choices", "format"), keep=file) as sent:
                 if not sent.files["file"]:
-                    raise InvalidInput("the form has no file of rows; expected one", place="/file")
+                    raise InvalidInput(CodedText("form_without_rows"), place="/file")
                 name = sent.files["file"][0].filename or ""
             if not file.size:
-                raise InvalidInput("the file is empty", place="/file")
+                raise InvalidInput(CodedText("file_empty"), place="/file")
             choices = self._read_choices(sent.texts.get("choices", ""), "part")
             named = sent.texts.get("format")
             try:
@@ -136,10 +137,8 @@ class JobUploads:
         async for piece in request.stream():
             pieces += piece
             if len(pieces) > self._max_json_bytes:
-                raise BodyTooLarge(
-                    f"a JSON body may have {self._max_json_bytes} bytes; send more rows as {LINES[0]} or as a file in "
-                    f"{FORM}"
-                )
+                limit = self._max_json_bytes
+                raise BodyTooLarge(CodedText("json_job_too_large", limit=limit, lines=LINES[0], form=FORM))
         body = bytes(pieces)
 
         def read() -> tuple[JobChoices, bytes]:
@@ -163,12 +162,12 @@ class JobUploads:
         if not text:
             return JobChoices()
         if len(text) > _MAX_CHOICES_BYTES:
-            raise InvalidInput(f"has more than {_MAX_CHOICES_BYTES} bytes", place="choices")
+            raise InvalidInput(CodedText("text_too_large", limit=_MAX_CHOICES_BYTES), place="choices")
         try:
             value = read_json(text.encode(errors="replace"))
             check_values(value, at=_LOCATION[place])
         except MalformedBody as error:
-            raise InvalidInput(str(error).replace("the body", "the text", 1), place="choices") from None
+            raise InvalidInput(error.text, place="choices") from None
         choices = build_model(JobChoices, value, at=_LOCATION[place])
         self._check_names(choices, place)
         return choices
@@ -177,8 +176,10 @@ class JobUploads:
         columns, at = choices.columns, _LOCATION[place]
         if columns is not None and columns not in PRESETS:
             close = get_close_matches(columns, PRESETS, n=1)
-            meant = f"; did you mean '{close[0]}'?" if close else f"; known are {', '.join(PRESETS)}"
-            flaw = f"unknown form of rows '{printable(columns)}'{meant}"
+            name = printable(columns)
+            flaw = CodedText("columns_unknown", name=name, names=tuple(PRESETS))
+            if close:
+                flaw = CodedText("columns_unknown_like", name=name, other=close[0])
             raise invalid_at((*at, "columns"), columns, [{"type": "columns", "loc": (), "msg": flaw}])
         where = "/".join((*(("choices",) if place == "query" else ("", *at[1:])), "options"))
         check_judge_names(choices.options, self._judge_names, place=where)
@@ -240,7 +241,7 @@ def _disk_errors() -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise StoreUnavailable(f"the rows cannot be kept ({reason}); try again") from error
+        raise StoreUnavailable(CodedText("rows_not_kept", reason=reason)) from error
 
 
 def _row_lines(body: bytes) -> bytes:
@@ -249,6 +250,6 @@ def _row_lines(body: bytes) -> bytes:
         fields = msgspec.json.decode(body.removeprefix(b"\xef\xbb\xbf"), type=dict[str, msgspec.Raw])
         rows = msgspec.json.decode(fields["rows"], type=list[msgspec.Raw])
     except msgspec.DecodeError as error:
-        raise MalformedBody(f"the body is not JSON: {error}") from None
+        raise MalformedBody(CodedText("not_json", flaw=str(error))) from None
     # JSON strings have no raw line ends.
     return b"".join(bytes(row).replace(b"\n", b" ").replace(b"\r", b" ") + b"\n" for row in rows)

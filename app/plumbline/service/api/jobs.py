@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.ground.errors import BadRequest, JobUnknown
+from plumbline.ground.texts import CodedText
 from plumbline.rows.jobs.job import Action, Job, NewJob
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.columns import PRESETS
@@ -38,10 +39,10 @@ from plumbline.service.api.job_answers import (
 )
 from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
-from plumbline.service.api.language import LANGUAGE, choose_language, name_language
+from plumbline.service.api.language import LANGUAGE, LanguageDep
 from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
-from plumbline.service.api.responses import JSON, choose_format
+from plumbline.service.api.responses import JSON, choose_format, choose_language, name_language
 
 _MAX_LISTED: Final = 100
 _MAX_ROW: Final = 2**53
@@ -96,7 +97,7 @@ _IdempotencyKey = Annotated[
 async def _refuse_other_origins(request: Request) -> None:
     # Browsers send POST without a body without preflight: any page could pause jobs of a local service.
     if is_from_another_origin(request):
-        raise BadRequest("requests from a page of another origin are refused")
+        raise BadRequest(CodedText("page_of_another_origin"))
 
 
 router = APIRouter(
@@ -147,7 +148,7 @@ async def submit_job(
     headers = {"Location": job_path(submission.job.id)}
     if not submission.is_new:
         headers["Idempotency-Replayed"] = "true"
-    return Response(job_info(submission.job).model_dump_json(), 202, headers, JSON)
+    return Response(job_info(submission.job, choose_language(request)).model_dump_json(), 202, headers, JSON)
 
 
 async def _get_job(store: JobStore, tenant: str, job_id: str) -> Job:
@@ -156,19 +157,23 @@ async def _get_job(store: JobStore, tenant: str, job_id: str) -> Job:
 
 
 @router.get("/jobs", operation_id="list_jobs", responses=problem_responses(404))
-async def list_jobs(store: JobStoreDep, tenant: TenantDep, query: Annotated[_ListQuery, Query()]) -> JobList:
+async def list_jobs(
+    store: JobStoreDep, tenant: TenantDep, query: Annotated[_ListQuery, Query()], language: LanguageDep
+) -> JobList:
     """List the caller's jobs, newest first."""
     before = None if query.before is None else checked_id(query.before)
     jobs = await store.jobs(tenant, before=before, limit=query.limit + 1)
     page = jobs[: query.limit]
     following = f"{JOBS_PATH}?limit={query.limit}&before={page[-1].id}" if len(jobs) > query.limit else None
-    return JobList(jobs=[job_info(job) for job in page], next=following)
+    return JobList(jobs=[job_info(job, language) for job in page], next=following)
 
 
 @router.get("/jobs/{job_id}", operation_id="get_job", responses=problem_responses(404))
-async def get_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId, _: Annotated[_Nothing, Query()]) -> JobInfo:
+async def get_job(
+    store: JobStoreDep, tenant: TenantDep, job_id: _JobId, _: Annotated[_Nothing, Query()], language: LanguageDep
+) -> JobInfo:
     """Return the state and progress of a job. To follow it, ask again every few seconds."""
-    return job_info(await _get_job(store, tenant, job_id))
+    return job_info(await _get_job(store, tenant, job_id), language)
 
 
 @router.get(
@@ -220,8 +225,8 @@ _CONFLICTS: Final = problem_responses(404, 409)
 
 
 def _add_action(action: Action, description: str) -> None:
-    async def act(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> JobInfo:
-        return job_info(await store.act(tenant, checked_id(job_id), action))
+    async def act(store: JobStoreDep, tenant: TenantDep, job_id: _JobId, language: LanguageDep) -> JobInfo:
+        return job_info(await store.act(tenant, checked_id(job_id), action), language)
 
     router.add_api_route(
         f"/jobs/{{job_id}}/{action}",
@@ -241,9 +246,11 @@ _add_action("cancel", "End the job. Finished rows stay readable; the others are 
 
 
 @router.post("/jobs/{job_id}/retry", operation_id="retry_job", responses=_CONFLICTS)
-async def retry_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId, choice: RetryRequest) -> JobInfo:
+async def retry_job(
+    store: JobStoreDep, tenant: TenantDep, job_id: _JobId, choice: RetryRequest, language: LanguageDep
+) -> JobInfo:
     """Score rows of an ended job again: those that failed, or those that fell to a lower tier."""
-    return job_info(await store.retry(tenant, checked_id(job_id), choice.select))
+    return job_info(await store.retry(tenant, checked_id(job_id), choice.select), language)
 
 
 @router.delete("/jobs/{job_id}", operation_id="delete_job", status_code=204, responses=problem_responses(404))
@@ -255,7 +262,7 @@ async def delete_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> N
 def checked_id(job_id: str) -> str:
     """Return the id of a job; raise JobUnknown if none can have it."""
     if not _JOB_ID.fullmatch(job_id):
-        raise JobUnknown("there is no such job")
+        raise JobUnknown(CodedText("no_such_job"))
     return job_id
 
 

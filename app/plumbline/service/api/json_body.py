@@ -14,7 +14,9 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ValidationError
 
 from plumbline.ground.errors import InvalidInput, MalformedBody, UnsupportedBody
-from plumbline.service.api.problems import MAX_FIELD_PROBLEMS, printable
+from plumbline.ground.texts import CodedText
+from plumbline.schemas.problem import MOST_FIELD_PROBLEMS
+from plumbline.service.api.problems import printable
 
 M = TypeVar("M", bound=BaseModel)
 T = TypeVar("T")
@@ -42,7 +44,7 @@ _Path = tuple[str | int, ...]
 _NO_OBJECT: Final = {
     "type": "model_attributes_type",
     "loc": ("body",),
-    "msg": "Input should be a valid dictionary or object to extract fields from",
+    "msg": CodedText("model_attributes_type"),
 }
 
 
@@ -102,11 +104,11 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
         MalformedBody: empty, not UTF-8, not JSON, nested too deep, or with too many lists and objects.
     """
     if not body.strip():
-        raise MalformedBody("the body is empty; send a JSON object")
+        raise MalformedBody(CodedText("body_empty"))
     try:
         text = body.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise MalformedBody(f"the body is not UTF-8: byte {error.start} (counted from 0) cannot be read") from None
+        raise MalformedBody(CodedText("json_not_utf8", number=error.start)) from None
     _check_containers(text, max_containers)
     try:
         return json.loads(
@@ -116,7 +118,7 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
         )
     except json.JSONDecodeError as error:
         reason = f"{error.msg.rstrip(': ')} at line {error.lineno} column {error.colno}"
-        raise MalformedBody(f"the body is not JSON: {reason}") from None
+        raise MalformedBody(CodedText("not_json", flaw=reason)) from None
     except RecursionError:
         raise _too_deep() from None
 
@@ -136,7 +138,7 @@ def check_values(value: object, *, at: Sequence[str | int] = ("body",)) -> None:
         MalformedBody: nested deeper than 32, or with a number of more than 64 digits.
         RequestValidationError: as `parse_strictly`.
     """
-    flaws = list(islice(_flaws(value), MAX_FIELD_PROBLEMS))
+    flaws = list(islice(_flaws(value), MOST_FIELD_PROBLEMS))
     if flaws:
         raise invalid_at(at, value, [{"type": "strict_json", "loc": path, "msg": flaw} for path, flaw in flaws])
 
@@ -179,7 +181,7 @@ def check_media_type(content_types: list[str]) -> None:
     """Raise UnsupportedBody unless there is one Content-Type, JSON in UTF-8; this also refuses forms (CSRF)."""
     media_type = content_types[0].partition(";")[0].strip() if len(content_types) == 1 else ""
     if not _JSON_MEDIA_TYPE.fullmatch(media_type):
-        raise UnsupportedBody("the Content-Type must be application/json")
+        raise UnsupportedBody(CodedText("json_type_expected"))
     check_charset(content_types[0])
 
 
@@ -187,7 +189,7 @@ def check_charset(content_type: str) -> None:
     """Raise UnsupportedBody if the Content-Type names another charset than UTF-8."""
     charset = _CHARSET.search(content_type)
     if charset and charset[1].lower() not in ("utf-8", "utf8"):
-        raise UnsupportedBody("the charset must be utf-8")
+        raise UnsupportedBody(CodedText("utf8_expected"))
 
 
 def _check_containers(text: str, limit: int) -> None:
@@ -195,9 +197,7 @@ def _check_containers(text: str, limit: int) -> None:
     if text.count("[") + text.count("{") > limit:
         structure = _STRING.sub("", text)
         if structure.count("[") + structure.count("{") > limit:
-            raise MalformedBody(
-                f"the body is nested deeper than {MAX_DEPTH} levels or holds more than {limit} lists and objects"
-            )
+            raise MalformedBody(CodedText("json_too_deep_or_many", levels=MAX_DEPTH, limit=limit))
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -206,11 +206,11 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         return fields
     flawed = _FlawedObject()
     if len(pairs) > MAX_KEYS:
-        flawed.flaw = f"has {len(pairs)} keys; an object may have at most {MAX_KEYS}"
+        flawed.flaw = CodedText("too_many_keys", count=len(pairs), limit=MAX_KEYS)
     else:
         names = [name for name, _ in pairs]
         duplicate = next(name for name in names if names.count(name) > 1)
-        flawed.flaw = f"has the key '{printable(duplicate)}' more than once"
+        flawed.flaw = CodedText("key_repeated", name=printable(duplicate))
     return flawed
 
 
@@ -228,7 +228,7 @@ def _flaws(root: object) -> Iterator[tuple[_Path, str]]:
                 raise _too_deep()
             left -= len(value)
             if left < 0:
-                yield path, f"has {len(value)} items; a body may hold at most {MAX_VALUES} values in all"
+                yield path, CodedText("too_many_values", count=len(value), limit=MAX_VALUES)
                 return
             items = list(value.items() if isinstance(value, dict) else enumerate(value))
             pending.extend(((*path, key), item) for key, item in reversed(items))
@@ -236,20 +236,20 @@ def _flaws(root: object) -> Iterator[tuple[_Path, str]]:
 
 def _flaw(value: object) -> str | None:
     if isinstance(value, str):
-        return None if is_text(value) else "has a NUL character or a lone surrogate; send text"
+        return None if is_text(value) else CodedText("not_text")
     if isinstance(value, float):
-        return None if math.isfinite(value) else "is not a finite number"
+        return None if math.isfinite(value) else CodedText("number_not_finite")
     if isinstance(value, _LongInteger):
-        raise MalformedBody(f"the body has a number of {value.digits} digits; at most {MAX_DIGITS} are read")
+        raise MalformedBody(CodedText("number_too_long", digits=value.digits, limit=MAX_DIGITS))
     if isinstance(value, _FlawedObject):
         return value.flaw
     if isinstance(value, dict):
-        return None if all(map(is_text, value)) else "has a key with a NUL character or a lone surrogate"
+        return None if all(map(is_text, value)) else CodedText("key_not_text")
     return None
 
 
 def _too_deep() -> MalformedBody:
-    return MalformedBody(f"the body is nested deeper than {MAX_DEPTH} levels")
+    return MalformedBody(CodedText("json_too_deep", levels=MAX_DEPTH))
 
 
 def decode_message(body: bytes, message: type[T]) -> T:
@@ -260,7 +260,7 @@ def decode_message(body: bytes, message: type[T]) -> T:
         InvalidInput: not this message; the place is a path such as `/runs/0/results`.
     """
     if not body.strip():
-        raise MalformedBody("the body is empty; send a JSON object")
+        raise MalformedBody(CodedText("body_empty"))
     try:
         return msgspec.json.decode(body, type=message)
     except msgspec.ValidationError as error:
@@ -273,9 +273,9 @@ def decode_message(body: bytes, message: type[T]) -> T:
         place = "".join(f"/{printable(part)[:_MOST_SHOWN]}" for part in path)
         raise InvalidInput(_PLACE.sub("", said), place=place) from None
     except msgspec.DecodeError as error:
-        raise MalformedBody(f"the body is not JSON: {error}") from None
+        raise MalformedBody(CodedText("not_json", flaw=str(error))) from None
     except (UnicodeDecodeError, RecursionError):
-        raise MalformedBody("the body cannot be read as JSON") from None
+        raise MalformedBody(CodedText("json_unreadable")) from None
 
 
 def _find_keys(body: bytes, message: type[Any], path: list[str]) -> list[str]:

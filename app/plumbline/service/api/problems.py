@@ -14,21 +14,31 @@ from urllib.parse import quote
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
-from pydantic_core.core_schema import ErrorType
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.ground import errors
 from plumbline.ground.telemetry import log_failure
-from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, FieldProblem, Problem, ProblemKind
+from plumbline.ground.texts import CodedText, coded_members
+from plumbline.schemas.language import render_problem
+from plumbline.schemas.problem import (
+    FAILURE_DETAIL,
+    INTERNAL,
+    MOST_FIELD_PROBLEMS,
+    VALIDATION,
+    FieldProblem,
+    Problem,
+    ProblemKind,
+    count_problems,
+    describe_invalid,
+)
 from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE, add_schemas, reference
+from plumbline.service.api.responses import PROBLEM_MEDIA_TYPE, choose_language
 
-PROBLEM_MEDIA_TYPE = "application/problem+json"
 MAX_PROBLEM_BYTES = 16_000
-MAX_FIELD_PROBLEMS = 20
 _MAX_DETAIL_CHARACTERS = 600
 _MAX_INSTANCE_CHARACTERS = 200
 # 20 field problems of this size and the rest of a problem stay far below 16 kB.
@@ -44,31 +54,29 @@ _HEADERS: Mapping[int, Mapping[str, str]] = MappingProxyType(
 KIND_BY_ERROR: Mapping[type[errors.PlumblineError], ProblemKind] = MappingProxyType(
     {
         errors.PlumblineError: INTERNAL,
-        errors.BadRequest: ProblemKind(400, "bad-request", "The request cannot be read"),
-        errors.MalformedBody: ProblemKind(400, "malformed-body", "The body is not valid JSON"),
-        errors.InvalidInput: ProblemKind(422, "invalid-input", "The input is invalid"),
-        errors.ClientOutdated: ProblemKind(400, "client-outdated", "The client is too old for this service"),
-        errors.NotAcceptable: ProblemKind(406, "not-acceptable", "No acceptable response format"),
-        errors.UnsupportedBody: ProblemKind(415, "unsupported-body", "Unsupported body type"),
-        errors.BodyTooLarge: ProblemKind(413, "body-too-large", "The body is too large"),
-        errors.FileTooLarge: ProblemKind(413, "file-too-large", "A file is too large"),
-        errors.BodyTooSlow: ProblemKind(408, "body-too-slow", "The body did not arrive in time"),
-        errors.JobRefused: ProblemKind(409, "job-refused", "The job does not allow this"),
-        errors.JobUnknown: ProblemKind(404, "job-unknown", "Job not found"),
-        errors.JobStateConflict: ProblemKind(409, "job-state", "The job's state does not allow this"),
-        errors.IdempotencyConflict: ProblemKind(
-            422, "idempotency-key-reused", "The Idempotency-Key was used with another request"
-        ),
-        errors.StoreUnavailable: ProblemKind(503, "store-unavailable", "The job store is unavailable"),
-        errors.TooBusy: ProblemKind(503, "too-busy", "The service is busy"),
-        errors.Ending: ProblemKind(503, "ending", "The service is shutting down"),
-        errors.AccessDenied: ProblemKind(401, "access-denied", "Access is denied"),
-        errors.KeyMissing: ProblemKind(401, "key-missing", "An API key is required"),
-        errors.KeyUnknown: ProblemKind(401, "key-unknown", "Unknown API key"),
-        errors.KeyExpired: ProblemKind(401, "key-expired", "The API key has expired"),
-        errors.ScopeMissing: ProblemKind(403, "scope-missing", "The API key lacks a scope"),
-        errors.ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded", "Too many concurrent requests"),
-        errors.Locked: ProblemKind(401, "locked", "No API key is configured: only loopback is allowed"),
+        errors.BadRequest: ProblemKind(400, "bad-request"),
+        errors.MalformedBody: ProblemKind(400, "malformed-body"),
+        errors.InvalidInput: ProblemKind(422, "invalid-input"),
+        errors.ClientOutdated: ProblemKind(400, "client-outdated"),
+        errors.NotAcceptable: ProblemKind(406, "not-acceptable"),
+        errors.UnsupportedBody: ProblemKind(415, "unsupported-body"),
+        errors.BodyTooLarge: ProblemKind(413, "body-too-large"),
+        errors.FileTooLarge: ProblemKind(413, "file-too-large"),
+        errors.BodyTooSlow: ProblemKind(408, "body-too-slow"),
+        errors.JobRefused: ProblemKind(409, "job-refused"),
+        errors.JobUnknown: ProblemKind(404, "job-unknown"),
+        errors.JobStateConflict: ProblemKind(409, "job-state"),
+        errors.IdempotencyConflict: ProblemKind(422, "idempotency-key-reused"),
+        errors.StoreUnavailable: ProblemKind(503, "store-unavailable"),
+        errors.TooBusy: ProblemKind(503, "too-busy"),
+        errors.Ending: ProblemKind(503, "ending"),
+        errors.AccessDenied: ProblemKind(401, "access-denied"),
+        errors.KeyMissing: ProblemKind(401, "key-missing"),
+        errors.KeyUnknown: ProblemKind(401, "key-unknown"),
+        errors.KeyExpired: ProblemKind(401, "key-expired"),
+        errors.ScopeMissing: ProblemKind(403, "scope-missing"),
+        errors.ConcurrencyExceeded: ProblemKind(429, "concurrency-exceeded"),
+        errors.Locked: ProblemKind(401, "locked"),
     }
 )
 
@@ -120,7 +128,7 @@ def error_response(scope: Scope, error: errors.PlumblineError) -> Response:
     headers = dict(_HEADERS.get(kind.status, {}))
     if isinstance(error, errors.ConcurrencyExceeded | errors.TooBusy) and error.retry_after_seconds is not None:
         headers["Retry-After"] = str(max(1, math.ceil(error.retry_after_seconds)))
-    return problem_response(scope, kind, detail=str(error), headers=headers)
+    return problem_response(scope, kind, detail=error.text, headers=headers)
 
 
 def failure_response(scope: Scope, error: Exception) -> Response:
@@ -137,34 +145,33 @@ def problem_response(
     errors: Sequence[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return a problem as a response of less than 16,000 bytes; if the field problems do not fit, fewer are listed."""
+    """Return a problem in the caller's language, in less than 16,000 bytes; `errors` that do not fit are left out."""
+    language = choose_language(HTTPConnection(scope))
     problem = Problem(
         type=kind.urn,
         title=kind.title,
         status=kind.status,
-        detail=detail[:_MAX_DETAIL_CHARACTERS],
+        **coded_members("detail", _cut(detail, _MAX_DETAIL_CHARACTERS)),
         instance=quote(scope["path"], errors="replace")[:_MAX_INSTANCE_CHARACTERS],
         request_id=request_id_of(scope),
         errors=list(errors),
     )
+    document = problem.model_dump()
+    render_problem(document, language)
     # json.dumps and not pydantic: it escapes what UTF-8 cannot hold, pydantic raises
-    body = json.dumps(problem.model_dump()).encode("ascii")
+    body = json.dumps(document).encode("ascii")
     if len(body) >= MAX_PROBLEM_BYTES and errors:
         return problem_response(scope, kind, detail=detail, errors=errors[: len(errors) // 2], headers=headers)
-    return Response(body, kind.status, headers, PROBLEM_MEDIA_TYPE)
+    named = {} if language == "en" else {"Content-Language": language, "Vary": "Accept-Language"}
+    return Response(body, kind.status, {**(headers or {}), **named}, PROBLEM_MEDIA_TYPE)
 
 
 def invalid_response(scope: Scope, error: RequestValidationError, annotation: object) -> Response:
     """Return the response to a request that does not validate; `annotation`: the type of its body, to suggest names."""
     errors = field_problems(error, annotation)
-    return problem_response(scope, VALIDATION, detail=validation_detail(error, "request"), errors=errors)
-
-
-def validation_detail(error: RequestValidationError, whole: str) -> str:
-    """Return the number of problems as text, and if only the first are listed."""
-    count = len(error.errors())
-    rest = f"; the first {MAX_FIELD_PROBLEMS} follow" if count > MAX_FIELD_PROBLEMS else ""
-    return f"{count} problem{'' if count == 1 else 's'} in the {whole}{rest}"
+    return problem_response(
+        scope, VALIDATION, detail=count_problems(len(error.errors()), CodedText("whole_request")), errors=errors
+    )
 
 
 def request_id_of(scope: Scope) -> str | None:
@@ -199,9 +206,7 @@ class ErrorBoundary:
             # the server prints it, and with it the message of what was being handled
             cancelled.__suppress_context__ = True
             if not has_started:
-                response = error_response(
-                    scope, errors.Ending("the service is shutting down and did not handle this request; try again")
-                )
+                response = error_response(scope, errors.Ending(CodedText("not_handled")))
                 response.headers["Connection"] = "close"
                 await response(scope, receive, send)
             raise
@@ -217,7 +222,7 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else "Error"
     detail = str(exception.detail or phrase)
     if status == HTTPStatus.NOT_FOUND and detail == phrase:
-        detail = "nothing is served at this path"
+        detail = CodedText("nothing_at_path")
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
         # the exception has the methods of the first route at the path only (RFC 9110, section 10.2.1)
         routes = request.app.router.routes
@@ -227,8 +232,8 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
             if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
         ]
         headers = {**(headers or {}), "Allow": ", ".join(allowed)}
-        detail = f"this path takes {headers['Allow']}"
-    kind = ProblemKind(status, re.sub(r"[^a-z]+", "-", phrase.lower()), phrase)
+        detail = CodedText("path_takes", methods=headers["Allow"])
+    kind = ProblemKind(status, re.sub(r"[^a-z]+", "-", phrase.lower()))
     return problem_response(request.scope, kind, detail=detail, headers=headers)
 
 
@@ -247,17 +252,6 @@ async def _on_exception(request: Request, error: Exception) -> Response:
     return failure_response(request.scope, error)
 
 
-_PYDANTIC_TYPES = frozenset(get_args(ErrorType))
-# Context of pydantic's messages that never quotes the input, as `error` and `tag` do.
-_SCHEMA_WORDS = frozenset(
-    {
-        "actual_length", "class", "class_name", "decimal_places", "discriminator", "encoding", "expected",
-        "expected_schemes", "expected_tags", "expected_version", "field_type", "ge", "gt", "le", "lt", "max_digits",
-        "max_length", "min_length", "multiple_of", "pattern", "whole_digits",
-    }
-)  # fmt: skip
-
-
 def field_problems(error: RequestValidationError, body_annotation: object) -> list[FieldProblem]:
     """Return the first problems of a validation error, at most 20, each once.
 
@@ -268,8 +262,8 @@ def field_problems(error: RequestValidationError, body_annotation: object) -> li
         error: as FastAPI raises it; its `body` tells places in the body from the tags pydantic puts into a location.
         body_annotation: the type of the body, to suggest names for unknown fields; None when there is no body.
     """
-    found = error.errors()[:MAX_FIELD_PROBLEMS]
-    return list(dict.fromkeys(_field_problem(item, error.body, body_annotation) for item in found))
+    problems = (_field_problem(item, error.body, body_annotation) for item in error.errors()[:MOST_FIELD_PROBLEMS])
+    return list({(each.pointer, each.detail): each for each in problems}.values())
 
 
 def printable(name: object) -> str:
@@ -288,13 +282,17 @@ def _field_problem(item: Mapping[str, Any], body: object, body_annotation: objec
     place, *rest = item["loc"] or ("body",)
     path = list(_path_in_body(rest, body, is_missing=item["type"] == "missing"))
     is_unknown = item["type"] == "extra_forbidden" and path
-    detail = _unknown_field(path[-1], body_annotation) if is_unknown else _message(item)
+    detail = _unknown_field(path[-1], body_annotation) if is_unknown else describe_invalid(item)
     pointer = json_pointer(path)
     if place != "body":
+        name, pointer = printable(rest[0] if rest else ""), ""
         # A parameter may hold JSON, of which the body says the form
-        within = f" at {json_pointer(path[1:])}" if path[1:] else ""
-        detail, pointer = f"{place} parameter '{printable(rest[0] if rest else '')}'{within}: {detail}", ""
-    return FieldProblem(pointer=pointer, detail=_cut(detail, _MAX_FIELD_DETAIL_CHARACTERS))
+        if path[1:]:
+            within = json_pointer(path[1:])
+            detail = CodedText("parameter_says_at", kind=place, name=name, pointer=within, flaw=detail)
+        else:
+            detail = CodedText("parameter_says", kind=place, name=name, flaw=detail)
+    return FieldProblem(pointer=pointer, **coded_members("detail", _cut(detail, _MAX_FIELD_DETAIL_CHARACTERS)))
 
 
 def _path_in_body(location: Sequence[str | int], body: object, *, is_missing: bool) -> Iterator[str | int]:
@@ -310,17 +308,12 @@ def _path_in_body(location: Sequence[str | int], body: object, *, is_missing: bo
         # anything else is the tag of a union or the name of a validator
 
 
-def _message(item: Mapping[str, Any]) -> str:
-    kind = item["type"]
-    if kind in _PYDANTIC_TYPES and not _SCHEMA_WORDS.issuperset(item.get("ctx", ())):
-        return f"is not valid ({kind})"
-    return str(item["msg"])
-
-
 def _unknown_field(name: str | int, body_annotation: object) -> str:
     shown = printable(name)
     close = get_close_matches(shown, sorted(_field_names(body_annotation)), n=1)
-    return f"unknown field '{shown}'" + (f"; did you mean '{close[0]}'?" if close else "")
+    if close:
+        return CodedText("unknown_field_like", name=shown, other=close[0])
+    return CodedText("unknown_field", name=shown)
 
 
 def _field_names(annotation: Any) -> set[str]:

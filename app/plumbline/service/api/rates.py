@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Body
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.rows.report.labelled_rates import RateOptions, RateTally, RowLabel
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.schemas.report import RateAnswer, RateRequest
@@ -45,12 +46,12 @@ async def estimate_rates(
     lowest threshold that keeps this promise. The mean of scores is no such share.
     """
     if (body.rows is None) == (body.job_id is None):
-        raise InvalidInput("expected either 'rows' or 'job_id'", place="rows")
+        raise InvalidInput(CodedText("rows_or_job_id"), place="rows")
     labels: dict[str | int, RowLabel] = {
         each.custom_id: RowLabel(each.label, each.weight) for each in body.labels or ()
     }
     if len(labels) < len(body.labels or ()):
-        raise InvalidInput("a custom_id is labelled twice; expected one label a row", place="labels")
+        raise InvalidInput(CodedText("labelled_twice"), place="labels")
     job = None if body.job_id is None else await store.get(tenant, checked_id(body.job_id))
     if job is not None and body.labels is None:
         labels = dict((await read_label_sample(store, job)).labels)
@@ -67,7 +68,8 @@ async def estimate_rates(
         rates = tally.rates(RateOptions(body.width, body.risk, body.confidence))
         for rate in rates:
             if rate.refused:
-                raise InvalidInput(f"tier {rate.tier}: {rate.refused}", place="labels")
+                flaw = CodedText("tier_says", tier=rate.tier or "none", reason=rate.refused)
+                raise InvalidInput(flaw, place="labels")
         return RateAnswer(rates=rates)
 
     return await reports.in_turn(estimate)

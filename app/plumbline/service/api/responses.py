@@ -1,4 +1,4 @@
-"""Content negotiation, and responses that stream with backpressure."""
+"""Negotiation of form and language, and responses that stream with backpressure."""
 
 import asyncio
 import re
@@ -6,15 +6,19 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Final, TypeVar
 
+from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import NotAcceptable
+from plumbline.ground.texts import CodedText, Language
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 CSV: Final = "text/csv"
+PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
+_REGION: Final = re.compile("-[^,;]*")
 
 
 class BackpressureResponse(Response):
@@ -63,11 +67,11 @@ def choose_format(accept: Sequence[str], media_types: Mapping[F, str], named: F 
     one, other = media_types.values()
     taken = rank_media_types(accept, [one, other])
     if not taken:
-        raise NotAcceptable(f"the answer is {one} or {other}, and the Accept header takes neither")
+        raise NotAcceptable(CodedText("answer_is_either", one=one, other=other))
     if named is None:
         return next(each for each, media_type in media_types.items() if media_type == taken[0])
     if media_types[named] not in taken:
-        raise NotAcceptable(f"format '{named}' is {media_types[named]}, which the Accept header does not take")
+        raise NotAcceptable(CodedText("format_not_taken", name=named, type=media_types[named]))
     return named
 
 
@@ -100,3 +104,21 @@ def _weight(media_type: str, ranges: Sequence[tuple[str, float]]) -> tuple[float
         if weights:
             return max(weights), media_range == media_type
     return 0.0, False
+
+
+def name_language(request: HTTPConnection) -> Language | None:
+    """Return the language of `?lang=`, else the one of ours that `Accept-Language` wants most; None without either."""
+    headers = request.headers
+    if not request.scope["query_string"] and "accept-language" not in headers:
+        return None
+    for language in ("en", "zh"):
+        if request.query_params.get("lang") == language:
+            return language
+    accepted = headers.get("accept-language", "")
+    wanted = rank_media_types([_REGION.sub("", accepted)], ["en", "zh"]) if accepted else []
+    return "zh" if wanted[:1] == ["zh"] else "en" if wanted else None
+
+
+def choose_language(request: HTTPConnection) -> Language:
+    """Return the language of a page or a problem."""
+    return name_language(request) or "en"

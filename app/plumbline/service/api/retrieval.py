@@ -7,10 +7,12 @@ from concurrent.futures import Executor
 from functools import partial
 from typing import Any
 
+import msgspec
 from fastapi import APIRouter, Request, Response
 
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import InvalidInput, UnsupportedBody
+from plumbline.ground.texts import CodedText, render
 from plumbline.judging.scoring import Scorer
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api import retrieval_answers as answers
@@ -28,7 +30,7 @@ from plumbline.service.api.openapi import (
     reference,
 )
 from plumbline.service.api.problems import PROBLEM_RESPONSES
-from plumbline.service.api.responses import JSON
+from plumbline.service.api.responses import JSON, choose_language
 from plumbline.service.api.retrieval_limits import MAX_RUNS
 
 MESSAGES = (
@@ -42,7 +44,7 @@ MESSAGES = (
     wire.RankingRequest,
     wire.RankingOut,
 )
-LARGE_BODY_ADVICE = "`plumbline retrieval` reads files of any size; PLUMBLINE_MAX_RETRIEVAL_BODY_BYTES raises it"
+LARGE_BODY_ADVICE = CodedText("large_body_advice")
 _RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
 
 
@@ -83,7 +85,7 @@ async def evaluate_retrieval(request: Request, scorer: ScorerDep, threads: Retri
     qrels, runs, options = await _read_form(request)
     size = sum(len(each.content) for each in (qrels, *runs))
     evaluate = partial(answers.evaluate_files, qrels, runs, options, request.state.body_limit)
-    return Response(await _run_in_thread(scorer, threads, size, evaluate), media_type=JSON)
+    return await _run_in_thread(request, scorer, threads, size, evaluate)
 
 
 @router.post(
@@ -112,28 +114,36 @@ async def parse_rankings(request: Request, scorer: ScorerDep, threads: Retrieval
     return await _answer(request, scorer, threads, answers.parse_texts)
 
 
-async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Callable[[bytes], bytes]) -> Response:
+async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Callable[[bytes], Any]) -> Response:
     check_media_type(request.headers.getlist("content-type"))
     body = await request.body()
-    return Response(await _run_in_thread(scorer, threads, len(body), partial(work, body)), media_type=JSON)
+    return await _run_in_thread(request, scorer, threads, len(body), partial(work, body))
 
 
-async def _run_in_thread(scorer: Scorer, threads: Executor, size: int, work: Callable[[], bytes]) -> bytes:
+async def _run_in_thread(
+    request: Request, scorer: Scorer, threads: Executor, size: int, work: Callable[[], Any]
+) -> Response:
     """Return what `work` returns on a body of this size; it ends at its next step if the request is cancelled."""
+    language = choose_language(request)
+
+    def answer() -> bytes:
+        # The hook is called for texts of ours: msgspec knows no subclasses of `str`.
+        return msgspec.json.encode(work(), enc_hook=partial(render, language=language))
+
     with scorer.interpreter.yield_often(size), work_deadline(math.inf):
-        return await asyncio.get_running_loop().run_in_executor(threads, work)
+        return Response(await asyncio.get_running_loop().run_in_executor(threads, answer), media_type=JSON)
 
 
 async def _read_form(request: Request) -> tuple[answers.NamedFile, Sequence[answers.NamedFile], bytes]:
     """Return the judgments, the runs and the options of a form."""
     # Browsers send forms without preflight.
     if is_from_another_origin(request):
-        raise UnsupportedBody("a form from a page of another origin is not read")
+        raise UnsupportedBody(CodedText("form_of_another_origin"))
     async with read_form(request, files=("qrels", "run"), texts=("options",), max_files=MAX_RUNS) as form:
         files = {
             name: [answers.NamedFile(each.filename or name, await each.read()) for each in parts]
             for name, parts in form.files.items()
         }
     if len(files["qrels"]) != 1 or not files["run"]:
-        raise InvalidInput("expected one file 'qrels' and one or more files 'run'")
+        raise InvalidInput(CodedText("retrieval_files_expected"))
     return files["qrels"][0], files["run"], form.texts.get("options", "").encode()

@@ -1,11 +1,10 @@
-"""Answers of the retrieval routes: from bytes to bytes, in a worker thread."""
+"""Answers of the retrieval routes: from the bytes of a body to messages, in a worker thread."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-import msgspec
-
 from plumbline.ground.errors import BodyTooLarge, FileTooLarge, InvalidInput, MalformedBody
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.comparison import RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
 from plumbline.retrieval.fusion import fuse
@@ -37,14 +36,16 @@ class NamedFile:
     content: bytes
 
 
-def evaluate_runs(body: bytes) -> bytes:
-    """Return the response body of /evaluations; MalformedBody and InvalidInput name the place."""
+def evaluate_runs(body: bytes) -> wire.RetrievalEvaluationResult:
+    """Return the answer of /evaluations; MalformedBody and InvalidInput name the place."""
     reports, outs = _report(decode_message(body, wire.RetrievalEvaluationRequest))
-    return msgspec.json.encode(wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+    return wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs)
 
 
-def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, limit: BodyLimit) -> bytes:
-    """Return the response body of /evaluations for files, plain or gzipped; `options` is the JSON part of that name.
+def evaluate_files(
+    qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, limit: BodyLimit
+) -> wire.RetrievalEvaluationResult:
+    """Return the answer of /evaluations for files, plain or gzipped; `options` is the JSON part of that name.
 
     The limit of a body bounds all files together, decompressed.
 
@@ -55,7 +56,7 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, 
     try:
         message = decode_message(options or b"{}", wire.FormOptions)
     except MalformedBody as error:
-        raise InvalidInput(str(error).replace("the body", "the text", 1), place="options") from None
+        raise InvalidInput(error.text, place="options") from None
     files = FILE_FORMATS[message.format]
     limits = ReadLimits(max_bytes=limit.max_bytes, max_rows=_MAX_FILE_ROWS)
     unpacked = _unpack([qrels, *runs], limits, limit.advice)
@@ -63,11 +64,11 @@ def evaluate_files(qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, 
     read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
     reports = _reports(judged, read, message)
     outs = [_run_out(report, per_query=message.per_query) for report in reports]
-    return msgspec.json.encode(wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs))
+    return wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs)
 
 
-def compare_runs(body: bytes) -> bytes:
-    """Return the response body of /comparisons; MalformedBody and InvalidInput name the place."""
+def compare_runs(body: bytes) -> wire.ComparisonResult:
+    """Return the answer of /comparisons; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, wire.ComparisonRequest)
     check_comparison(
         runs=len(message.runs),
@@ -88,18 +89,16 @@ def compare_runs(body: bytes) -> bytes:
         seed=message.seed,
     )
     write = TABLE_WRITERS.get(message.format)
-    return msgspec.json.encode(
-        wire.ComparisonResult(
-            conventions=_conventions(reports),
-            runs=outs,
-            comparisons=[wire.ComparisonOut(**asdict(each)) for each in comparisons],
-            table=write(comparison_table(comparisons)) if write else None,
-        )
+    return wire.ComparisonResult(
+        conventions=_conventions(reports),
+        runs=outs,
+        comparisons=[wire.ComparisonOut(**asdict(each)) for each in comparisons],
+        table=write(comparison_table(comparisons)) if write else None,
     )
 
 
-def fuse_runs(body: bytes) -> bytes:
-    """Return the response body of /fusions; MalformedBody and InvalidInput name the place."""
+def fuse_runs(body: bytes) -> wire.FusionResult:
+    """Return the answer of /fusions; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, wire.FusionRequest)
     # Refuse wrong ones without judgments too.
     _to_conventions(message.conventions)
@@ -112,25 +111,23 @@ def fuse_runs(body: bytes) -> bytes:
     if message.qrels is not None:
         options = wire.EvaluationOptions(measures=message.measures, conventions=message.conventions, resamples=0)
         report = _run_out(_reports(message.qrels, [fusion.run], options)[0], per_query=False)
-    return msgspec.json.encode(
-        wire.FusionResult(
-            name=fusion.run.name,
-            results={query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, dict)},
-            method=fusion.recipe.method,
-            norm=fusion.recipe.norm,
-            weights=list(fusion.recipe.weights),
-            params=dict(fusion.recipe.params),
-            report=report,
-            warnings=list(fusion.warnings),
-        )
+    return wire.FusionResult(
+        name=fusion.run.name,
+        results={query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, dict)},
+        method=fusion.recipe.method,
+        norm=fusion.recipe.norm,
+        weights=list(fusion.recipe.weights),
+        params=dict(fusion.recipe.params),
+        report=report,
+        warnings=list(fusion.warnings),
     )
 
 
-def parse_texts(body: bytes) -> bytes:
-    """Return the response body of /rankings; MalformedBody and InvalidInput name the place."""
+def parse_texts(body: bytes) -> dict[str, wire.RankingOut]:
+    """Return the answer of /rankings; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, wire.RankingRequest)
     check_texts({"/outputs": message.outputs})
-    return msgspec.json.encode(_rankings(read_run(message.outputs, name="", candidates=message.candidates)))
+    return _rankings(read_run(message.outputs, name="", candidates=message.candidates))
 
 
 def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
@@ -140,11 +137,11 @@ def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iter
         try:
             data = read_text_bytes(file.content, name=file.name, limits=limits)
         except FileTooLarge as error:
-            raise BodyTooLarge(f"{error}; {advice}") from None
+            raise BodyTooLarge(CodedText("file_too_large_for", reason=error.text, advice=advice)) from None
         total += len(data)
         if total > limits.max_bytes:
-            detail = f"the files up to this one hold {total} bytes, decompressed; at most {limits.max_bytes} are read"
-            raise BodyTooLarge(f"{format_place(file.name)}: {detail} in one request; {advice}")
+            large = CodedText("files_too_large", bytes=total, limit=limits.max_bytes, advice=advice)
+            raise BodyTooLarge(CodedText("at_place", place=format_place(file.name), detail=large))
         yield data
 
 
@@ -191,11 +188,11 @@ def _to_conventions(message: wire.ConventionsIn) -> Conventions:
 
 def _to_run(message: wire.RunIn, *, place: str) -> ReadRun:
     if (message.results is None) == (message.llm_outputs is None):
-        raise InvalidInput("a run has either 'results' or 'llm_outputs'", place=place)
+        raise InvalidInput(CodedText("results_or_outputs"), place=place)
     if message.llm_outputs is not None:
         return read_run(message.llm_outputs, name=message.name, candidates=message.candidates)
     if message.candidates is not None:
-        raise InvalidInput("'candidates' are read with 'llm_outputs' alone", place=f"{place}/candidates")
+        raise InvalidInput(CodedText("candidates_of_outputs"), place=f"{place}/candidates")
     return ReadRun(Run(message.name, message.results or {}))
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.run import Qrels, Run
 
 MAX_RUNS = 50
@@ -42,7 +43,7 @@ _DOCUMENT_WORK, _FUSED_QUERY_WORK, _RANKING_WORK = 10, 500, 100
 def check_run_count(count: int) -> None:
     """Raise InvalidInput unless there are 1 to `MAX_RUNS` runs."""
     if not 1 <= count <= MAX_RUNS:
-        raise InvalidInput(f"expected 1 to {MAX_RUNS} runs, found {count}", place="/runs")
+        raise InvalidInput(CodedText("runs_expected", limit=MAX_RUNS, found=count), place="/runs")
 
 
 def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
@@ -53,34 +54,36 @@ def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
             total += len(text)
             where = f"{place}/{quoted(query_id)[1:-1]}"
             if len(text) > MAX_TEXT_CHARACTERS:
-                raise InvalidInput(
-                    f"the text has {len(text)} characters; at most {MAX_TEXT_CHARACTERS} are read", place=where
-                )
+                long = CodedText("text_too_long", found=len(text), limit=MAX_TEXT_CHARACTERS)
+                raise InvalidInput(long, place=where)
             if total > MAX_TEXTS_CHARACTERS:
-                raise InvalidInput(
-                    f"the texts up to this one have {total} characters; at most {MAX_TEXTS_CHARACTERS} are read in one "
-                    "request, send fewer queries at a time",
-                    place=where,
-                )
+                many = CodedText("texts_too_long", found=total, limit=MAX_TEXTS_CHARACTERS)
+                raise InvalidInput(many, place=where)
 
 
 def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) -> None:
     """Raise InvalidInput for an evaluation with too much work, its intervals included; it says what to lower."""
     if not 0 <= resamples <= MAX_RESAMPLES:
-        raise InvalidInput(f"expected 0 to {MAX_RESAMPLES} resamples", place="/resamples")
+        raise InvalidInput(CodedText("resamples_expected", limit=MAX_RESAMPLES), place="/resamples")
     if measures > MAX_MEASURES:
-        raise InvalidInput(f"expected at most {MAX_MEASURES} measures, found {measures}", place="/measures")
+        raise InvalidInput(CodedText("too_many_measures", limit=MAX_MEASURES, found=measures), place="/measures")
     judgments = sum(map(len, qrels.values()))
     work = runs * (len(qrels) * (_QUERY_WORK + _VALUE_WORK * measures) + judgments * measures)
     if work > _MAX_WORK:
         raise InvalidInput(
-            f"{runs} runs by {measures} measures over {len(qrels)} queries and {judgments} judgments are "
-            f"{work / _MAX_WORK:.1f} times what one request may ask for; send fewer runs, measures or queries at a time"
+            CodedText(
+                "too_much_to_evaluate",
+                runs=runs,
+                measures=measures,
+                queries=len(qrels),
+                judgments=judgments,
+                times=work / _MAX_WORK,
+            )
         )
     _check_draws(
         runs * measures * _draws(len(qrels), resamples),
-        f"intervals of {runs} runs by {measures} measures over {len(qrels)} queries with {resamples} resamples",
-        "lower resamples (0: no intervals) or send fewer runs at a time",
+        CodedText("intervals_of", runs=runs, measures=measures, queries=len(qrels), resamples=resamples),
+        CodedText("lower_resamples"),
     )
 
 
@@ -96,8 +99,8 @@ def check_comparison(
     draws = max(exact, _draws(queries, max(1, resamples)))
     _check_draws(
         pairs * measures * draws + runs * measures * _draws(queries, resamples),
-        f"{pairs} pairs of runs by {measures} measures over {queries} queries with {resamples} resamples",
-        "lower resamples, send fewer runs or measures" + ("" if has_baseline else ", or give a baseline"),
+        CodedText("pairs_of", pairs=pairs, measures=measures, queries=queries, resamples=resamples),
+        CodedText("send_fewer_runs") if has_baseline else CodedText("send_fewer_runs_or_baseline"),
     )
 
 
@@ -108,17 +111,12 @@ def check_fusion(runs: Sequence[Run]) -> None:
         rankings = [run.results[query_id] for run in runs if query_id in run.results]
         pool = len(set[str]().union(*rankings))
         if len(runs) * pool > _MAX_POOL_CELLS:
-            raise InvalidInput(
-                f"{len(runs)} runs have {pool} documents for {quoted(query_id)}; send fewer documents or runs, at most "
-                f"{_MAX_POOL_CELLS} of runs by documents",
-                place="/runs",
-            )
+            query = quoted(query_id)
+            many = CodedText("too_many_documents", runs=len(runs), documents=pool, query=query, limit=_MAX_POOL_CELLS)
+            raise InvalidInput(many, place="/runs")
         work += pool * (_DOCUMENT_WORK + len(runs)) + _FUSED_QUERY_WORK + _RANKING_WORK * len(runs)
     if work > _MAX_WORK:
-        raise InvalidInput(
-            f"fusing {len(runs)} runs is {work / _MAX_WORK:.1f} times what one request may ask for; send fewer "
-            "documents a query or fewer queries at a time"
-        )
+        raise InvalidInput(CodedText("too_much_to_fuse", runs=len(runs), times=work / _MAX_WORK))
 
 
 def _draws(queries: int, resamples: int) -> int:
@@ -127,8 +125,7 @@ def _draws(queries: int, resamples: int) -> int:
     return max(_FEWEST_DRAWS, queries * resamples * (_UNCACHED_FACTOR if queries > _CACHED_QUERIES else 1))
 
 
-def _check_draws(draws: int, what: str, lower: str) -> None:
+def _check_draws(draws: int, what: CodedText, advice: CodedText) -> None:
     if draws > _MAX_DRAWS:
-        raise InvalidInput(
-            f"{what} are {draws / _MAX_DRAWS:.1f} times what one request may ask for; {lower}", place="/resamples"
-        )
+        much = CodedText("too_much_to_draw", what=what, times=draws / _MAX_DRAWS, advice=advice)
+        raise InvalidInput(much, place="/resamples")

@@ -12,6 +12,7 @@ from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import Job
 from plumbline.rows.jobs.labels import MOST_STRATIFIED, DrawOrder, Label, draw_low, draw_rows, majority, stratify
@@ -101,7 +102,7 @@ async def mark_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
     sent = await request.form(max_files=0, max_fields=_MOST_SENTENCES + _OTHER_FIELDS)
     person = str(sent.get("person", "")).strip()
     if not 0 < len(person) <= _LONGEST_NAME or not person.isprintable():
-        raise InvalidInput(f"expected a name of 1 to {_LONGEST_NAME} printable characters", place="person")
+        raise InvalidInput(CodedText("person_expected", limit=_LONGEST_NAME), place="person")
     mark = str(sent.get("mark", ""))
     if mark == "undo":
         mine = await store.labels(tenant, job.id, person=person)
@@ -156,7 +157,7 @@ def _agreement(labels: Iterable[Label]) -> LabelAgreement:
 def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
     row = str(sent.get("row", ""))
     if mark not in _LABELS or not row.isdecimal() or int(row) >= total:
-        raise InvalidInput(f"expected one of {', '.join(_LABELS)} or undo, and a row of the run", place="mark")
+        raise InvalidInput(CodedText("label_expected", choices=tuple(_LABELS)), place="mark")
     at_fault = {int(str(each)) for each in sent.getlist("sentence") if str(each).isdecimal()}
     is_bad = _LABELS[mark] == 0
     return Label(int(row), person, _LABELS[mark], tuple(sorted(at_fault)) if is_bad else ())

@@ -14,6 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from plumbline.ground.errors import BadRequest
+from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.page import (
@@ -29,7 +30,7 @@ from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.language import explain_flag
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
-from plumbline.service.api.language import choose_language
+from plumbline.service.api.responses import choose_language
 
 KEY_PATH: Final = "/key"
 _COOKIE: Final = "plumbline_key"
@@ -83,7 +84,7 @@ async def refuse_other_origins(request: Request) -> None:
     site = request.headers.get("sec-fetch-site")
     is_known = site is not None or "origin" in request.headers
     if not is_known or is_from_another_origin(request) or (site or "none") not in _OWN_SITES:
-        raise BadRequest("forms are read from this service's own pages alone; programs use the API under /v1")
+        raise BadRequest(CodedText("own_forms_alone"))
 
 
 def path_of(scope: Scope) -> str:

@@ -15,6 +15,7 @@ from starlette.responses import Response
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import State
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.offload import SMALL_CHARACTERS
@@ -30,12 +31,13 @@ from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
 from plumbline.rows.report.result_lines import to_row_result
 from plumbline.schemas.conversation import ConversationRequest
 from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, bounded_request
+from plumbline.schemas.problem import describe_invalid
 from plumbline.schemas.report import ReportLanguage
 from plumbline.schemas.result_parts import TierName
 from plumbline.service.api.dependencies import CascadeDep, ScorerDep, TenantDep
 from plumbline.service.api.evaluations import URL_PATH, evaluate_request
 from plumbline.service.api.json_body import is_text
-from plumbline.service.api.language import choose_language
+from plumbline.service.api.responses import choose_language
 from plumbline.service.web.pages import refuse_other_origins, render_page
 
 _INVALID: Final = 422
@@ -101,10 +103,10 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             form, sample = _with_pasted(form)
             body, texts = _request(form, sample, request_type)
         except InvalidInput as error:
-            return page(request, cascade, form, status=_INVALID, problems=[("", str(error))])
+            return page(request, cascade, form, status=_INVALID, problems=[("", error.text)])
         except ValidationError as error:
             found = error.errors(include_input=False)
-            problems = [(str(each["loc"][0]) if each["loc"] else "", each["msg"]) for each in found]
+            problems = [(str(each["loc"][0]) if each["loc"] else "", describe_invalid(each)) for each in found]
             return page(request, cascade, form, status=_INVALID, problems=problems)
         given = Sample(texts.question, tuple(texts.passages), texts.answer)
         started = time.monotonic()
@@ -217,7 +219,7 @@ def _fields_of(form: Form) -> dict[str, Any]:
         *(("contexts", each) for each in contexts),
     ):
         if not is_text(text):
-            raise InvalidInput("has a NUL character or a lone surrogate; send text", place=name)
+            raise InvalidInput(CodedText("not_text"), place=name)
     return {"question": form.question, "contexts": contexts, "answer": form.answer}
 
 
@@ -265,6 +267,6 @@ def parse_pasted(text: str) -> Sample:
         columns = detect_columns(RowNames(fields)).map
         return build_record(RawRow(0, 1, fields, ReadPosition()), columns, custom_id="pasted").sample
     except BadRow as bad:
-        raise InvalidInput(f"{bad.found}; expected {bad.expected}", place=_PLACE) from None
+        raise InvalidInput(bad.text, place=_PLACE) from None
     except InvalidInput as error:
         raise InvalidInput(error.detail, place=_PLACE) from None

@@ -10,8 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.ground.errors import BadRequest
 from plumbline.ground.settings import Settings
+from plumbline.ground.texts import CodedText
 from plumbline.service.access.access import Access
-from plumbline.service.api.problems import PROBLEM_MEDIA_TYPE
+from plumbline.service.api.responses import PROBLEM_MEDIA_TYPE
 from plumbline.service.web.pages import (
     KEY_PATH,
     is_page,
@@ -106,7 +107,7 @@ def key_routes(settings: Settings, access: Access) -> APIRouter:
         sent = await request.form(max_files=0, max_fields=_MOST_FIELDS)
         key = "" if "forget" in sent else str(sent.get("key", "")).strip()
         if not key and "forget" not in sent:
-            raise BadRequest("the form holds no key; paste the one that 'plumbline keys create' printed")
+            raise BadRequest(CodedText("form_holds_no_key"))
         if key:
             access.keyring.key_of([key.encode()])
         following = str(sent.get("next", ""))

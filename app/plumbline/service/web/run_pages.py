@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import RedirectResponse, Response
 
 from plumbline.ground.errors import InvalidInput, JobUnknown
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import TRANSITIONS, Action, Job, ResultLine, RowFilter
 from plumbline.rows.jobs.store import JobStore
@@ -28,8 +29,7 @@ from plumbline.schemas.result_parts import TierName
 from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample, result_lines
 from plumbline.service.api.jobs import checked_id
-from plumbline.service.api.language import choose_language
-from plumbline.service.api.responses import JSON
+from plumbline.service.api.responses import JSON, choose_language
 from plumbline.service.web.pages import link, refuse_other_origins, render_page
 
 TIERS: Final[tuple[TierName, ...]] = get_args(TierName)
@@ -224,7 +224,7 @@ async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
     lines = await store.read_rows(tenant, job.id, [row])
     texts, problem = await _texts_of(store, job, row)
     if not lines and texts is None and problem is None:
-        raise JobUnknown("the job has no such row")
+        raise JobUnknown(CodedText("no_such_row"))
     read = read_line(lines[0].line) if lines else None
     result = read.result if isinstance(read, ResultRow) else None
     return render_page(
@@ -249,7 +249,7 @@ async def show_comparison(
 ) -> Response:
     """Compare two jobs, row by row."""
     if not query.before or not query.now:
-        raise InvalidInput("choose two runs in the list: the one before, and the one now")
+        raise InvalidInput(CodedText("two_runs_expected"))
     before, now = [await store.get(tenant, checked_id(each)) for each in (query.before, query.now)]
     loop = asyncio.get_running_loop()
 
@@ -296,5 +296,5 @@ async def _texts_of(store: JobStore, job: Job, row: int) -> tuple[Sample | None,
     except InvalidInput as lost:
         return None, lost.detail
     if not isinstance(record, Record):
-        return None, None if record is None else str(record)
+        return None, None if record is None else record.text
     return record.sample, None
