@@ -187,7 +187,7 @@ def _choose(
             chosen.append(row)
     if not chosen:
         raise InvalidInput(f"no row of {arguments.labels.name} is left: {dict(left_out)}; expected one at least")
-    return tuple(sorted(chosen, key=lambda row: (row.sample.contexts, row.line))), dict(left_out)
+    return tuple(sorted(chosen, key=lambda row: (row.sample.contexts, row.row))), dict(left_out)
 
 
 def _groups(rows: Sequence[LabelledRow], path: Path | None) -> Groups:

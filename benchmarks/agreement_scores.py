@@ -69,7 +69,7 @@ async def score_rows(
             try:
                 return _outcome(await service.scorer.score(row.sample, options))
             except Exception as bug:
-                bug.add_note(f"while line {row.line} was scored")
+                bug.add_note(f"while row {row.row} was scored")
                 raise
 
         async with aclosing(map_concurrently(score, rows, limit=concurrency, in_order=True)) as scored:

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.agreement_scores import score_rows
-from plumbline.extras.calibration.labels import parse_labels
+from plumbline.extras.calibration.labels import read_labels
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.judging.tiers.tier import TierName
@@ -32,9 +32,7 @@ Sets = dict[str, tuple[np.ndarray, np.ndarray]]
 
 def scores_by_set(paths: list[str], tier: TierName) -> Sets:
     """Return the scores of faithful and of unfaithful answers of each set."""
-    rows = [
-        row for path in paths for row in parse_labels(Path(path).read_bytes(), name=path, default_dataset=path).rows
-    ]
+    rows = [row for path in paths for row in read_labels(Path(path), default_dataset=path).rows]
     outcomes = asyncio.run(score_rows(rows, tier, load_settings(), concurrency=4, deadline_seconds=600.0))
     found: dict[str, tuple[list[float], list[float]]] = defaultdict(lambda: ([], []))
     for row, outcome in zip(rows, outcomes, strict=True):

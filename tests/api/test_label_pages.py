@@ -9,10 +9,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from plumbline.extras.calibration.labels import parse_labels
+from plumbline.extras.calibration.labels import read_labels
 from plumbline.rows.jobs.store import JobStore
 from tests.api.test_pages import OWN, cookie_of, scripts, text_of
 from tests.making.job_runs import CONTEXT, make_run
+from tests.making.record_files import write_file
 from tests.reading.report_html import HOSTILE
 from tests.running.job_service import jobs_running
 from tests.running.keyed_service import keyed_settings, made_key
@@ -90,7 +91,7 @@ async def test_where_everybody_gave_one_label_the_page_says_why_there_is_no_figu
     assert "nan" not in page.lower().split()
 
 
-async def test_labels_are_exported_for_calibrate(kept: JobStore) -> None:
+async def test_labels_are_exported_for_calibrate(kept: JobStore, tmp_path: Path) -> None:
     run = await make_run(kept, 5)
     async with jobs_running(kept) as client:
         for who, row, what in (
@@ -103,7 +104,7 @@ async def test_labels_are_exported_for_calibrate(kept: JobStore) -> None:
         everybody = await client.get(f"/label/{run.id}/export", headers=OWN)
         one = await client.get(f"/label/{run.id}/export?person=bob", headers=OWN)
 
-    rows = parse_labels(everybody.content, name="x", default_dataset="x").rows
+    rows = read_labels(write_file(tmp_path, "labels.jsonl", everybody.content)).rows
     assert [(row.sample.contexts, row.label) for row in rows] == [((CONTEXT,), 1), ((CONTEXT,), 0)]
     assert [json.loads(line)["custom_id"] for line in one.text.splitlines()] == ["q1"]
     assert everybody.headers["content-disposition"] == f'attachment; filename="{run.id}.labels.jsonl"'

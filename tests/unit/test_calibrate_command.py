@@ -190,8 +190,8 @@ def test_a_bad_line_is_reported_and_the_others_are_used(tmp_path: Path, capsys: 
     said = capsys.readouterr()
     assert code == 0
     assert [line.split(";")[0] for line in said.err.splitlines()] == [
-        "own.jsonl: line 25: label is 7",
-        "own.jsonl: line 26: Input data was truncated: left out",
+        "own.jsonl: row 24: label is 7",
+        "own.jsonl: row 25 (line 26): not JSON at column 2 (Expecting property name enclosed in double quotes)",
     ]
     assert all(line.endswith(": left out") for line in said.err.splitlines())
     assert "24 answers" in said.out

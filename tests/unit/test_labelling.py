@@ -1,15 +1,17 @@
 """Labels of rows: how rows are drawn, how far people agree, what is exported."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from plumbline.extras.calibration.labels import parse_labels
+from plumbline.extras.calibration.labels import read_labels
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.labels import Label, chances, draw_low, draw_rows, drawn_labels, majority, stratify
 from plumbline.rows.report.label_agreement import measure_label_agreement
 from plumbline.service.web.label_pages import labelled_line
 from tests.making.cases import load_cases
+from tests.making.record_files import write_file
 
 
 def test_everybody_draws_the_same_rows_of_a_run_and_others_of_another() -> None:
@@ -140,12 +142,12 @@ def test_the_label_of_a_row_is_that_of_most_people() -> None:
     assert majority(LABELS) == {0: 1, 2: 0}
 
 
-def test_an_exported_row_is_read_by_calibrate() -> None:
+def test_an_exported_row_is_read_by_calibrate(tmp_path: Path) -> None:
     sample = Sample("Wann?", ("Es wurde 1931 eröffnet.",), "1931.")
 
     line = labelled_line(sample, 0, LABELS[3:5], custom_id="q1", dataset="nightly")
 
-    (row,) = parse_labels(line, name="labels.jsonl", default_dataset="x").rows
+    (row,) = read_labels(write_file(tmp_path, "labels.jsonl", line)).rows
     assert (row.sample, row.label, row.dataset) == (sample, 0, "nightly")
     assert json.loads(line)["labels"] == {"ann": 1, "bob": 0}
     assert json.loads(line)["sentences_at_fault"] == {"bob": [2]}

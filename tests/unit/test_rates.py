@@ -137,7 +137,7 @@ def test_the_command_tells_rate_labels_and_threshold(tmp_path: Path, capsys: pyt
     [
         ('{"custom_id": "zz", "label": 1}', "1 labels are of rows that the results do not have ('zz')"),
         ('{"label": 1}', "labels.jsonl:1: Object missing required field `custom_id`"),
-        ('{"custom_id": "r1", "label": 3}', "labels.jsonl:1: Expected `int` <= 1 - at `$.label`"),
+        ('{"custom_id": "r1", "label": 3}', "labels.jsonl:1: label is 3; expected 1, true, yes or faithful"),
         (
             '{"custom_id": "r1", "label": 1}\n{"custom_id": "r1", "label": 0}',
             "labels.jsonl:2: custom_id 'r1' is labelled",
@@ -248,7 +248,7 @@ def test_what_is_drawn_by_low_scores_is_taken_with_its_weights_and_holds_the_tru
     assert len(lines) == 80
     Path(labels).write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     assert main(["rate", results, "--labels", labels]) == 2
-    assert "labels.jsonl:1: Expected `bool | int`, got `null`" in capsys.readouterr().err
+    assert "labels.jsonl:1: Expected `bool | int | float | str`, got `null`" in capsys.readouterr().err
     filled = [{**line, "label": 1 - int(unfaithful[int(line["custom_id"][1:])])} for line in lines]
     Path(labels).write_text("\n".join(json.dumps(line) for line in filled), encoding="utf-8")
     assert main(["rate", results, "--labels", labels, "--json"]) == 0

@@ -1,6 +1,5 @@
-"""Labelled answers from a JSON Lines file: the good rows, and one line on each bad one."""
+"""Labelled answers from a file: the good rows, and one line on each bad one."""
 
-import codecs
 import hashlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +10,11 @@ import msgspec
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import normalise
+from plumbline.rows.records.reading import RecordReader
+from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.report.labelled_rates import parse_label
 
 _CLUSTER_DIGITS: Final = 16
-_WANTED: Final = "one JSON object a line with contexts, answer and label"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +22,14 @@ class LabelledRow:
     """One answer with its human label.
 
     `label` is 1 for faithful, 0 for not. Rows of one `cluster` (those about the same document) are not independent.
-    `line` counts from 1. `task` and `lang` are empty where the file has none; `given` has the labels of each person.
+    `row` counts from 0. `task` and `lang` are empty where the file has none; `given` has the labels of each person.
     """
 
     sample: Sample
     label: int
     dataset: str
     cluster: str
-    line: int
+    row: int
     task: str = ""
     lang: str = ""
     given: tuple[tuple[str, int], ...] = ()
@@ -42,11 +43,8 @@ class Labels:
     problems: tuple[str, ...]
 
 
-class _Line(msgspec.Struct):
-    contexts: tuple[str, ...]
-    answer: str
-    label: bool | int | float
-    question: str | None = None
+class _Other(msgspec.Struct):
+    label: Any
     dataset: str | None = None
     task: str | None = None
     lang: str | None = None
@@ -54,63 +52,52 @@ class _Line(msgspec.Struct):
     labels: Any = None
 
 
-_DECODER: Final = msgspec.json.Decoder(_Line)
+def read_labels(path: Path, *, default_dataset: str | None = None) -> Labels:
+    """Read the labelled rows of a file in any format and form of rows that `plumbline score` reads.
 
+    Fields besides those of a sample: `label`, as `parse_label` takes it; optional `dataset`, `task`, `lang` and `doc`
+    (string or whole number: the cluster). Without `doc` the cluster is a hash of the normalised contexts. `labels` has
+    those of several people by name. Null is like absent, other fields are ignored. Only the bad row fails.
 
-def read_labels(path: Path) -> Labels:
-    """Read the labelled rows of a file; see `parse_labels`. The default dataset is the file's stem.
-
-    Raises:
-        InvalidInput: the file cannot be read, or as `parse_labels`.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InvalidInput(f"cannot be read ({error.strerror})", place=path.name) from error
-    return parse_labels(data, name=path.name, default_dataset=path.stem)
-
-
-def parse_labels(data: bytes, *, name: str, default_dataset: str) -> Labels:
-    """Parse labelled rows, one JSON object a line.
-
-    Fields: `contexts` (list of strings), `answer` (string), `label` (1 or true: faithful; 0 or false: not); optional
-    `question`, `dataset`, `task`, `lang` (strings) and `doc` (string or whole number: the cluster). Without `doc` the
-    cluster is a hash of the normalised contexts. `labels` has those of several people by name. Null is like absent for
-    an optional field, other fields are ignored. A byte-order mark, CRLF and blank lines are fine. Only the bad line
-    fails.
+    Args:
+        default_dataset: None: the file's stem.
 
     Raises:
-        InvalidInput: no row is good; the message names the file.
+        InvalidInput: the file cannot be read, or no row is good; the message names the file.
     """
     rows: list[LabelledRow] = []
     problems: list[str] = []
-    for number, line in enumerate(data.removeprefix(codecs.BOM_UTF8).split(b"\n"), 1):
-        if line.strip():
+    with RecordReader(path, has_unique_ids=False) as reader:
+        for each in reader:
+            if isinstance(each, RecordProblem):
+                problems.append(str(each))
+                continue
             try:
-                rows.append(_parse_row(line, number, default_dataset))
-            except (ValueError, RecursionError) as error:
-                problems.append(f"line {number}: {error or 'too deep'}")
+                rows.append(_parse_row(each, default_dataset or path.stem))
+            except ValueError as error:
+                problems.append(f"row {each.row}: {error}")
     if not rows:
-        others = f" (and {len(problems) - 1} more bad lines)" if len(problems) > 1 else ""
+        others = f" (and {len(problems) - 1} more bad rows)" if len(problems) > 1 else ""
         first = f"; {problems[0]}{others}" if problems else ""
-        raise InvalidInput(f"holds no {'good ' if problems else ''}row; expected {_WANTED}{first}", place=name)
+        raise InvalidInput(f"holds no good row with a label{first}", place=path.name)
     return Labels(tuple(rows), tuple(problems))
 
 
-def _parse_row(line: bytes, number: int, default_dataset: str) -> LabelledRow:
-    fields = _DECODER.decode(line)
-    if fields.label not in (0, 1):
-        raise ValueError(f"label is {fields.label}; expected 1 or true (faithful), 0 or false (not)")
+def _parse_row(record: Record, default_dataset: str) -> LabelledRow:
+    given = {name: value for name, value in record.extra.items() if value not in (None, "")}
+    if "label" not in given:
+        raise ValueError("label is missing; expected 1 (faithful) or 0 (not)")
+    fields, sample = msgspec.convert(given, _Other), record.sample
     if fields.dataset is not None and not fields.dataset.strip():
         raise ValueError("dataset is empty; expected a name, or nothing")
-    text = "\n".join(map(normalise, fields.contexts))
+    text = "\n".join(map(normalise, sample.contexts))
     digest = hashlib.sha256(text.encode("utf-8")).hexdigest()[:_CLUSTER_DIGITS]
     return LabelledRow(
-        sample=Sample(fields.question or "", fields.contexts, fields.answer),
-        label=int(fields.label),
+        sample=Sample(sample.question, sample.contexts, sample.answer),
+        label=parse_label(fields.label),
         dataset=fields.dataset or default_dataset,
-        cluster=digest if fields.doc in (None, "") else str(fields.doc),
-        line=number,
+        cluster=digest if fields.doc is None else str(fields.doc),
+        row=record.row,
         task=fields.task or "",
         lang=fields.lang or "",
         given=_labels_by_person(fields.labels),

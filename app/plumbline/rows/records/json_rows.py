@@ -249,6 +249,8 @@ def _mend(data: bytes) -> dict[str, object] | BadRow:
     """Decode as the standard library does: with NaN, Infinity and lone surrogates; an error has its column."""
     try:
         fields = json.loads(data.strip(_SPACE), parse_constant=lambda _: None)
+    except UnicodeDecodeError:
+        return BadRow(*NOT_UTF_8)
     except json.JSONDecodeError as error:
         return BadRow(f"not JSON at column {error.colno} ({error.msg})", _WANTED)
     except (ValueError, RecursionError):

@@ -64,7 +64,9 @@ class RecordReader(Iterator[Record | RecordProblem]):
         named: columns of some fields; the others are found.
         encoding: of a file of text; None: by its bytes, as `detect_encoding`.
 
-    Duplicates: the second row of a custom_id is a problem. Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
+        has_unique_ids: the second row of a custom_id is a problem.
+
+    Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
 
     Raises:
         InvalidInput: the file cannot be opened, its format or its columns are unknown, or no row of it is good; when
@@ -79,6 +81,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
         columns: ColumnMap | str | None = None,
         named: NamedColumns = NONE_NAMED,
         encoding: str | None = None,
+        has_unique_ids: bool = True,
     ) -> None:
         self.name = path.name
         is_traces = format == _TRACES or columns in TRACE_PRESETS
@@ -106,7 +109,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
             raise error if error.place else InvalidInput(error.detail, place=path.name) from error
         self.columns = chosen.map
         self.explanation = "; ".join([chosen.explanation, *filter(None, [note, *notes])])
-        self._seen = SeenIds()
+        self._seen = SeenIds() if has_unique_ids else None
         self._source = source()
         self._rows = iter(self._source)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Final, NamedTuple
 
 import msgspec
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.rows.report.result_lines import ResultRow
 from plumbline.rows.report.tallies import TIERS, wilson_share
 from plumbline.schemas.report import JudgeAgreement, ReportTier, TierRate
@@ -27,8 +27,42 @@ class RowLabel(msgspec.Struct, frozen=True):
     sentences_at_fault: dict[str, list[int]] | tuple[int, ...] = ()
 
 
-class _Line(RowLabel, frozen=True, kw_only=True):
+class _Line(msgspec.Struct):
     custom_id: str | int
+    label: bool | int | float | str
+    weight: Annotated[float, msgspec.Meta(ge=1e-9, le=1e9)] | None = None
+    sentences_at_fault: dict[str, list[int]] | tuple[int, ...] = ()
+
+
+# By what people and tools call an answer; of a word that says neither the caller is asked.
+_WORDS: Final = {
+    1: "1 true yes y faithful supported grounded correct consistent factual pass passed good "
+    "忠实 是 对 真 正确 通过 有依据 支持 一致 无幻觉",
+    0: "0 false no n unfaithful hallucinated hallucination unsupported ungrounded incorrect inconsistent "
+    "contradicted fail failed bad 不忠实 否 错 假 错误 不正确 不通过 无依据 不支持 不一致 幻觉 有幻觉",
+}
+_LABEL_BY_WORD: Final = {word: label for label, words in _WORDS.items() for word in words.split()}
+_NOT: Final = ("not", "non")
+
+
+def parse_label(value: object) -> int:
+    """Return 1 for faithful and 0 for not: of a number, true or false, or a word in English or Chinese.
+
+    Raises:
+        ValueError: it says neither.
+    """
+    if isinstance(value, bool | int | float) and value in (0, 1):
+        return int(value)
+    if isinstance(value, str):
+        first, _, rest = value.strip().casefold().replace("_", " ").replace("-", " ").removesuffix(".0").partition(" ")
+        if first in _NOT and rest in _LABEL_BY_WORD:
+            return 1 - _LABEL_BY_WORD[rest]
+        if first in _LABEL_BY_WORD and not rest:
+            return _LABEL_BY_WORD[first]
+    shown = quoted(value) if isinstance(value, str) else str(value)[:_LONGEST_SHOWN]
+    raise ValueError(
+        f"label is {shown}; expected 1, true, yes or faithful (忠实), or 0, false, no or hallucinated (幻觉)"
+    )
 
 
 class RateOptions(NamedTuple):
@@ -50,13 +84,16 @@ def read_labels(lines: Iterable[bytes | None], *, name: str) -> dict[str | int, 
             continue
         try:
             read = _DECODER.decode(line)
+            label = RowLabel(parse_label(read.label), read.weight, read.sentences_at_fault)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             expected = "expected custom_id and label (1 faithful, 0 not), and perhaps a weight (1e-9 to 1e9)"
             raise InvalidInput(f"{error}; {expected}", place=f"{name}:{number}") from None
+        except ValueError as error:
+            raise InvalidInput(str(error), place=f"{name}:{number}") from None
         if (custom_id := str(read.custom_id)) in found:
             detail = f"custom_id {custom_id[:_LONGEST_SHOWN]!r} is labelled twice; expected one label a row"
             raise InvalidInput(detail, place=f"{name}:{number}")
-        found[custom_id] = read
+        found[custom_id] = label
     return found
 
 
