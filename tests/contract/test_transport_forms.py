@@ -99,15 +99,6 @@ async def test_openais_models_get_the_newer_limit_and_a_temperature_only_when_as
     assert second["temperature"] == 0.7
 
 
-async def test_json_mode_never_goes_without_the_word(judge: ScriptedJudge) -> None:
-    judge.reply_with(GOOD)
-
-    async with transport(judge, llm_provider="dashscope") as chat:
-        await ask(chat, request=replace(REQUEST, system="Judge."))
-
-    assert "json" in judge.requests[0].prompt.lower()
-
-
 # --- what refusals teach
 
 
@@ -137,82 +128,6 @@ async def test_the_form_of_a_reply_is_stepped_down_and_remembered(judge: Scripte
     assert formats(judge) == ["json_schema", "json_object", "plain", "plain", "plain"]
     assert before.endswith("(json_schema)")
     assert after.endswith("(plain)")
-
-
-# The second is that of llama-cpp-python's server
-@pytest.mark.parametrize(
-    ("provider", "code", "message"),
-    [
-        ("vllm", 400, "Invalid parameter: 'response_format' of type '{}'"),
-        ("llamacpp", 500, "[{{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'input': '{}'}}]"),
-    ],
-)
-async def test_a_server_without_schemas_is_asked_for_an_object(
-    judge: ScriptedJudge, provider: str, code: int, message: str
-) -> None:
-    judge.reply_with(refusing("json_schema", message=message, code=code))
-
-    async with transport(judge, llm_provider=provider) as chat:
-        await ask(chat)
-        await ask(chat)
-        assert chat.readiness().detail.endswith("(json_object)")
-
-    assert formats(judge) == ["json_schema", "json_object", "json_object"]
-
-
-@pytest.mark.parametrize(
-    ("provider", "field", "message"),
-    [
-        ("openai", "temperature", "Unsupported value: '{}' does not support 0.7 with this model."),
-        ("dashscope", "enable_thinking", "parameter.{} must be set to true for this model"),
-        ("vllm", "chat_template_kwargs", "Extra inputs are not permitted: {}"),
-        ("ollama", "reasoning_effort", "{} is not supported"),
-    ],
-)
-async def test_a_field_that_is_refused_is_left_out_from_then_on(
-    judge: ScriptedJudge, provider: str, field: str, message: str
-) -> None:
-    judge.reply_with(refusing(field, message=message))
-    warm = replace(REQUEST, temperature=0.7)
-
-    async with transport(judge, llm_provider=provider) as chat:
-        for _ in range(3):
-            await ask(chat, request=warm)
-
-    assert [field in request.json for request in judge.requests] == [True, False, False, False]
-
-
-@pytest.mark.parametrize(
-    ("provider", "refused", "message", "taken"),
-    [
-        (
-            "generic",
-            "max_tokens",
-            "'{}' is not supported. Use 'max_completion_tokens' instead.",
-            "max_completion_tokens",
-        ),
-        ("openai", "max_completion_tokens", "Unrecognized request argument supplied: {}", "max_tokens"),
-    ],
-)
-async def test_the_limit_on_tokens_goes_under_its_other_name(
-    judge: ScriptedJudge, provider: str, refused: str, message: str, taken: str
-) -> None:
-    judge.reply_with(refusing(refused, message=message))
-
-    async with transport(judge, llm_provider=provider) as chat:
-        await ask(chat)
-
-    assert [taken in request.json for request in judge.requests] == [False, True]
-
-
-async def test_dashscopes_want_of_the_word_json_is_met_without_json_mode(judge: ScriptedJudge) -> None:
-    complaint = "'messages' must contain the word 'json' in some form, to use 'response_format' of type '{}'."
-    judge.reply_with(refusing("json_object", message=complaint))
-
-    async with transport(judge, llm_provider="dashscope") as chat:
-        await ask(chat)
-
-    assert formats(judge) == ["json_object", "plain"]
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,32 @@ async def test_a_sample_that_somebody_waits_for_does_not_queue() -> None:
     assert (await cascade.judge(CASE, JudgeOptions(), tiers=None, deadline_seconds=5.0)).tier is EMBEDDING
 
 
+class BusyTier(AnsweringTier):
+    """Asks for patience twice, then answers."""
+
+    async def judge(self, case: SegmentedSample, ask: JudgeOptions, *, seconds: float) -> Judgement:
+        judgement = await super().judge(case, ask, seconds=seconds)
+        if len(self.budgets) <= 2:
+            raise TierFailure(FailureReason.RATE_LIMITED, "HTTP 429", wait_seconds=0.1)
+        return judgement
+
+
+async def test_a_sample_that_can_wait_begins_again_with_its_whole_deadline() -> None:
+    tier = BusyTier(LLM)
+    cascade = JudgeCascade([tier, AnsweringTier(LEXICAL)])
+
+    result = await cascade.judge(CASE, JudgeOptions(can_wait=True), tiers=None, deadline_seconds=10.0)
+
+    assert (result.tier, len(set(tier.budgets)), len(tier.budgets)) == (LLM, 1, 3)
+    assert result.waited > 0.19
+
+
+async def test_a_sample_that_somebody_waits_for_goes_to_the_next_tier() -> None:
+    result = await _judge(BusyTier(LLM), AnsweringTier(LEXICAL))
+
+    assert _reasons(result) == [(LLM, FailureReason.RATE_LIMITED), (LEXICAL, None)]
+
+
 class LoadingTier(AnsweringTier):
     state = State.LOADING
 

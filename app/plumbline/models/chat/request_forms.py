@@ -13,7 +13,10 @@ from plumbline.models.chat.endpoints import Endpoint, Provider, Structure, Token
 # only which rung is tried first; one without a hint is tried in this order.
 _RUNGS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "structure": (("response_format", "json_schema", "json_object"), ("json", "schema", "grammar", "structured")),
-    "thinking": (("enable_thinking", "chat_template_kwargs", "reasoning_effort", "thinking"), ("reasoning",)),
+    "thinking": (
+        ("enable_thinking", "chat_template_kwargs", "reasoning_effort", "thinking"),
+        ("reasoning", "template"),
+    ),
     "temperature": (("temperature",), ()),
     "system": (("system role", "system message", "messages[0].role"), ("system", "developer instruction", "role")),
     "limit": (
@@ -78,13 +81,9 @@ class RequestForm:
         `room`: most tokens of the reply beside the request in the model's window.
         """
         provider = endpoint.provider
-        system = request.system
-        if self.structure == "json_object" and not any("json" in text.lower() for text in (system, request.user)):
-            # DashScope refuses JSON mode unless a message has the word.
-            system += "\n\nReply with one JSON object."
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": request.user}]
+        messages = [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
         if not self.sends_system:
-            messages = [{"role": "user", "content": f"{system}\n\n{request.user}"}]
+            messages = [{"role": "user", "content": f"{request.system}\n\n{request.user}"}]
         parameters: dict[str, object] = {
             "model": endpoint.model,
             "messages": messages,
