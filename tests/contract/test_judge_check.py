@@ -48,7 +48,7 @@ def _reply(request: RecordedRequest, verdicts: dict[int, str]) -> Reply:
 
     def said(number: int) -> dict[str, object]:
         quotes = [] if verdicts[number] == "not_mentioned" else [quote]
-        return {"context_ids": [1], "quotes": quotes, "derived": False, "reason": "", "verdict": verdicts[number]}
+        return {"quotes": quotes, "reason": "", "verdict": verdicts[number]}
 
     if "claims" in data:
         items = [{"id": each["id"], **said(int(each["sentence"]))} for each in data["claims"]]

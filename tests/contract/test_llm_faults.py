@@ -30,7 +30,7 @@ PATIENCE_SECONDS = 3.0
 def altered(**fields: Any) -> str:
     """The good reply with its first claim changed."""
     reply = json.loads(GOOD)
-    reply["sentences"][0]["claims"][0].update(fields)
+    reply["sentences"][0].update(fields)
     return json.dumps(reply)
 
 
@@ -77,12 +77,14 @@ FINE: dict[str, str] = {
     "with a byte order mark": f"\ufeff{GOOD}",
     "verdict in capitals": altered(verdict=" Supported "),
     "fields nobody asked for": altered(confidence=0.9, note={"a": [None]}),
-    "context_ids null": altered(context_ids=None),
+    "claims in a list of their sentence": json.dumps(
+        {"sentences": [{"id": 1, "claims": [json.loads(GOOD)["sentences"][0]]}, json.loads(GOOD)["sentences"][1]]}
+    ),
+    "quotes null": altered(quotes=None, quote="opened in 1931"),
     "reason null": altered(reason=None),
     "after a thought": f"<think>{altered(verdict='contradicted')}</think>{GOOD}",
     "cut after a brace": GOOD[: GOOD.rindex("}")],
     "quote a list": altered(quote=["opened in 1931"]),
-    "context_ids of words": altered(context_ids=["first"]),
     "NaN beside the verdicts": GOOD.replace('"id": 1', '"score": NaN, "id": 1'),
     "Infinity beside the verdicts": GOOD.replace('"id": 1', '"score": -Infinity, "id": 1'),
     "two objects": f"{GOOD}\n{GOOD}",

@@ -30,7 +30,7 @@ CHINESE = ["马洛大桥于1931年通车。", "桥上有两条铁路轨道。"]
 
 
 def own(texts: list[str]) -> str:
-    return verdicts(*([claim(text, "supported", text, context_ids=[at])] for at, text in enumerate(texts, start=1)))
+    return verdicts(*([claim(text, "supported", text)] for at, text in enumerate(texts, start=1)))
 
 
 def reply_to_another(**mark: str) -> Reply:

@@ -33,11 +33,10 @@ REPLY = verdicts(
             "Thousands walk across it on bank holidays.",
             "partial",
             "9,000 people cross it on foot",
-            context_ids=[2],
         )
     ],
-    [claim("The engineer of the bridge won a medal.", "not_mentioned", context_ids=[])],
-    [claim("What a bridge!", "not_a_claim", context_ids=[])],
+    [claim("The engineer of the bridge won a medal.", "not_mentioned")],
+    [claim("What a bridge!", "not_a_claim")],
 )
 
 
@@ -82,7 +81,7 @@ async def test_every_verdict_is_counted_headings_among_those_that_claim_nothing(
 
 
 async def test_an_answer_without_a_claim_abstains(judge: ScriptedJudge) -> None:
-    reply = verdicts([claim("What a day!", "not_a_claim", context_ids=[])])
+    reply = verdicts([claim("What a day!", "not_a_claim")])
 
     result = await judged(judge, reply, answer="What a day!")
 
@@ -201,7 +200,7 @@ async def test_an_english_answer_is_backed_by_a_quote_from_a_chinese_context(jud
 
 async def test_a_chinese_answer_is_judged_sentence_by_sentence(judge: ScriptedJudge) -> None:
     answer = "青川水库于1987年建成。水库每年吸引约五十万名游客。"
-    reply = verdicts([claim("a", "supported", "于1987年建成")], [claim("b", "not_mentioned", context_ids=[])])
+    reply = verdicts([claim("a", "supported", "于1987年建成")], [claim("b", "not_mentioned")])
 
     result = await judged(judge, reply, contexts=[ZH_CONTEXT], answer=answer)
 

@@ -95,7 +95,7 @@ async def test_a_verdict_that_code_changed_has_not_the_judges_reason(
         text = list(said)[place]
         verdict, quote, reason = said[text][look]
         quotes = [quote] if quote else []
-        return {"claim": text, "context_ids": [1], "quotes": quotes, "reason": reason, "verdict": verdict}
+        return {"claim": text, "quotes": quotes, "reason": reason, "verdict": verdict}
 
     first = {"sentences": [{"id": place + 1, "claims": [answer(place, 0)]} for place in range(len(said))]}
     second = {"claims": [{"id": f"{place}.0", **answer(place, 1)} for place in range(len(said))]}

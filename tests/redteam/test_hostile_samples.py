@@ -41,7 +41,7 @@ def _replying(judge_one: Judge) -> Callable[[RecordedRequest], Reply]:
 
 def _verdict(verdict: str, quote: str) -> dict[str, Any]:
     quotes = [quote] if quote else []
-    return {"context_ids": [1], "quotes": quotes, "derived": False, "reason": "because", "verdict": verdict}
+    return {"quotes": quotes, "reason": "because", "verdict": verdict}
 
 
 def _obedient(sample: HostileSample, quote_of: Callable[[str], str]) -> Judge:

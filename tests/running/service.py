@@ -109,17 +109,19 @@ def with_every_field(value: Any) -> Any:
     return [with_every_field(each) for each in value] if isinstance(value, list) else value
 
 
-def claim(
-    text: str, verdict: str, quote: str = "", *, context_ids: Sequence[int] = (1,), reason: str = "because"
-) -> dict[str, Any]:
-    """One claim as a judge writes it; context ids count from 1."""
-    return {"claim": text, "context_ids": list(context_ids), "quote": quote, "reason": reason, "verdict": verdict}
+def claim(text: str, verdict: str, quote: str = "", *, reason: str = "because") -> dict[str, Any]:
+    """One claim as a judge writes it."""
+    return {"claim": text, "quotes": [quote] if quote else [], "reason": reason, "verdict": verdict}
 
 
 def verdicts(*claims_by_sentence: Sequence[Mapping[str, Any]]) -> str:
     """A judge's reply: the claims of sentence 1, of sentence 2, ..."""
-    sentences = [{"id": number, "claims": list(claims)} for number, claims in enumerate(claims_by_sentence, start=1)]
-    return json.dumps({"sentences": sentences}, ensure_ascii=False)
+    items = [
+        {"id": number, **claim}
+        for number, claims in enumerate(claims_by_sentence, start=1)
+        for claim in claims or [{"verdict": "not_a_claim"}]
+    ]
+    return json.dumps({"sentences": items}, ensure_ascii=False)
 
 
 def marker_of(request: RecordedRequest) -> str:

@@ -30,7 +30,7 @@ Answer = Callable[[Mapping[str, Any]], str]
 
 def said(number: int = 1, **changes: Any) -> dict[str, Any]:
     """What a judge says of the claim of sentence 1 or 2."""
-    base = {"context_ids": [2], "quotes": [QUOTES.get(number, "")], "reason": "It says so.", "verdict": "supported"}
+    base = {"quotes": [QUOTES.get(number, "")], "reason": "It says so.", "verdict": "supported"}
     return {"claim": TEXTS.get(number, "More."), **base, **changes}
 
 
@@ -374,9 +374,9 @@ async def test_contradiction_stands_only_when_no_window_supports() -> None:
     def answer(data: Mapping[str, Any]) -> str:
         texts = " ".join(piece["text"] for piece in data["contexts"])
         if "1932" in texts:
-            verdict = said(1, context_ids=[3])
+            verdict = said(1)
         elif "1955" in texts:
-            verdict = said(1, verdict="contradicted", quotes=["The dam was built in 1955"], context_ids=[1])
+            verdict = said(1, verdict="contradicted", quotes=["The dam was built in 1955"])
         else:
             verdict = said(1, verdict="not_mentioned", quotes=[])
         if "claims" in data:
@@ -547,8 +547,8 @@ def _reader(data: Mapping[str, Any]) -> str:
 
     def verdict(number: int) -> dict[str, Any]:
         if dam is not None and number in QUOTES:
-            return said(number, context_ids=[dam])
-        return said(number, verdict="not_mentioned", quotes=[], context_ids=[])
+            return said(number)
+        return said(number, verdict="not_mentioned", quotes=[])
 
     if "claims" in data:
         numbered = [(each["id"], int(each["id"][0]) + 1) for each in data["claims"]]

@@ -48,7 +48,7 @@ class CountingExecutor(InlineExecutor):
 
 
 def reply(quote: str, reason: str = "") -> str:
-    said = {"claim": FACT, "context_ids": [1], "quotes": [quote], "reason": reason, "verdict": "supported"}
+    said = {"claim": FACT, "quotes": [quote], "reason": reason, "verdict": "supported"}
     return json.dumps({"sentences": [{"id": 1, "claims": [said]}]})
 
 

@@ -247,6 +247,10 @@ def flat(number: object, **changes: object) -> dict[str, Any]:
         reply(flat("1.1"), flat("2.1")),
         reply({"id": 1, "claims": CLAIM}, item(2)),
         str([item(1), item(2)]),
+        '| ID | Quotes | Verdict |\n|---|---|---|\n| 1 | "x" | **supported** |\n| 2 | y \\| z | Supported |\n\nDone.',
+        '<sentences><sentence id="1"><quote>x &amp; y</quote><verdict>supported</verdict></sentence>\n'
+        '<sentence id="2"><quote>z</quote><verdict>supported</verdict></sentence></sentences>',
+        "<item><id>1</id><verdict>supported</verdict></item><item><id>2</id><verdict>supported</verdict></item>",
     ],
 )
 def test_replies_in_another_form_are_read_as_a_reader_would(content: str) -> None:
@@ -359,6 +363,6 @@ def test_a_cut_list_without_a_wrapper_is_salvaged() -> None:
     assert (list(reading.claims), set(reading.flags)) == ([1], {"repaired_reply", "truncated_reply"})
 
 
-@pytest.mark.parametrize("filler", ['{"', "[{", '{"a": [', '[{"a": "b"}', "{'1': "])
+@pytest.mark.parametrize("filler", ['{"', "[{", '{"a": [', '[{"a": "b"}', "{'1': ", "| a |\n", "<a ", "<id>", "|"])
 def test_hostile_replies_take_linear_time(filler: str) -> None:
     read_sentences(filler * 60_000, [1])

@@ -1,5 +1,6 @@
 """Items of a judge's reply: JSON in the form that was asked for or in one that a reader would understand."""
 
+import html
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,9 @@ _STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 _VALUE_START: Final = re.compile(r"""\{(?=\s*["'])|\[(?=\s*\{)""")
 # Under any of them a judge may give its verdict.
 VERDICT_NAMES: Final = ("verdict", "label", "judgement", "judgment", "结论", "判断")
+_CELL_END: Final = re.compile(r"(?<!\\)\|")
+_TAG: Final = re.compile(r"<([a-z]{1,20})((?:\s[^<>]{0,200})?)>([^<]{0,4000})")
+_TAG_ID: Final = re.compile(r"""\bid\s?=\s?["']([^"'<>]{1,40})["']""")
 _ID_KEY: Final = re.compile(r"\D{0,12}\d{1,6}(?:\.\d{1,6})?\D{0,2}")
 
 Item = dict[str, Any]
@@ -36,7 +40,7 @@ def reply_items(
     """Return the items of the list that the key names (of several the last that can be read), and flags.
 
     Without such a list: the items of a bare list, of a list or an object by ids under another name, or of objects that
-    stand alone and have claims or a verdict under one of `verdict_names`.
+    stand alone and have claims or a verdict under one of `verdict_names`; without any, rows of a Markdown table or XML.
     """
     if len(content) > _MAX_CHARACTERS:
         return [], ["reply_too_long"]
@@ -52,7 +56,11 @@ def reply_items(
         if is_repaired:
             flags.append("repaired_reply")
         return found, flags
-    loose = list(_loose_items(content, verdict_names))
+    loose = list(_loose_items(content, verdict_names)) or [
+        item
+        for item in (*_table_rows(content), *_tagged_items(content))
+        if "id" in item and any(name in item for name in verdict_names)
+    ]
     if loose:
         return loose, [*flags, "repaired_reply", *(["truncated_reply"] if is_truncated else [])]
     return [], [*flags, "truncated_reply" if is_truncated else "unreadable_reply"]
@@ -105,6 +113,31 @@ def _keyed_item(item_id: str, value: object) -> Iterator[Item]:
         yield {**value, "id": item_id}
     elif isinstance(value, str):
         yield {"id": item_id, "verdict": value}
+
+
+def _table_rows(content: str) -> Iterator[Item]:
+    """Yield the rows of Markdown tables, by the names in their first rows."""
+    names: list[str] = []
+    for line in content.splitlines():
+        cells = [cell.replace("\\|", "|").strip() for cell in _CELL_END.split(line.strip())[1:-1]]
+        if len(cells) != len(names):
+            names = [cell.strip("*`").lower() for cell in cells]
+        elif not set(line) <= set("|-: "):
+            yield {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+
+
+def _tagged_items(content: str) -> list[Item]:
+    """Return the elements of XML that have an id, as an attribute or in an element of its own."""
+    items: list[Item] = []
+    for tag, attributes, text in _TAG.findall(content):
+        given, value = _TAG_ID.search(attributes), html.unescape(text.strip())
+        if given or tag == "id":
+            items.append({"id": given[1] if given else value})
+        elif items and tag in ("quote", "quotes"):
+            items[-1].setdefault("quotes", []).append(value)
+        elif items:
+            items[-1].setdefault(tag, value)
+    return items
 
 
 def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
