@@ -39,7 +39,7 @@ FACTS = tuple(
 )
 _BODY_LENGTH = re.compile(rb"content-length:\s*(\d+)", re.IGNORECASE)
 _NUMBER = re.compile(r"Question (\d+)")
-_DATA = re.compile(r"^\{.*\}$", re.MULTILINE)
+_DATA = re.compile(r"^BEGIN (\w+)\n(\{.*\})$", re.MULTILINE)
 
 
 def sample(number: int) -> Sample:
@@ -141,19 +141,16 @@ def _send_again(writer: asyncio.StreamWriter, reply: bytes) -> None:
 
 
 def _reply(user: str) -> bytes:
-    """The verdicts on what the request shows, under its ids; for the reason of each, whose reply it is."""
+    """The verdicts on what the request shows, under its mark and ids; for the reason of each, whose reply it is."""
     found, number = _DATA.search(user), _NUMBER.search(user)
-    data = json.loads(found[0]) if found else {}
+    mark, data = (found[1], json.loads(found[2])) if found else ("", {})
     reason = f"of sample {number[1]}" if number else "of nothing"
 
     def verdict(text: str) -> dict[str, object]:
         return {"quotes": [text], "reason": reason, "verdict": "supported"}
 
-    if "claims" in data:
-        said = {"claims": [{"id": each["id"], **verdict(each["text"])} for each in data["claims"]]}
-    else:
-        sentences = [each for each in data["answer"] if "id" in each]
-        said = {"sentences": [{"id": each["id"], "claims": [verdict(each["text"])]} for each in sentences]}
+    name, asked = ("claims", data["claims"]) if "claims" in data else ("sentences", data["answer"])
+    said = {"mark": mark, name: [{"id": each["id"], **verdict(each["text"])} for each in asked if "id" in each]}
     message = {"role": "assistant", "content": json.dumps(said)}
     usage = {"prompt_tokens": 2_000, "completion_tokens": 200, "total_tokens": 2_200}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}

@@ -29,7 +29,7 @@ def honest_content(data: Mapping[str, Any]) -> str:
         ]
         return json.dumps({"claims": checked})
     sentences = [each for each in data["answer"] if "id" in each]
-    return verdicts(*([claim(each["text"], "supported", each["text"])] for each in sentences))
+    return verdicts(*([claim("", "supported", each["text"])] for each in sentences))
 
 
 def spoiled(kind: str, request: RecordedRequest) -> Reply:
@@ -44,11 +44,11 @@ def spoiled(kind: str, request: RecordedRequest) -> Reply:
     if kind == "missing":
         reply["sentences"].pop()
     elif kind == "invented":
-        reply["sentences"][0]["claims"][0]["quote"] = "weighed by the town's official in March"
+        reply["sentences"][0]["quotes"] = ["weighed by the town's official in March"]
     elif kind == "unreadable":
         return completion("I would say that everything is fine.", usage=(100, 20))
     elif kind == "accused":
-        reply["sentences"][0]["claims"][0].update(verdict="not_mentioned", quote="")
+        reply["sentences"][0] |= {"verdict": "not_mentioned", "quotes": []}
     return completion(json.dumps(reply), usage=(100, 20))
 
 
@@ -237,8 +237,8 @@ async def test_half_a_megabyte_of_context_is_read_by_a_small_model(judge: Script
         if "Item 1 weighs" in " ".join(piece["text"] for piece in data["contexts"]):
             return honest(request)
         reply = json.loads(honest_content(data))
-        for item in reply.get("claims", []) or [each["claims"][0] for each in reply["sentences"]]:
-            item.update(verdict="not_mentioned", quote="")
+        for item in reply.get("claims") or reply["sentences"]:
+            item.update(verdict="not_mentioned", quotes=[])
         return completion(json.dumps(reply))
 
     judge.reply_with(reader)

@@ -155,12 +155,12 @@ async def test_a_provider_that_refuses_whatever_is_left_out_is_not_asked_for_eve
 
 WITH_IDS = replace(
     REQUEST,
-    ids={"id": [1, 2], "context_ids": [3]},
+    ids={"id": [1, 2], "mark": ["0f3a9c1e"]},
     schema={
         "type": "object",
         "properties": {
-            "id": {"type": "integer"},
-            "claims": {"items": {"anyOf": [{"properties": {"context_ids": {"items": {"type": "integer"}}}}]}},
+            "mark": {"type": "string"},
+            "claims": {"items": {"anyOf": [{"properties": {"id": {"type": "integer"}}}]}},
         },
     },
 )
@@ -176,8 +176,10 @@ async def test_servers_that_compile_each_schema_are_told_the_ids(
         await ask(chat, request=WITH_IDS)
 
     members = judge.requests[0].json["response_format"]["json_schema"]["schema"]["properties"]
-    cited = members["claims"]["items"]["anyOf"][0]["properties"]["context_ids"]["items"]
-    assert (members["id"].get("enum"), cited.get("enum")) == (([1, 2], [3]) if has_ids else (None, None))
+    item = members["claims"]["items"]["anyOf"][0]["properties"]
+    assert (members["mark"].get("enum"), item["id"].get("enum")) == (
+        (["0f3a9c1e"], [1, 2]) if has_ids else (None, None)
+    )
     assert "enum" not in str(WITH_IDS.schema)
 
 

@@ -49,13 +49,9 @@ def judged(request: RecordedRequest) -> Reply:
 
 
 def _said(item: Mapping[str, Any], contexts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    holders = [each["id"] for each in contexts if item["text"] in each["text"]]
-    return {
-        "context_ids": holders[:1],
-        "quotes": [item["text"]] if holders else [],
-        "reason": "It says so." if holders else "No word of it.",
-        "verdict": "supported" if holders else "not_mentioned",
-    }
+    if any(item["text"] in each["text"] for each in contexts):
+        return {"quotes": [item["text"]], "verdict": "supported"}
+    return {"quotes": [], "reason": "No word of it.", "verdict": "not_mentioned"}
 
 
 @dataclass

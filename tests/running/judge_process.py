@@ -81,30 +81,15 @@ def _serve(pipe: Connection, latency_seconds: float) -> None:
 
 def _all_supported(request: RecordedRequest) -> str:
     data = _data(request)
-    contexts = {context["text"]: context["id"] for context in data["contexts"]}
-    if "claims" in data:
-        return json.dumps(
-            {"claims": [{"id": each["id"], **_verdict(each["text"], contexts)} for each in data["claims"]]}
-        )
-    return json.dumps({"sentences": [_supported(sentence, contexts) for sentence in data["answer"]]})
+    name, asked = ("claims", data["claims"]) if "claims" in data else ("sentences", data["answer"])
+    return json.dumps({name: list(map(_supported, asked))})
 
 
 def _data(request: RecordedRequest) -> dict[str, Any]:
     found = _DATA.search(request.json["messages"][1]["content"])
-    data: dict[str, Any] = json.loads(found[0]) if found else {"contexts": [], "answer": []}
+    data: dict[str, Any] = json.loads(found[0]) if found else {"answer": []}
     return data
 
 
-def _supported(sentence: dict[str, Any], contexts: dict[str, int]) -> dict[str, Any]:
-    claim = {"claim": sentence["text"], **_verdict(sentence["text"], contexts)}
-    return {"id": sentence["id"], "claims": [claim]}
-
-
-def _verdict(text: str, contexts: dict[str, int]) -> dict[str, Any]:
-    return {
-        "context_ids": [contexts.get(text, 1)],
-        "quotes": [text],
-        "derived": False,
-        "reason": "The context says so.",
-        "verdict": "supported",
-    }
+def _supported(item: dict[str, Any]) -> dict[str, Any]:
+    return {"id": item["id"], "quotes": [item["text"]], "reason": "The context says so.", "verdict": "supported"}

@@ -51,7 +51,7 @@ def reply_items(
         found = [item for item in items if isinstance(item, dict)] if isinstance(items, list) else None
         if found is None or (items and not found):
             continue
-        if is_cut or is_truncated:
+        if is_cut:
             flags.append("truncated_reply")
         if is_repaired:
             flags.append("repaired_reply")

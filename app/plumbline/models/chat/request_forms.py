@@ -210,15 +210,14 @@ def _told_bound(complaint: str, limit: int) -> int | None:
 
 
 def _with_ids(schema: Any, ids: Mapping[str, Sequence[object]]) -> Any:
-    """Return the schema with the values enumerated that these members may have, or the items of their lists."""
+    """Return the schema with the values enumerated that these members may have."""
     if isinstance(schema, list | tuple):
         return [_with_ids(each, ids) for each in schema]
     if not isinstance(schema, Mapping):
         return schema
     made = {name: _with_ids(value, ids) for name, value in schema.items()}
     for name in ids.keys() & made.get("properties", {}).keys():
-        member = made["properties"][name]
-        member.get("items", member)["enum"] = list(ids[name])
+        made["properties"][name]["enum"] = list(ids[name])
     return made
 
 
