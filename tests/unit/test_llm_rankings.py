@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from plumbline.retrieval.inputs import read_run
 from plumbline.retrieval.llm_rankings import parse_ranking
 from tests.making.cases import load_cases
 
@@ -40,6 +41,27 @@ def test_an_empty_ranking_is_never_silent(text: str) -> None:
     parsed = parse_ranking(text, candidates=CANDIDATES)
 
     assert (parsed.ids, parsed.parse_ok) == ((), False)
+
+
+def test_what_a_reply_leaves_out_is_appended_where_that_is_asked_for() -> None:
+    text = '{"ranking": ["doc_3", "doc_1"], "excluded": ["doc_5"]}'
+
+    parsed = parse_ranking(text, candidates=CANDIDATES, append_missing=True)
+
+    assert parsed.ids == ("doc_3", "doc_1", "doc_10")
+    assert not parse_ranking("no idea", candidates=CANDIDATES, append_missing=True).parse_ok
+
+
+def test_replies_that_name_unknown_ids_are_counted_and_warned_of() -> None:
+    replies = {"q1": "doc_1 > doc_99 > doc_3", "q2": "doc_3 > doc_1", "q3": "doc_1 > nothing at all > doc_3"}
+
+    read = read_run(replies, name="llm", candidates=dict.fromkeys(replies, CANDIDATES))
+
+    assert read.run.results == {"q1": ("doc_1", "doc_3"), "q2": ("doc_3", "doc_1")}
+    assert [line.partition(":")[0] for line in read.warnings] == [
+        "1 of 3 replies hold no ranking (1 of them two)",
+        "2 of 3 replies name ids that are no candidates, first 'doc_99'",
+    ]
 
 
 def test_a_number_is_an_id_when_a_candidate_is_a_number() -> None:

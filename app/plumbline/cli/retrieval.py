@@ -87,6 +87,11 @@ def _add_inputs(command: argparse.ArgumentParser, how_many: str) -> None:
         help=f"{how_many}: query_id Q0 doc_id rank score tag; or JSON, by query scores, ids or the reply of an LLM",
     )
     add("-m", "--measure", action="append", metavar="MEASURE", help=f"repeatable; default: {' '.join(_MEASURES)}")
+    add(
+        "--append-missing",
+        action="store_true",
+        help="candidates that an LLM leaves out follow its ranking, as in RankLLM",
+    )
     add("--lengths", type=Path, metavar="FILE", help="JSON, tokens by document, for recall_budget")
     add(
         "--tables",
@@ -165,7 +170,8 @@ def _reports(options: argparse.Namespace, *, resamples: int) -> tuple[tuple[RunR
     named = name_files(options.runs)
     lengths = None if options.lengths is None else _lengths(options.lengths)
     qrels = read_qrels(options.qrels, format_name=options.format_name)
-    runs = [read_run(path, name=name, format_name=options.format_name) for name, path in named.items()]
+    read = {"format_name": options.format_name, "append_missing": options.append_missing}
+    runs = [read_run(path, name=name, **read) for name, path in named.items()]
     reports = report_runs(
         qrels,
         [each.run for each in runs],

@@ -27,6 +27,7 @@ def evaluate(
     preset: str = "trec_eval",
     per_query: bool = False,
     candidates: Mapping[str, Sequence[str]] | None = None,
+    append_missing: bool = False,
     lengths: Mapping[str, float] | None = None,
     file_format: str = "trec",
     **conventions: Any,
@@ -38,6 +39,7 @@ def evaluate(
         run: `{"q1": {"d1": 0.9}}`, `{"q1": ["d1"]}` best first, `{"q1": "1. d1"}` by an LLM, a table or a path.
         preset: `trec_eval`, `pytrec_eval`, `beir`, `ragas_id`, `seed-0` to `seed-4`.
         candidates: the ids that an LLM could choose from, by query.
+        append_missing: candidates that an LLM leaves out follow its ranking, as in RankLLM.
         lengths: tokens by document, for `recall_budget`.
         file_format: of paths: `trec`, or `tables` as seed 3 has them; JSON is known by its first character.
         conventions: what differs from the preset: `rel_level`, `judged_only`, `ties`, `id_rule`, ... (`Conventions`).
@@ -48,7 +50,7 @@ def evaluate(
         InvalidInput: a measure, convention, grade, score or line that cannot be read.
     """
     asked = parse_measures([measures] if isinstance(measures, str) else measures)
-    read = read_run(run, name="run", format_name=file_format, candidates=candidates)
+    read = read_run(run, name="run", format_name=file_format, candidates=candidates, append_missing=append_missing)
     judged = read_qrels(qrels, format_name=file_format)
     found = evaluate_run(judged, read.run, asked, conventions=build_conventions(preset, **conventions), lengths=lengths)
     _warn((*read.warnings, *found.warnings))
@@ -90,6 +92,7 @@ def compare(
         resamples=0,
         seed=seed,
     )
+    _warn([f"{each.run.name}: {line}" for each in read for line in each.warnings])
     _warn([f"{each.name}: {line}" for each in reports for line in each.evaluation.warnings])
     return compare_reports(
         reports, baseline=baseline, test=test, correction=correction, alpha=alpha, resamples=resamples, seed=seed

@@ -42,13 +42,19 @@ class ReadRun:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return a line for the replies that were not read."""
+        """Return a line for the replies that were not read, and one for those that name unknown ids."""
         names = self.unparsed
         several = sum(bool(self.rankings[name].readings) for name in names)
         shown = ", ".join(map(quoted, names[:_MOST_NAMED])) + (", …" if len(names) > _MOST_NAMED else "")
-        if not names:
-            return ()
-        return (CodedText("replies_unread", count=len(names), all=len(self.rankings), several=several, names=shown),)
+        lines = []
+        if names:
+            lines.append(
+                CodedText("replies_unread", count=len(names), all=len(self.rankings), several=several, names=shown)
+            )
+        if strange := [each.unknown[0] for each in self.rankings.values() if each.unknown]:
+            name = quoted(strange[0])
+            lines.append(CodedText("replies_with_unknown", count=len(strange), all=len(self.rankings), name=name))
+        return tuple(lines)
 
 
 def read_qrels(source: Any, *, format_name: str = "trec") -> Qrels:
@@ -71,12 +77,17 @@ def read_qrels(source: Any, *, format_name: str = "trec") -> Qrels:
 
 
 def read_run(
-    source: Any, *, name: str, format_name: str = "trec", candidates: Mapping[str, Sequence[str]] | None = None
+    source: Any,
+    *,
+    name: str,
+    format_name: str = "trec",
+    candidates: Mapping[str, Sequence[str]] | None = None,
+    append_missing: bool = False,
 ) -> ReadRun:
     """Return a run: by query scores, ids best first or an LLM's reply; a `Run`; a table; or the path of a file.
 
-    `candidates`: the ids that the LLM could choose from, by query. A file of JSON holds such a mapping, or objects line
-    by line with a query and an output.
+    `candidates`: the ids that the LLM could choose from, by query; `append_missing` as in `parse_ranking`. A file of
+    JSON holds such a mapping, or objects line by line with a query and an output.
 
     Raises:
         InvalidInput: names the file and line, or the query and document.
@@ -88,7 +99,9 @@ def read_run(
             if not _is_json(file):
                 return ReadRun(FILE_FORMATS[format_name].read_run(file, name=name, limits=_LIMITS))
             with _in_file(name):
-                return _check_all_scores(read_run(_json(file, name), name=name, candidates=candidates))
+                return _check_all_scores(
+                    read_run(_json(file, name), name=name, candidates=candidates, append_missing=append_missing)
+                )
     if not isinstance(source, Mapping):
         rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, {"score", "sim", "similarity"}), needed=2)
         ranks = _columns(source, ({"rank", "position"},), needed=0)
@@ -97,7 +110,7 @@ def read_run(
         candidates = source.get("candidates") or candidates
         source = source.get("llm_outputs") or source["results"]
     replies = {str(query): given for query, given in source.items() if isinstance(given, str)}
-    rankings = _parse_replies(replies, candidates or {}) if replies else {}
+    rankings = _parse_replies(replies, candidates or {}, append_missing=append_missing) if replies else {}
     results: dict[str, Results] = {}
     for key, given in source.items():
         query = str(key)
@@ -108,11 +121,16 @@ def read_run(
     return ReadRun(Run(name, results), rankings)
 
 
-def _parse_replies(replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]]) -> "dict[str, ParsedRanking]":
+def _parse_replies(
+    replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]], *, append_missing: bool
+) -> "dict[str, ParsedRanking]":
     # its expressions take a tenth of a second to compile, which runs without replies need not
     from plumbline.retrieval.llm_rankings import parse_ranking  # noqa: PLC0415
 
-    return {query: parse_ranking(text, candidates=candidates.get(query)) for query, text in replies.items()}
+    return {
+        query: parse_ranking(text, candidates=candidates.get(query), append_missing=append_missing)
+        for query, text in replies.items()
+    }
 
 
 def _check_all_scores(read: ReadRun) -> ReadRun:

@@ -7,8 +7,8 @@ from typing import Final
 
 from plumbline.retrieval.ranking_candidates import Candidates, bare_item
 from plumbline.retrieval.ranking_json import json_readings
-from plumbline.retrieval.ranking_text import read_brackets, read_chains, read_lines, read_prose, read_tables
-from plumbline.retrieval.ranking_values import WORDS, Blocks, Meaning, Reading, flat, meaning
+from plumbline.retrieval.ranking_text import read_brackets, read_chains, read_lines, read_pairs, read_prose, read_tables
+from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, meaning
 
 _THINK_TAG: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
@@ -43,7 +43,7 @@ class ParsedRanking:
     readings: tuple[tuple[str, ...], ...] = ()
 
 
-def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> ParsedRanking:
+def parse_ranking(text: str, *, candidates: Sequence[str] | None = None, append_missing: bool = False) -> ParsedRanking:
     """Parse the ranking in an LLM's reply; takes time linear in the text and never raises.
 
     `<think>` blocks go first, an unclosed one to the end of the text. Then the first form that names a candidate:
@@ -61,16 +61,30 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None) -> Pars
     written order, numbers that may be ranks or scores, two lists that disagree, prose that turns), neither is taken:
     `parse_ok` is False and `readings` holds both.
 
-    `candidates`: the ids that were offered, in that order. When none of them is a number, a number n stands for the
-    n-th of them, from 1. Without candidates every id is taken as known, a number is an id, and prose holds no ids.
+    `candidates`: the ids that were offered, in that order. The items of a ranking are all ids, or all positions in that
+    order: from 1, or from 0 where a 0 or a reranker's `index` says so. An unknown item before or between known ones
+    leaves the ranking unread, unless it is a made-up id of the candidates' form. Without candidates every id is taken
+    as known, a number is an id, and prose holds no ids.
+
+    `append_missing`: candidates that a ranking leaves out follow it in the order in which they were offered, as in
+    RankLLM; those that the reply excludes do not.
     """
-    known = Candidates(candidates)
+    parsed = _parse(text, Candidates(candidates))
+    if not (append_missing and parsed.parse_ok):
+        return parsed
+    left = [each for each in candidates or () if each not in parsed.excluded]
+    return replace(parsed, ids=tuple(dict.fromkeys((*parsed.ids, *left))))
+
+
+def _parse(text: str, known: Candidates) -> ParsedRanking:
     reply = known.without_marks(_without_reasoning(text))
     fallback: ParsedRanking | None = None
     for form, readings in _forms(reply, known):
         parsed = _add_reverse(
             _choose([(meaning(each.label), _resolve(each, form, known)) for each in readings], form), reply
         )
+        if fallback is not None and not set(fallback.excluded).isdisjoint((*parsed.ids, *sum(parsed.readings, ()))):
+            break
         if parsed.ids or parsed.readings:
             return parsed
         if parsed.unknown or parsed.excluded:
@@ -102,6 +116,7 @@ def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[R
         return
     marked = candidates.mark(reply, with_ranks=False)
     yield "table", read_tables(marked, candidates)
+    yield "pairs", read_pairs(marked)
     yield "chain", [*read_brackets(marked), *read_chains(marked)]
     yield "lines", read_lines(marked, candidates)
     if candidates.are_given:
@@ -110,7 +125,7 @@ def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[R
 
 def _add_reverse(parsed: ParsedRanking, reply: str) -> ParsedRanking:
     """Return the ranking with its reverse as another reading, where the reply says that it rises."""
-    if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply.lower()):
+    if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply.lower().replace("_", " ")):
         return parsed
     return replace(parsed, ids=(), ties=(), parse_ok=False, readings=(parsed.ids, parsed.ids[::-1]))
 
@@ -118,7 +133,8 @@ def _add_reverse(parsed: ParsedRanking, reply: str) -> ParsedRanking:
 def _choose(parsed: Sequence[tuple[Meaning, ParsedRanking]], form: str) -> ParsedRanking:
     """Return the one ranking among the readings, or two that they may mean."""
     excluded = tuple(dict.fromkeys(doc_id for role, each in parsed if role is Meaning.EXCLUDED for doc_id in each.ids))
-    ranked = [(role, each) for role, each in parsed if role > Meaning.INPUT and each.ids]
+    ranked = [(role, each) for role, each in parsed if role > Meaning.INPUT and each.parse_ok]
+    broken = [each for _, each in parsed if each.ids and not each.parse_ok]
     if not ranked:
         unknown = tuple(dict.fromkeys(name for role, each in parsed if role > Meaning.INPUT for name in each.unknown))
         return ParsedRanking((), unknown, 0, parse_ok=False, form=form, excluded=excluded)
@@ -127,7 +143,7 @@ def _choose(parsed: Sequence[tuple[Meaning, ParsedRanking]], form: str) -> Parse
     best = max(top, key=lambda each: len(each.ids))
     place_by_id = {doc_id: place for place, doc_id in enumerate(best.ids)}
     rivals = [each.readings[1] for each in top if each.readings]
-    rivals += [each.ids for each in top if not _is_within(each.ids, place_by_id)]
+    rivals += [each.ids for each in (*top, *broken) if not _is_within(each.ids, place_by_id)]
     if not rivals and not set(best.ids).isdisjoint(excluded):
         rivals = [tuple(doc_id for doc_id in best.ids if doc_id not in excluded)]
     if rivals:
@@ -142,22 +158,29 @@ def _is_within(ids: Sequence[str], place_by_id: Mapping[str, int]) -> bool:
 
 
 def _resolve(reading: Reading, form: str, candidates: Candidates) -> ParsedRanking:
-    """Match the items of a reading to ids."""
-    found = [[(candidates.find(item), item) for item in block] for block in reading.blocks]
-    named = [doc_id for block in found for doc_id, _ in block if doc_id is not None]
+    """Match the items of a reading to ids; it is unread where nothing explains an item before or between others."""
+    items = flat(reading.blocks)
+    matched = candidates.find_all(items, is_from_zero=reading.is_from_zero)
+    named = [doc_id for doc_id in matched if doc_id is not None]
     ids = tuple(dict.fromkeys(named))
-    missed = (bare_item(candidates.unmark(item)) for block in found for doc_id, item in block if doc_id is None)
-    unknown = tuple(dict.fromkeys(name[:_MAX_UNKNOWN_LENGTH] for name in missed if name))
-    if not candidates.are_given and unknown:
-        return ParsedRanking((), (), 0, parse_ok=False, form=form)
+    missed = {item: bare_item(candidates.unmark(item)) for item, own in zip(items, matched, strict=True) if own is None}
+    unknown = tuple(dict.fromkeys(name[:_MAX_UNKNOWN_LENGTH] for name in missed.values() if name))
+    last = max((place for place, doc_id in enumerate(matched) if doc_id is not None), default=0)
+    strange = [item for item in items[:last] if missed.get(item) and not candidates.is_made_up(item)]
+    if (unknown and not candidates.are_given) or strange:
+        if not candidates.are_given:
+            return ParsedRanking((), (), 0, parse_ok=False, form=form)
+        return ParsedRanking(ids, unknown, 0, parse_ok=False, form=form)
+    found, blocks = iter(matched), reading.blocks
     seen: set[str | None] = {None}
-    # set.add returns None: ids that were met before, and what is unknown, stand in no tie
-    first = [[doc_id for doc_id, _ in block if doc_id not in seen and not seen.add(doc_id)] for block in found]  # type: ignore[func-returns-value]
+    # set.add returns None: ids that were met before, and what is unknown, stand in no tie.
+    first = [[each for _ in block if (each := next(found)) not in seen and not seen.add(each)] for block in blocks]  # type: ignore[func-returns-value]
     ties = tuple(tuple(map(str, block)) for block in first if len(block) > 1)
-    other = ids if reading.other is None else _known_ids(reading.other, candidates)
+    other = ids if reading.other is None else _known_ids(reading, candidates)
     readings = (ids, other) if other != ids else ()
     return ParsedRanking(ids, unknown, len(named) - len(ids), bool(ids), form, ties, (), readings)
 
 
-def _known_ids(blocks: Blocks, candidates: Candidates) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(doc_id for item in flat(blocks) if (doc_id := candidates.find(item)) is not None))
+def _known_ids(reading: Reading, candidates: Candidates) -> tuple[str, ...]:
+    found = candidates.find_all(flat(reading.other or []), is_from_zero=reading.is_from_zero)
+    return tuple(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))

@@ -18,8 +18,8 @@ _MAX_MARKED: Final = 200
 _FIRST_MARK, _LAST_MARK = 0xF0000, 0x10FFFD
 MARKS: Final = f"[{chr(_FIRST_MARK)}-{chr(_LAST_MARK)}]"
 MARK: Final = re.compile(MARKS)
-# Scripts written without spaces: an id may stand right next to their letters.
-_UNSPACED: Final = "\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\uff00-\uffef"
+# Circled numbers, and scripts written without spaces: an id may stand right next to their letters.
+_UNSPACED: Final = "\u2460-\u2473\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\u0e00-\u0eff\uff00-\uffef"
 _WORD: Final = rf"(?:[^\W{_UNSPACED}]|-)"
 _ATOM: Final = re.compile(rf"{_WORD}++|\S")
 # Text after or before a match that belongs to the same id.
@@ -38,13 +38,13 @@ _PROSE_SIGN: Final = re.compile(
 class Candidates:
     """Ids that an LLM could choose from, found in items and as whole tokens: `doc_1`, but not in `doc_10`; or none.
 
-    Without candidates every id is known. When no candidate is a number, n stands for the n-th, from 1.
+    Without candidates every id is known.
     """
 
     def __init__(self, ids: Sequence[str] | None) -> None:
         self.are_given = ids is not None
         self._ids = tuple(ids or ())
-        self._counts_from_one = not any(map(_is_number, self._ids))
+        self._has_positions = not any(map(_is_number, self._ids))
         self._place_by_id: dict[str, int] = {}
         self._lengths: dict[str, set[int]] = {}
         self._shapes: set[str] = set()
@@ -91,17 +91,42 @@ class Candidates:
         for text in (item, item.strip(_QUOTES), plain):
             if text in self._place_by_id:
                 return self._ids[self._place_by_id[text]]
-        if MARK.fullmatch(plain):
-            return self.unmark(plain)
+        return self.unmark(plain) if MARK.fullmatch(plain) else None
+
+    def find_all(self, items: Sequence[str], *, is_from_zero: bool = False) -> list[str | None]:
+        """Return the id that each item of one ranking is: all by their ids, or all by their positions.
+
+        Numbers are positions where they explain all items and the ids do not. They count from 1, from 0 where one of
+        them is 0, or all of them could be (`is_from_zero`), as in a reranker's answer.
+        """
+        by_id = [self.find(item) for item in items]
+        numbers = [self._position(item) for item in items]
+        found = [number for number in numbers if number is not None]
+        if None not in by_id or not found or (any(by_id) and None in numbers):
+            return by_id
+        first = 0 if 0 in found or (is_from_zero and max(found) < len(self._ids)) else 1
+        places = [-1 if number is None else number - first for number in numbers]
+        if any(by_id) and not all(0 <= place < len(self._ids) for place in places):
+            return by_id
+        return [self._ids[place] if 0 <= place < len(self._ids) else None for place in places]
+
+    def _position(self, item: str) -> int | None:
+        plain = item.strip(_DECORATION)
         named = NAMED_INDEX.fullmatch(plain)
         index = named[1] if named else plain
-        if self._counts_from_one and _is_number(index) and len(index) <= _MAX_INDEX_DIGITS:
-            return self._ids[int(index) - 1] if 1 <= int(index) <= len(self._ids) else None
-        return None
+        return int(index) if _is_number(index) and len(index) <= _MAX_INDEX_DIGITS else None
+
+    def is_made_up(self, item: str) -> bool:
+        """Return True for an id with letters that looks like a candidate's: `doc_99` next to `doc_1`."""
+        bare = bare_item(self.unmark(item))
+        return _shape(bare) in self._shapes and not _is_number(bare)
 
     def knows(self, item: str) -> bool:
-        """Return True if an item is a candidate."""
-        return self.are_given and self.find(item) is not None
+        """Return True if an item is a candidate, or its position."""
+        if not self.are_given:
+            return False
+        position = self._position(item) if self._has_positions else None
+        return self.find(item) is not None or (position is not None and position <= len(self._ids))
 
     def is_id(self, item: str) -> bool:
         """Return True for a candidate, `Passage 3`, and what looks like an id where there are no candidates."""

@@ -59,6 +59,18 @@ def read_brackets(text: str) -> Iterator[Reading]:
         last = group.end()
 
 
+_PAIR: Final = re.compile(
+    r"[(（\[]\s*['\"“]?([^'\"“”()（）\[\],，\n]{1,200}?)['\"”]?\s*[,，:：]\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*[)）\]]"
+)
+
+
+def read_pairs(text: str) -> Iterator[Reading]:
+    """Yield the order of pairs of an id and a score, `[('a', 0.4), ('b', 0.9)]`, that hold all of the text's ids."""
+    pairs = _PAIR.findall(text)
+    if len(pairs) > 1 and text.lstrip().startswith(("[", "(", "（")):
+        yield order_rows([([item], {"": float(score)}) for item, score in pairs])
+
+
 # A link has room or a bracket on both sides: `<urn:uuid:…>` ends in a sign that chains nothing.
 _LINK: Final = re.compile(rf"(?<=[\s\]】］]|{MARKS})(>=|=>|->|>>|[>＞≻≥→⇒]|<=|[<＜≺≤]|[=＝~≈])(?=[\s\[【［]|{MARKS})")
 _TIGHT_LINK: Final = re.compile(rf"(?<=[\w\])）】］]|{MARKS})([>＞≻→＝=])(?=[\w\[(（【［]|{MARKS})")
@@ -66,7 +78,11 @@ _SIGN: Final = re.compile("[>＞≻≥→⇒<＜≺≤]")
 _WORSE_SIGNS: Final = frozenset({"<=", "<", "＜", "≺", "≤"})
 _EQUAL_SIGNS: Final = frozenset("=＝~≈")
 _CHAIN_LENGTH: Final = 2
-_WORD_OR_INDEX: Final = re.compile(rf"{INDEX}|[\[【［][^\[\]【】［］]{{0,200}}+[\]】］]|[^\s：，。]++", re.IGNORECASE)
+_WORD_OR_INDEX: Final = re.compile(
+    rf"{MARKS}|{INDEX}|[\[【［][^\[\]【】［］]{{0,200}}+[\]】］]|[^\s：，。\[【［{MARKS[1:-1]}]++", re.IGNORECASE
+)
+# Words such as `排序：` that stand right before the first item.
+_LEAD_IN: Final = re.compile(rf"(?:[:：=]|[是为])\s*+(?:[\[【［]|{MARKS})")
 _MAX_EDGE: Final = 400
 
 
@@ -111,6 +127,8 @@ def _chain(chain: Blocks, signs: Sequence[str], label: str) -> Iterator[Reading]
 def _link_items(part: str) -> list[str] | None:
     """Return the items of a link that holds nothing else: one word, what is in brackets, or several with commas."""
     bare = part.rstrip(".。!！")
+    if _LEAD_IN.search(bare):
+        return None
     if _BRACKETED.fullmatch(bare) or NAMED_INDEX.fullmatch(bare):
         return [part]
     pieces = [piece.strip() for piece in _SEPARATOR.split(bare.strip("()（）{}")) if piece.strip()]
@@ -129,7 +147,8 @@ _RANK: Final = (
 _PREFIX: Final = re.compile(rf"\s*+(?:{_BULLET}(?>(?:{_RANK})?)|{_RANK})\s*+", re.IGNORECASE)
 _RANK_DIGITS: Final = re.compile(rf"[0-9]++|[{_HAN}]++|[①-⑳]")
 # `1: doc_5; 2: doc_1` on one line
-_INLINE_RANK: Final = re.compile(r"(?<=[\s,，;；。])(?=[(（]?[0-9]{1,3}[.．、:：)）](?![0-9]))")
+_INLINE_RANK: Final = re.compile(r"(?<=[\s,，;；。])(?=[(（]?[0-9]{1,3}[.．、:：)）](?![0-9]))|(?=[②-⑳])")
+_HEADED_RANK: Final = re.compile(r"\s*([^0-9①]{1,60}[:：])\s*(?=[(（]?1[.．、:：)）](?![0-9])|①)")
 _ID_END: Final = re.compile(r"[：，；（。、！(]|[:,;](?=\s|\Z)|\s[-–—=]")
 _TIED: Final = re.compile(
     rf"{MARKS}(?>(?:[\s\])】］\"'`*]*+(?:[,，、/&=＝~≈+]|and\b|与|和|及)[\s\[(【［\"'`*]*+{MARKS})*)", re.IGNORECASE
@@ -137,7 +156,8 @@ _TIED: Final = re.compile(
 _HEADED: Final = re.compile(r"([^:：,，;；]{1,60})[:：]\s*+(.+)")
 # An id, at most a word such as `score`, and a number; of short lines alone
 _SCORED: Final = re.compile(
-    r"(\S+?)(?:\s*[:：=|,，(（]\s*|\s+[-–—]?\s*)([^\W\d_]{0,12})\s?[:：=]?\s?([0-9]{1,9}(?:\.[0-9]{1,9})?)[)）.;；。,，]*"
+    r"(\S+?)(?:\s*[:：=|,，(（]\s*|\s+[-–—]?\s*)([^\W\d_]{0,12})\s?[:：=]?\s?([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+    r"(?:\s?(?:/\s?[0-9]{1,3}|%|分))?[)）.;；。,，]*"
 )
 _MAX_SCORED: Final = 200
 _MAX_REMARK: Final = 40
@@ -191,8 +211,10 @@ def _split_line(text: str, candidates: Candidates) -> list[_Line]:
     """Return a line, or the items of `1. a 2. b 3. c` if they count on; none for blank lines, fences and tables."""
     if not text.strip() or text.strip().startswith(("```", "|")):
         return []
+    if headed := _HEADED_RANK.match(text):
+        return [_read_line(headed[1], candidates), *_split_line(text[headed.end() :], candidates)]
     first = _read_line(text, candidates)
-    if first.place is not None and str(first.place + 1) in text:
+    if first.place is not None:
         pieces = [piece.rstrip(" ,，;；、。") for piece in _INLINE_RANK.split(text) if piece.strip()]
         items = [_read_line(piece, candidates)._replace(indent=first.indent) for piece in pieces]
         if [item.place for item in items] == list(range(first.place, first.place + len(items))):

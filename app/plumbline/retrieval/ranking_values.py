@@ -41,12 +41,14 @@ Row = tuple[list[str], Mapping[str, float]]
 class Reading:
     """Items that a passage ranks: best first, those held equal in one block.
 
-    label: the key or heading that stands before. other: the order that the passage may mean as well.
+    label: the key or heading that stands before. other: the order that the passage may mean as well. is_from_zero: the
+    items are positions in a reranker's answer.
     """
 
     blocks: Blocks
     label: str = ""
     other: Blocks | None = None
+    is_from_zero: bool = False
 
 
 def meaning(label: str) -> Meaning:
@@ -147,13 +149,21 @@ def read_table(rows: Sequence[Mapping[str, object]], label: str) -> Iterator[Rea
     if excluded:
         yield Reading([[doc_id] for doc_id in excluded], "excluded")
     if kept:
-        yield replace(order_rows(kept), label=label)
+        scored = any(_KINDS["score"].fullmatch(name) for _, values in kept for name in values)
+        is_index = all(row_key(row) == "index" for row in rows if row_id(row) is not None)
+        yield replace(order_rows(kept), label=label, is_from_zero=scored and is_index)
 
 
 def row_id(row: Mapping[str, object]) -> str | None:
     """Return the document that a row names."""
-    by_key = {key(name): value for name, value in row.items() if isinstance(value, str)}
-    return next((str(by_key[name]) for name in WORDS.read("columns.ids") if name in by_key), None)
+    name = row_key(row)
+    return next((str(value) for own, value in row.items() if key(own) == name), None)
+
+
+def row_key(row: Mapping[str, object]) -> str | None:
+    """Return the key under which a row names its document."""
+    keys = {key(name) for name, value in row.items() if isinstance(value, str)}
+    return next((name for name in WORDS.read("columns.ids") if name in keys), None)
 
 
 def number(value: object) -> float | None:

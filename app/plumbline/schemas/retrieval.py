@@ -63,12 +63,16 @@ class SystemFacts(_Wire, frozen=True, kw_only=True):
 
 
 class RunIn(_Wire, frozen=True, kw_only=True):
-    """One run: `results` as ranked lists of ids (half the bytes) or scores by id, or raw texts of an LLM."""
+    """One run: `results` as ranked lists of ids (half the bytes) or scores by id, or raw texts of an LLM.
+
+    `append_missing`: candidates that such a text leaves out follow its ranking.
+    """
 
     name: str
     results: dict[str, list[str] | dict[str, float]] | None = None
     llm_outputs: dict[str, str] | None = None
     candidates: dict[str, list[str]] | None = None
+    append_missing: bool = False
     latency_ms: dict[str, _NotNegative] | None = None
     system: SystemFacts | None = None
 
@@ -129,6 +133,7 @@ class RankingRequest(_Wire, frozen=True, kw_only=True):
 
     outputs: dict[str, str]
     candidates: dict[str, list[str]] | None = None
+    append_missing: bool = False
 
 
 class MeasureOut(_Wire, frozen=True, kw_only=True):

@@ -127,7 +127,8 @@ def parse_texts(body: bytes) -> dict[str, wire.RankingOut]:
     """Return the answer of /rankings; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, wire.RankingRequest)
     check_texts({"/outputs": message.outputs})
-    return _rankings(read_run(message.outputs, name="", candidates=message.candidates))
+    read = read_run(message.outputs, name="", candidates=message.candidates, append_missing=message.append_missing)
+    return _rankings(read)
 
 
 def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
@@ -190,7 +191,9 @@ def _to_run(message: wire.RunIn, *, place: str) -> ReadRun:
     if (message.results is None) == (message.llm_outputs is None):
         raise InvalidInput(CodedText("results_or_outputs"), place=place)
     if message.llm_outputs is not None:
-        return read_run(message.llm_outputs, name=message.name, candidates=message.candidates)
+        return read_run(
+            message.llm_outputs, name=message.name, candidates=message.candidates, append_missing=message.append_missing
+        )
     if message.candidates is not None:
         raise InvalidInput(CodedText("candidates_of_outputs"), place=f"{place}/candidates")
     return ReadRun(Run(message.name, message.results or {}))
