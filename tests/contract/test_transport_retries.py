@@ -89,6 +89,19 @@ async def test_five_failures_in_a_row_shut_an_endpoint(judge: ScriptedJudge) -> 
     assert "not asked for 10 seconds: HTTP 500" in readiness.detail
 
 
+async def test_a_sample_that_can_wait_is_told_how_long_an_endpoint_rests_that_answered(judge: ScriptedJudge) -> None:
+    judge.reply_with(GOOD, status(500))
+    patient = Ledger(can_wait=True)
+
+    async with transport(judge) as chat:
+        await ask(chat)
+        failures = [await failure_of(chat, seconds=30.0, ledger=each) for each in (patient, patient, patient, Ledger())]
+
+    assert [each.reason for each in failures] == ["upstream_error", "upstream_error", "circuit_open", "circuit_open"]
+    waits = [each.wait_seconds for each in failures]
+    assert waits == [None, None, pytest.approx(10.0, abs=5.0), None]
+
+
 @pytest.mark.parametrize("code", [400, 408, 409, 413, 422, 429])
 async def test_a_fault_of_ours_shuts_nothing(judge: ScriptedJudge, code: int) -> None:
     judge.reply_with(status(code))

@@ -80,6 +80,13 @@ def test_a_row_outlasts_its_deadline_as_long_as_others_are_answered(tmp_path: Pa
     assert tiers_of_rows(tmp_path, "--deadline", "2") == ["llm"] * ROWS
 
 
+def test_an_overloaded_judge_is_waited_for(tmp_path: Path, judge: ScriptedJudge) -> None:
+    overloaded = openai_error(503, None, "The model is overloaded. Please try again later.")
+    judge.reply_with(answer, *[overloaded] * 4, answer)
+
+    assert tiers_of_rows(tmp_path, "--concurrency", "1") == ["llm"] * ROWS
+
+
 def test_a_judge_that_answers_nobody_is_not_waited_for_beyond_a_deadline(tmp_path: Path, judge: ScriptedJudge) -> None:
     judge.reply_with(WAYS["OpenAI's words"](0.2))
 

@@ -21,6 +21,8 @@ _STATUS_OF_WORD: Final = {
     word: int(status) for status, words in _PHRASES.read("statuses").items() for word in words.split()
 }
 _RETRIED: Final = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS})
+# The last one is Anthropic's.
+_BUSY: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, 529})
 _MISCONFIGURED: Final = frozenset(
     {HTTPStatus.UNAUTHORIZED, HTTPStatus.PAYMENT_REQUIRED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}
 )
@@ -58,7 +60,7 @@ class CallFailure(TierFailure):
         is_retryable: the same call may succeed later.
         blame: which breaker counts it.
         wait_seconds: the pause that the provider asks for; None if it names none.
-        is_throttle: there were too many calls; the provider is not at fault, and is waited for.
+        is_throttle: there were too many calls, or the provider rests: it asks for patience.
         is_free: the provider said no, and bills nothing.
         complaint: of a refusal that may be about a field, in lower case and shortened; never shown, and without the
             words of the model.
@@ -138,7 +140,7 @@ def _classify(seen: int, body: object, headers: Mapping[str, str], endpoint: End
     word = next((each for each in codes if each != str(status) and showable_word(each, endpoint)), None)
     detail = f"HTTP {status}" + (f" ({word})" if word else "") if status >= HTTPStatus.MULTIPLE_CHOICES else ""
     detail = detail or CodedText("error_under_200")
-    is_throttle = status == HTTPStatus.TOO_MANY_REQUESTS or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and bool(wait))
+    is_throttle = status in _BUSY or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and bool(wait))
     is_filter = status in (*_ABOUT_FIELDS, HTTPStatus.FORBIDDEN, HTTPStatus.OK, 451) and _FILTERED.search(complaint)
     if is_filter or any(_FILTERED.search(each.lower()) for each in codes):
         text = CodedText("call_filtered") if status == HTTPStatus.OK else detail
@@ -153,7 +155,7 @@ def _classify(seen: int, body: object, headers: Mapping[str, str], endpoint: End
             FailureReason.UPSTREAM_ERROR,
             detail,
             is_retryable=True,
-            blame=Blame.NOTHING if is_throttle else Blame.TRANSPORT,
+            blame=Blame.NOTHING if wait else Blame.TRANSPORT,
             wait_seconds=wait,
             is_throttle=is_throttle,
             is_free=True,

@@ -213,7 +213,8 @@ class EndpointGuard:
     def _shut_failure(self) -> CallFailure:
         seconds, trouble = self._trouble()
         text = CodedText("host_not_asked", host=self._endpoint.host, seconds=seconds, reason=trouble)
-        return CallFailure(FailureReason.CIRCUIT_OPEN, text)
+        is_resting = not self._configuration.is_open
+        return CallFailure(FailureReason.CIRCUIT_OPEN, text, wait_seconds=seconds, is_throttle=is_resting)
 
     def _trouble(self) -> tuple[float, str]:
         """Return the seconds for which a breaker stays open, and what opened it."""
