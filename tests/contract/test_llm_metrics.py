@@ -1,6 +1,7 @@
 """Metrics beside faithfulness over HTTP: one call, verdicts on sentences as ever, a status for each metric."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ import pytest
 from tests.contract.test_llm_faults import CONTENTS, FAULTS, FINE, GOOD
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
-from tests.doubles.scripted_replies import Scripted, completion
-from tests.running.service import data_of, evaluate, judge_settings, plain_settings, running
+from tests.doubles.scripted_replies import RecordedRequest, Reply, Scripted, completion
+from tests.running.service import data_of, evaluate, judge_settings, marker_of, plain_settings, running
 
 CONTEXTS = ["The Marlow Bridge was opened in 1931.", "The ferry was retired in 1930."]
 SAMPLE: dict[str, Any] = {
@@ -125,6 +126,18 @@ async def test_a_passage_left_out_is_asked_about_alone(judge: ScriptedJudge) -> 
 
     assert values_of(result) == VALUES
     assert [context["id"] for context in data_of(judge.requests[1])["contexts"]] == [2]
+
+
+async def test_ids_that_a_model_counts_itself_never_name_another_sentence_or_passage(judge: ScriptedJudge) -> None:
+    def counted(request: RecordedRequest) -> Reply:
+        said = {"mark": marker_of(request), **json.loads(whole(PARTS, PASSAGES))}
+        return replace(completion(json.dumps(said)), keeps_ids=True)
+
+    result = await judged(judge, counted)
+
+    # Which sentence a 1 is, that answers a part of the question, cannot be told; what the list of passages counts can.
+    assert values_of(result) == {**VALUES, "answer_relevance": None}
+    assert result["metrics"]["answer_relevance"]["status"] == "not_judged"
 
 
 @pytest.mark.parametrize("name", ["in a fence", "after a thought", "cut after a brace", "two objects"])

@@ -31,6 +31,8 @@ _MAX_ITEMS: Final = 500
 _MAX_ID_CHARACTERS: Final = 40
 _NUMBER: Final = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
 _JOINTS: Final = re.compile(r"[\W_]+")
+# Members with ids of the answer's sentences.
+_NAMING: Final = ("answered_by", "stated_by")
 # Of a part's words, in the question: a part with fewer was not asked.
 _LEAST_ASKED: Final = 0.5
 
@@ -44,12 +46,16 @@ class Material:
     claims: Sequence[Claim] = ()
     numbering: Numbering = OURS
 
-    def sentences(self, value: object) -> tuple[int, ...]:
-        """Return the positions of the answer's sentences that a judge named by the ids of checkable ones."""
+    def sentences(self, value: object) -> tuple[int, ...] | None:
+        """Return the positions of the answer's sentences that a judge named by the ids of checkable ones.
+
+        None if it named only others: it may have counted them itself, from 0 or from 1.
+        """
         ids = (_NUMBER.search(str(each)) for each in (value if isinstance(value, list) else [value]))
         named = dict.fromkeys(self.numbering.number(int(found[0].split(".")[0])) - 1 for found in ids if found)
         checkable = self.case.checkable
-        return tuple(checkable[number] for number in named if 0 <= number < len(checkable))
+        found = tuple(checkable[number] for number in named if 0 <= number < len(checkable))
+        return found if found or not named else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,8 @@ def read_probe(
         text = item.get(probe.text) if probe.text else ""
         verdict = verdicts.get(_fold(word)) if isinstance(word, str) else None
         found = said.setdefault(item_id, {})
-        if verdict is None or not isinstance(text, str) or not _is_unicode(text):
+        names_others = any(material.sentences(item.get(name)) is None for name in _NAMING if name in item)
+        if verdict is None or names_others or not isinstance(text, str) or not _is_unicode(text):
             found["\0"] = None
             continue
         plain = MetricVerdict(probe.name, item_id, verdict, text[:_MAX_TEXT_CHARACTERS])
@@ -206,7 +213,7 @@ def _prove_part(verdict: MetricVerdict, item: Item, material: Material) -> Metri
     is_copied = _fold(verdict.text) in _fold(question)
     if not is_copied and len(words & word_stems(question)) < _LEAST_ASKED * len(words):
         return None
-    sentences = material.sentences(item.get("answered_by"))
+    sentences = material.sentences(item.get("answered_by")) or ()
     is_answered = verdict.verdict in ("fully", "partly")
     flags = (UNVERIFIED,) if is_answered and not sentences else ()
     return replace(verdict, sentences=sentences if is_answered else (), flags=flags)
@@ -263,7 +270,7 @@ def select_compared_claims(claims: Sequence[Claim]) -> list[Claim]:
 def _prove_stated(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict:
     if verdict.verdict == "missing":
         return verdict
-    named = material.sentences(item.get("stated_by"))
+    named = material.sentences(item.get("stated_by")) or ()
     fact, answer = verdict.text, material.case.sentences
     is_comparable = detect_language(fact) == material.case.language
     sentences = tuple(at for at in named if not is_comparable or word_stems(fact) & word_stems(answer[at].text))
