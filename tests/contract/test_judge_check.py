@@ -10,7 +10,8 @@ import pytest
 
 from plumbline.cli.main import main
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
-from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error
+from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error, raw_body
+from tests.making.cases import load_cases
 from tests.running.service import data_of
 
 KEY = "sk-check-key-000001"
@@ -98,6 +99,22 @@ def test_the_providers_own_words_are_shown_without_our_secrets(
     assert "\x1b" not in out
     assert KEY not in out
     assert HEADER not in out
+
+
+@pytest.mark.parametrize("case", load_cases("judge_check", "errors"))
+def test_the_advice_is_that_for_the_providers_own_error(
+    case: tuple[str, int, str, str],
+    judge: ScriptedJudge,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    provider, status, body, advised = case
+    monkeypatch.setenv("PLUMBLINE_LLM_PROVIDER", provider)
+    judge.reply_with(raw_body(body.encode(), status=status))
+
+    assert main(["doctor", "judge"]) == 1
+
+    assert advised in capsys.readouterr().out.partition("  do ")[2]
 
 
 def test_a_form_that_is_refused_is_shown_with_the_one_that_works(

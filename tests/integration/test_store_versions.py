@@ -2,11 +2,14 @@
 
 import asyncio
 import os
+import re
 import signal
 import sqlite3
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.store import JobStore
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, working
 from tests.running.job_stores import PostgresStores
+from tests.running.postgres_server import PostgresServer
 
 DATA = Path(__file__).parents[1] / "data"
 Opened = Callable[[], JobStore]
@@ -41,6 +45,74 @@ def folder_of_0_2(folder: Path) -> Path:
     (folder / "uploads" / "gone.unread").write_text("".join(unread), encoding="utf-8")
     (folder / "uploads" / "gone.unreadable").write_text("{no\n", encoding="utf-8")
     return folder
+
+
+def backup_and_restore(kind: str, page: str) -> list[str]:
+    """The commands of the deployment page, for a data folder or PostgreSQL."""
+    text = (DATA.parents[1] / "docs/how-to" / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    words = ("backup/", "backup/") if kind == "sqlite" else ("pg_dump", "pg_restore")
+    found = [block for block in blocks if any(word in block for word in words)]
+    assert len(found) == 2
+    return found
+
+
+def run_shell(code: str, folder: Path, **variables: str) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, **variables}
+    subprocess.run(["/bin/bash", "-euc", code], cwd=folder, env=environment, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("page", ["deployment.md", "deployment.zh.md"])
+async def test_the_documented_backup_of_a_folder_undoes_an_upgrade(page: str, tmp_path: Path) -> None:
+    data = folder_of_0_2(tmp_path / "data")
+    (data / "keys.json").write_text("{}", encoding="utf-8")
+    backup, restore = backup_and_restore("sqlite", page)
+    variables = {"PLUMBLINE_DATA_DIR": str(data)}
+
+    def dump() -> list[str]:
+        with closing(sqlite3.connect(data / "jobs.sqlite3")) as connection:
+            return list(connection.iterdump())
+
+    before = dump()
+    run_shell(backup, tmp_path, **variables)
+    store = JobStore.in_folder(data)
+    await submitted(store, rows_of(1))
+    await store.close()
+    upgraded = dump()
+    run_shell(restore, tmp_path, **variables)
+
+    assert upgraded != before
+    assert dump() == before
+
+
+async def test_the_documented_backup_of_postgresql_undoes_an_upgrade(
+    postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    import psycopg
+
+    url = postgres_server.new_database()
+    backup, restore = backup_and_restore("postgres", "deployment.md")
+    variables = {"PLUMBLINE_DATABASE_URL": url}
+
+    def tables() -> list[tuple[str, ...]]:
+        query = b"SELECT table_name FROM information_schema.tables WHERE table_schema = 'plumbline' ORDER BY 1"
+        with psycopg.connect(url) as connection:
+            return connection.execute(query).fetchall()
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(b"CREATE SCHEMA plumbline; SET search_path = plumbline")
+        connection.execute((DATA / "jobs_0_2_postgres.sql").read_bytes())
+    before = tables()
+    run_shell(backup, tmp_path, **variables)
+    store = JobStore.on_postgres(url, tmp_path / "jobs")
+    await submitted(store, rows_of(1))
+    await store.close()
+    upgraded = tables()
+    run_shell(restore, tmp_path, **variables)
+
+    assert upgraded != before
+    assert tables() == before
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

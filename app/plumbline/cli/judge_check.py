@@ -4,9 +4,10 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError
@@ -101,13 +102,31 @@ def check_endpoint(
     result = asyncio.run(_ask(endpoint, settings, sample, seconds or settings.deadline_seconds, exchanges))
     (attempt,) = result.attempts
     if not attempt.answered:
-        silence = f"{attempt.reason}: {attempt.detail}", advice.get(attempt.reason or "", advice["other"])
+        said = _find_advice(texts["errors"], endpoint, exchanges[-1]) if exchanges else None
+        silence = f"{attempt.reason}: {attempt.detail}", said or advice.get(attempt.reason or "", advice["other"])
         return EndpointCheck(endpoint, exchanges, result, (), silence)
     by_sentence = {claim.sentence: claim for claim in reversed(result.claims)}
     verdicts = [_own_verdict(by_sentence[position]) for position in range(len(_IS_SUPPORTED))]
     is_good = all(_is_right(verdicts))
     failure = None if is_good else (f"wrong verdicts: {advice['other']}", advice["other"])
     return EndpointCheck(endpoint, exchanges, result, verdicts, failure)
+
+
+def _find_advice(rules: Sequence[Mapping[str, Any]], endpoint: "Endpoint", exchange: "Exchange") -> str | None:
+    """Return the advice of the first rule that fits a provider's error; None for an unknown one, or a good status."""
+    from plumbline.models.chat.call_failures import error_codes  # noqa: PLC0415 - as above
+
+    if exchange.status < HTTPStatus.BAD_REQUEST:
+        return None
+    body = exchange.body.decode("utf-8", errors="replace").lower()
+    codes = {str(exchange.status)}
+    with suppress(ValueError, RecursionError):
+        codes.update(error_codes(json.loads(body)))
+    for rule in rules:
+        fits = codes & {each.lower() for each in rule["codes"]} or any(each in body for each in rule.get("says", ()))
+        if fits and endpoint.provider.name in rule.get("providers", (endpoint.provider.name,)):
+            return str(rule["advice"]).format(model=endpoint.model, url=endpoint.base_url)
+    return None
 
 
 def _is_right(verdicts: Sequence[str]) -> list[bool]:
