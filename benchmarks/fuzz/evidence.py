@@ -51,7 +51,7 @@ def check(data: bytes) -> None:
         search.stands_in_instruction(found)
         verdict = _VERDICTS[len(control) % len(_VERDICTS)]
         claim = Claim("0.0", 0, given[:4_000], 0, 1, verdict, 0.5, evidence=(found,))
-        apply_evidence(claim, search, is_derived=bool(len(control) % 3))
+        apply_evidence(claim, search)
     if not excluded and search.stands_verbatim(quote) and _must_be_found(quote, contexts):
         found = search.locate(quote, [])
         assert found is not None, "None for a quote that stands there"

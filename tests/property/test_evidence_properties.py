@@ -125,10 +125,10 @@ def test_support_never_stands_without_a_found_quote(verdict: Verdict, found: lis
     evidence = tuple(Evidence(0, "q", 0 if each else None, 1 if each else None, verified=each) for each in found)
     claim = Claim("0.0", 0, "text", 0, 4, verdict, None if verdict is Verdict.NOT_A_CLAIM else 0.5, evidence=evidence)
 
-    settled = apply_evidence(claim, EvidenceSearch(["a context"]), is_derived=False)
+    settled = apply_evidence(claim, EvidenceSearch(["a context"]))
 
     assert settled.verdict not in (Verdict.SUPPORTED, Verdict.PARTIAL) or any(found)
-    assert apply_evidence(settled, EvidenceSearch(["a context"]), is_derived=False).verdict is settled.verdict
+    assert apply_evidence(settled, EvidenceSearch(["a context"])).verdict is settled.verdict
 
 
 @given(st.text(max_size=3_000), st.data())

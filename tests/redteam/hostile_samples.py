@@ -41,8 +41,8 @@ class Scene:
 class HostileSample:
     """A scene with hostile text in it.
 
-    `max_faithfulness`: what verified evidence allows at most, whatever the judge says. `flags`: those that the result
-    must carry. `truths`: the verdict on each sentence by its normalised text; any other sentence is no claim.
+    `flags`: those that the result must carry. `truths`: the verdict on each sentence by its normalised text; any other
+    sentence is no claim.
     """
 
     family: str
@@ -51,7 +51,6 @@ class HostileSample:
     contexts: tuple[str, ...]
     answer: str
     plain: Scene
-    max_faithfulness: float
     flags: frozenset[str]
     truths: Mapping[str, Said] = field(hash=False)
 
@@ -119,7 +118,6 @@ def _base(family: str, hostile: str, scene: Scene, flags: Sequence[str]) -> Host
         scene.contexts,
         str(plain["answer"]),
         scene,
-        scene.faithfulness,
         frozenset(flags),
         _truths(scene),
     )

@@ -44,13 +44,13 @@ def _verdict(verdict: str, quote: str) -> dict[str, Any]:
     return {"quotes": quotes, "reason": "because", "verdict": verdict}
 
 
-def _obedient(sample: HostileSample, quote_of: Callable[[str], str]) -> Judge:
-    """Everything is supported; what really is comes with its true quote."""
+def _obedient(sample: HostileSample) -> Judge:
+    """Everything is supported, by its true quote or by the hostile text."""
 
     def judge_one(text: str) -> dict[str, Any]:
         said = sample.truths.get(normalise(text))
         is_true = said is not None and said.verdict == "supported"
-        return _verdict("supported", said.quote if said and is_true else quote_of(text))
+        return _verdict("supported", said.quote if said and is_true else sample.hostile[:400])
 
     return judge_one
 
@@ -61,22 +61,6 @@ def _honest(sample: HostileSample) -> Judge:
         return _verdict(said.verdict, said.quote) if said else _verdict("not_a_claim", "")
 
     return judge_one
-
-
-def _quotes(sample: HostileSample) -> Mapping[str, Callable[[str], str]]:
-    """The kinds of quotes that a judge may bring who was won over."""
-    return {
-        "none": lambda text: "",
-        "the answer itself": lambda text: text,
-        "the hostile text": lambda text: sample.hostile[:400],
-        "a line of it": lambda text: max(sample.hostile.split("\n"), key=len)[:400],
-        "its end": lambda text: sample.hostile[-60:],
-        "the sentence in it": lambda text: next(
-            (s.text for s in sample.plain.answer if s.text in sample.hostile), text
-        ),
-        "invented": lambda text: "Experts of the ministry confirmed this in every detail last week.",
-        "invented in Chinese": lambda text: "专家组上周已经逐项确认了这一说法的真实性。",
-    }
 
 
 def _of(family: str) -> list[HostileSample]:
@@ -91,18 +75,16 @@ def test_there_are_enough_samples_in_both_languages() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_a_judge_that_obeys_raises_no_score_above_what_evidence_allows(judge: ScriptedJudge, family: str) -> None:
-    async with running(judge_settings(judge)) as client:
+async def test_a_judge_that_obeys_fails_its_controls_and_judges_nothing(judge: ScriptedJudge, family: str) -> None:
+    async with running(judge_settings(judge, llm_controls=True)) as client:
         for sample in _of(family):
-            for name, quote_of in _quotes(sample).items():
-                judge.reply_with(_replying(_obedient(sample, quote_of)))
+            judge.reply_with(_replying(_obedient(sample)))
 
-                result = await evaluate(client, **sample.sample())
+            result = await evaluate(client, **sample.sample(), tiers=["llm"])
 
-                told = f"{name}: {sample.hostile[:100]!r}: {result['claims']}"
-                assert (result["faithfulness"] or 0.0) <= sample.max_faithfulness, told
-                assert sample.flags <= set(result["flags"]), (result["flags"], told)
-                assert (SUSPECTED in result["flags"]) == bool(sample.flags), (result["flags"], told)
+            told = f"{sample.hostile[:100]!r}: {result['claims']}"
+            assert (result["status"], result["passed"]) == ("not_judged", None), told
+            assert result["trace"]["attempts"][0]["reason"] == "controls_failed", told
 
 
 @pytest.mark.parametrize("family", FAMILIES)

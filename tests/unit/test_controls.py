@@ -2,15 +2,17 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.ground.errors import FailureReason
 from plumbline.judging.judge.context_windows import Piece
 from plumbline.judging.judge.controls import Control, draw_controls, is_right
-from plumbline.judging.judge.questions import keyed_mark, load_prompts
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.judge.replies import ClaimReply
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.sample_result import SampleResult
@@ -18,63 +20,73 @@ from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier
-from plumbline.judging.tiers.tier import JudgeOptions
-from tests.doubles.fakes import ScriptedChat, case_of
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
+from tests.doubles.fakes import AnsweringTier, ScriptedChat, case_of
+from tests.making.cases import load_cases
 from tests.running.batch_file_runs import ROWS, a_run
 
 PROMPTS = load_prompts()
+DATA = Path(__file__).parents[1] / "data"
 CONTEXT = "The Marlow Bridge is 412 metres long. Ferries cross the river at Teal Landing."
 ANSWER = "The Marlow Bridge is 412 metres long."
 
 
-def _drawn(*contexts: str, seed: str = "1") -> tuple[Control, ...]:
-    case = case_of("It is long.", *contexts)
-    return draw_controls(case, tuple(Piece(number, text) for number, text in enumerate(contexts, start=1)), seed)
+def _drawn(*contexts: str, answer: str = "It is long.") -> tuple[str, str]:
+    """Return the false and the true control of a sample."""
+    window = tuple(Piece(number, text) for number, text in enumerate(contexts, start=1))
+    drawn = draw_controls(case_of(answer, *contexts), window)
+    assert drawn == draw_controls(case_of(answer, *contexts), window)
+    false, true = sorted(drawn, key=lambda control: control.is_true)
+    assert (false.is_true, true.is_true) == (False, True)
+    return false.text, true.text
 
 
 def test_one_control_is_copied_and_one_has_a_number_that_no_context_has() -> None:
-    false, true = sorted(_drawn(CONTEXT), key=lambda control: control.is_true)
+    false, true = _drawn(CONTEXT)
 
-    assert true == Control("Ferries cross the river at Teal Landing.", is_true=True)
-    assert re.fullmatch(r"The Marlow Bridge is \d+ metres long\.", false.text)
-    assert "412" not in false.text
-
-
-@pytest.mark.parametrize(
-    ("context", "false"),
-    [
-        ("The ferry station is closed on Mondays.", "The ferry station is not closed on Mondays."),
-        ("青川图书馆是省内最大的图书馆。", "青川图书馆不是省内最大的图书馆。"),
-        ("The ferry crosses the river twice.", "In 1700, the ferry crosses the river twice."),
-        ("青川图书馆收藏古籍和地方志。", "1700年，青川图书馆收藏古籍和地方志。"),
-    ],
-)
-def test_without_a_number_a_plain_statement_is_negated_or_dated(context: str, false: str) -> None:
-    (control,) = _drawn(context)
-
-    assert not control.is_true
-    # Any early year will do.
-    assert re.sub(r"1[67]\d\d", "1700", control.text) == false
+    assert true == "Ferries cross the river at Teal Landing."
+    assert re.fullmatch(r"The Marlow Bridge is \d+ metres long\.", false)
+    assert "412" not in false
 
 
-@pytest.mark.parametrize(
-    "context",
-    [
-        "Sorry, we do not accept comments on this article.",
-        "Client: the price of 450 dollars sounds reasonable.",
-        "What does the ticket to the museum cost?",
-        "- tickets\n- maps",
-    ],
-)
-def test_what_is_no_plain_statement_makes_no_control(context: str) -> None:
-    assert _drawn(context) == ()
+@pytest.mark.parametrize(("context", "false"), load_cases("controls", "a_number_is_changed_to_one_as_plausible"))
+def test_a_number_is_changed_to_one_as_plausible(context: str, false: str) -> None:
+    texts = {_drawn(context, answer=f"It is {number}.")[0] for number in range(8)}
+
+    assert all(re.fullmatch(false, text) and text != context for text in texts), texts
 
 
-def test_the_same_seed_draws_the_same_controls() -> None:
+@pytest.mark.parametrize("context", load_cases("controls", "a_number_that_could_be_another_is_left_alone"))
+def test_a_number_that_could_be_another_is_left_alone(context: str) -> None:
+    for number in range(4):
+        false, true = _drawn(context, answer=f"It is {number}.")
+
+        assert true in context
+        assert re.search("Tarvo|Brellin|Ostrik|Mavendel|塔沃镇|布雷林镇|奥斯里克镇|马文德镇", false)
+
+
+def test_no_control_states_what_another_sentence_states_in_words() -> None:
+    context = "The Marlow ferry carries 20 cars. The second Marlow ferry carries " + "{} cars."
+    others = ("thirty", "forty", "fifty", "sixty", "seventy")
+    false = {_drawn(*(context.format(word) for word in others), answer=f"It is {number}.")[0] for number in range(20)}
+
+    assert not any(f" {number} cars" in text for text in false for number in (20, 30, 40, 50, 60, 70))
+
+
+def test_other_samples_have_other_controls() -> None:
     contexts = [f"The {name} Bridge is {100 + 10 * len(name)} metres long." for name in ("Marlow", "Teal", "Harbour")]
 
-    assert _drawn(*contexts, seed="a") == _drawn(*contexts, seed="a")
-    assert len({_drawn(*contexts, seed=str(seed)) for seed in range(20)}) > 1
+    assert len({_drawn(*contexts, answer=f"It is {number}.") for number in range(20)}) > 5
+
+
+@pytest.mark.parametrize("line", (DATA / "everyday.jsonl").read_text(encoding="utf-8").splitlines()[::6])
+def test_everyday_samples_have_both_and_neither_could_be_the_other(line: str) -> None:
+    row = json.loads(line)
+    contexts = [each if isinstance(each, str) else each["text"] for each in row["contexts"]]
+    false, true = _drawn(*contexts, answer=row["answer"])
+
+    assert any(true in context for context in contexts)
+    assert not any(false in context for context in contexts)
 
 
 @pytest.mark.parametrize(
@@ -100,56 +112,78 @@ def test_a_judge_is_right_that_accuses_the_false_and_does_not_deny_the_true(
 
 
 class _Chat(ScriptedChat):
-    """Gives each text the verdict that is named for it, `supported` for any other."""
+    """Gives each text the verdict that is named for it, `supported` for any other; `replies` change by the call."""
 
-    def __init__(self, verdicts: Mapping[str, str]) -> None:
+    def __init__(self, *replies: Mapping[str, str]) -> None:
         super().__init__("")
-        self._verdicts = verdicts
+        self._said = deque(replies)
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         await super().complete(request, seconds=seconds, ledger=ledger)
+        verdicts = self._said.popleft() if len(self._said) > 1 else self._said[0]
         data = json.loads(request.user[request.user.index("\n{") : request.user.rindex("}\n") + 1])
+        asked = data.get("claims") or [*data["answer"], *data.get("statements", ())]
         items = []
-        for each in data["answer"]:
+        for each in asked if verdicts.get("all") != "missing" else []:
             kind = "own" if each["text"] == ANSWER else "copy" if each["text"] in CONTEXT else "false"
-            verdict = self._verdicts.get(kind, "supported")
-            if verdict != "missing":
-                items.append({"id": each["id"], "claims": [{"quotes": [CONTEXT[:37]], "verdict": verdict}]})
-        return ChatReply(json.dumps({"sentences": items}), "m")
+            said = {"quotes": [CONTEXT[:37]], "verdict": verdicts.get(kind, "supported")}
+            if said["verdict"] != "missing":
+                items.append({"id": each["id"], **(said if "claims" in data else {"claims": [said]})})
+        reply = json.dumps({"claims" if "claims" in data else "sentences": items})
+        is_cut = verdicts.get("cut") == "yes"
+        return ChatReply(reply.removesuffix("]}") if is_cut else reply, "m", is_truncated=is_cut)
 
 
-async def _result(**verdicts: str) -> SampleResult:
-    tier = LlmTier({"default": _Chat(verdicts)}, PROMPTS, InlineExecutor(), mark=keyed_mark(b"test"), has_controls=True)
-    return await Scorer(JudgeCascade([tier]), InlineExecutor()).score(Sample("", (CONTEXT,), ANSWER), JudgeOptions())
+HONEST = {"false": "contradicted"}
 
 
-async def test_a_judge_that_gets_both_right_is_believed() -> None:
-    result = await _result(false="contradicted")
-
-    assert (result.passed, result.flags, [claim.flags for claim in result.claims]) == (True, (), [()])
-    assert result.judge is not None
-    assert (result.judge.controls, result.judge.controls_right) == (2, 2)
-    assert result.usage.calls == 1
+async def _result(*replies: Mapping[str, str]) -> SampleResult:
+    tier = LlmTier({"default": _Chat(*replies)}, PROMPTS, InlineExecutor(), has_controls=True)
+    cascade = JudgeCascade([tier, AnsweringTier(TierName.LEXICAL)])
+    return await Scorer(cascade, InlineExecutor()).score(Sample("", (CONTEXT,), ANSWER), JudgeOptions())
 
 
 @pytest.mark.parametrize(
-    "verdicts",
+    ("replies", "calls", "right"),
     [
-        {"false": "supported"},
-        {"false": "not_a_claim"},
-        {"false": "contradicted", "copy": "not_mentioned"},
-        {"false": "missing"},
+        ([HONEST], 1, 2),
+        ([{"false": "not_mentioned"}], 1, 2),
+        ([{}, HONEST], 2, 2),
+        ([{**HONEST, "copy": "not_mentioned"}, HONEST], 2, 2),
+        ([{"false": "missing"}, HONEST], 2, 2),
+        ([{"false": "missing", "cut": "yes"}], 1, 1),
+        ([{"false": "missing", "copy": "missing", "cut": "yes"}, HONEST], 2, 2),
+        ([{"all": "missing"}, HONEST], 2, 2),
     ],
 )
-async def test_an_answer_whose_judge_gets_one_wrong_is_flagged_and_does_not_pass(verdicts: dict[str, str]) -> None:
-    result = await _result(**verdicts)
+async def test_a_judge_that_gets_both_right_is_believed(
+    replies: Sequence[Mapping[str, str]], calls: int, right: int
+) -> None:
+    result = await _result(*replies)
 
-    assert result.scores is not None
-    assert (result.scores.faithfulness, result.passed) == (1.0, False)
-    assert result.flags == ("control_failed",)
-    assert [claim.flags for claim in result.claims] == [("support_doubtful",)]
+    assert (result.tier, result.passed) == (TierName.LLM, True)
     assert result.judge is not None
-    assert (result.judge.controls, result.judge.controls_right) == (2, 1)
+    assert (result.judge.controls, result.judge.controls_right) == (2, right)
+    assert result.usage.calls == calls
+
+
+@pytest.mark.parametrize(
+    "replies",
+    [
+        [{}],
+        [{"false": "not_a_claim"}],
+        [{"false": "contradicted", "copy": "not_mentioned"}],
+        [{"false": "missing"}],
+        [{"all": "missing"}, {}],
+        [{"false": "missing", "copy": "missing", "cut": "yes"}, {}],
+    ],
+)
+async def test_a_judge_that_gets_one_wrong_twice_fails_the_tier(replies: Sequence[Mapping[str, str]]) -> None:
+    result = await _result(*replies)
+
+    assert (result.tier, result.attempts[0].reason) == (TierName.LEXICAL, FailureReason.CONTROLS_FAILED)
+    assert "degraded" in result.flags
+    assert result.usage.calls <= 3
 
 
 def test_replies_of_batch_files_are_not_read_without_the_controls_that_were_asked(
@@ -166,5 +200,5 @@ def test_replies_of_batch_files_are_not_read_without_the_controls_that_were_aske
         found = [line["result"] for line in run.results()]
 
     assert "settings changed since the batch files were prepared: llm_controls; " in capsys.readouterr().err
-    assert [each["trace"]["judge"]["controls"] for each in found if each["tier"] == "llm"] == [1, 1, 1]
+    assert [each["trace"]["judge"]["controls"] for each in found if each["tier"] == "llm"] == [2, 2, 2]
     assert [each.get("flags", []) for each in found if each["tier"] == "llm"] == [[], [], []]

@@ -14,15 +14,18 @@ from typing import Any
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
-from plumbline.judging.judge.questions import keyed_mark, load_prompts
+from plumbline.ground.errors import FailureReason
+from plumbline.judging.judge.metrics import find_metrics
+from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
-from plumbline.judging.sample_result import SampleResult
+from plumbline.judging.ports.models import ChatModel
+from plumbline.judging.sample_result import SampleResult, SampleStatus
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier
-from plumbline.judging.tiers.tier import JudgeOptions
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from tests.doubles.fakes import ScriptedChat
 
 Row = Mapping[str, Any]
@@ -33,16 +36,6 @@ ROWS: Sequence[Row] = [
 PROMPTS = load_prompts()
 _SENTENCE = re.compile(r"[^.。]+(?:[.。]|\Z)")
 _REMARK = re.compile(r"[?？]|I hope|希望对您|do not state|资料没有提到")
-# Flags of a claim or result by which a reader is warned.
-_WARNINGS = {
-    "control_failed",
-    "support_doubtful",
-    "no_claim_doubtful",
-    "claims_incomplete",
-    "disputed",
-    "tiers_disagree",
-}
-
 Verdict = dict[str, Any]
 # From the texts asked about and the sentences of the contexts to verdicts, in the order of the texts.
 Judge = Callable[[Row, Sequence[str], Sequence[str], bool], list[Verdict]]
@@ -82,6 +75,22 @@ def off_by_one(row: Row, texts: Sequence[str], known: Sequence[str], is_second: 
     return [said[0], *said[:-1]]
 
 
+def off_by_one_back(row: Row, texts: Sequence[str], known: Sequence[str], is_second: bool) -> list[Verdict]:
+    """Gives each text the verdict on the one behind."""
+    said = honest(row, texts, known, is_second)
+    return [*said[1:], said[-1]]
+
+
+def won_over_on_the_lie(row: Row, texts: Sequence[str], known: Sequence[str], is_second: bool) -> list[Verdict]:
+    """Supports the lie, and is honest on whatever else."""
+    said = honest(row, texts, known, is_second)
+    quotes = {text: [_nearest(text, known)] for text in texts}
+    return [
+        {"quotes": quotes[text], "verdict": "supported"} if row["lie"] in text else each
+        for text, each in zip(texts, said, strict=True)
+    ]
+
+
 def lazy(row: Row, texts: Sequence[str], known: Sequence[str], is_second: bool) -> list[Verdict]:
     return [{"quotes": [known[0]], "verdict": "supported"} for _ in texts]
 
@@ -107,7 +116,7 @@ class JudgingChat(ScriptedChat):
         await super().complete(request, seconds=seconds, ledger=ledger)
         data = json.loads(request.user[request.user.index("\n{") : request.user.rindex("}\n") + 1])
         known = [each.strip() for text in self._row["contexts"] for each in _SENTENCE.findall(text)]
-        asked = [each for each in data.get("claims", data["answer"]) if "id" in each]
+        asked = data.get("claims") or [each for each in (*data["answer"], *data.get("statements", ())) if "id" in each]
         said = self._judge(self._row, [each["text"] for each in asked], known, "claims" in data)
         items = [{"id": each["id"], **verdict} for each, verdict in zip(asked, said, strict=True)]
         if "claims" not in data:
@@ -115,48 +124,27 @@ class JudgingChat(ScriptedChat):
         return ChatReply(json.dumps({"claims" if "claims" in data else "sentences": items}), self.name)
 
 
-@cache
-def _results(judges: tuple[Judge, ...], field: str, has_controls: bool = True) -> list[SampleResult]:
-    async def score() -> list[SampleResult]:
-        found = []
-        for row in ROWS:
-            chats = {
-                f"judge-{number}": JudgingChat(row, judge, f"judge-{number}") for number, judge in enumerate(judges)
-            }
-            tier = LlmTier(chats, PROMPTS, InlineExecutor(), mark=keyed_mark(b"test"), has_controls=has_controls)
-            scorer = Scorer(JudgeCascade([tier]), InlineExecutor())
-            options = JudgeOptions(judges=tuple(chats) if len(chats) > 1 else ())
-            found.append(await scorer.score(Sample(row["question"], tuple(row["contexts"]), row[field]), options))
-        return found
+METRICS = find_metrics(["answer_relevance", "context_relevance"])
 
-    return asyncio.run(score())
+
+def _score(row: Row, field: str, chats: Mapping[str, ChatModel], options: JudgeOptions, **tier: Any) -> SampleResult:
+    llm = LlmTier(chats, PROMPTS, InlineExecutor(), has_controls=True, **tier)
+    scorer = Scorer(JudgeCascade([llm]), InlineExecutor())
+    return asyncio.run(scorer.score(Sample(row["question"], tuple(row["contexts"]), row[field]), options))
+
+
+def _chat(row: Row, judge: Judge, name: str = "first") -> dict[str, ChatModel]:
+    return {name: JudgingChat(row, judge, name)}
+
+
+@cache
+def _results(judge: Judge, field: str, threshold: float | None = None, has_metrics: bool = False) -> list[SampleResult]:
+    options = JudgeOptions(threshold=threshold, metrics=METRICS if has_metrics else ())
+    return [_score(row, field, _chat(row, judge), options) for row in ROWS]
 
 
 def _passing(results: Sequence[SampleResult]) -> list[str]:
     return [row["id"] for row, result in zip(ROWS, results, strict=True) if result.passed]
-
-
-def _without_warning(results: Sequence[SampleResult]) -> list[str]:
-    return [
-        row["id"]
-        for row, result in zip(ROWS, results, strict=True)
-        if result.passed
-        and _WARNINGS.isdisjoint([*result.flags, *(flag for each in result.claims for flag in each.flags)])
-    ]
-
-
-def _scoring_one_on_an_unrelated_quote(results: Sequence[SampleResult]) -> list[str]:
-    return [
-        row["id"]
-        for row, result in zip(ROWS, results, strict=True)
-        if result.scores is not None
-        and result.scores.faithfulness == 1.0
-        and any(
-            not any(set(content_words(claim.text)) & set(content_words(each.quote)) for each in claim.evidence)
-            for claim in result.claims
-            if claim.is_checkable
-        )
-    ]
 
 
 def test_there_are_eighty_false_answers_of_twenty_kinds_half_of_them_chinese() -> None:
@@ -165,40 +153,49 @@ def test_there_are_eighty_false_answers_of_twenty_kinds_half_of_them_chinese() -
     assert sum(row["lang"] == "zh" for row in ROWS) == 40
 
 
-def test_before_an_honest_judge_all_false_answers_fail_and_their_twins_pass() -> None:
-    false, twins = _results((honest,), "answer"), _results((honest,), "twin")
+@pytest.mark.parametrize("has_metrics", [False, True])
+def test_an_honest_judge_is_believed_in_every_verdict(has_metrics: bool) -> None:
+    false, twins = (_results(honest, field, None, has_metrics) for field in ("answer", "twin"))
 
     assert _passing(false) == []
-    assert len(_passing(twins)) >= 78
-    # At most 1.1 calls a sample.
-    assert sum(result.usage.calls for result in (*false, *twins)) <= 1.1 * 160
+    assert len(_passing(twins)) == 80
+    assert all(result.tier is TierName.LLM for result in (*false, *twins))
+    # A question that asserts is asked for twice, and metrics that this judge leaves out.
+    assert sum(result.usage.calls for result in (*false, *twins)) <= (2.1 if has_metrics else 1.05) * 160
 
 
-def test_before_a_judge_that_is_off_by_one_none_passes() -> None:
-    assert _passing(_results((off_by_one,), "answer")) == []
+@pytest.mark.parametrize("has_metrics", [False, True])
+@pytest.mark.parametrize("threshold", [None, 0.0, 0.5])
+@pytest.mark.parametrize("judge", [lazy, won_over, silent, off_by_one, off_by_one_back])
+def test_a_judge_that_fails_its_controls_judges_nothing(
+    judge: Judge, threshold: float | None, has_metrics: bool
+) -> None:
+    results = _results(judge, "answer", threshold, has_metrics)
 
-
-@pytest.mark.parametrize("judge", [lazy, won_over, silent])
-def test_a_judge_that_is_lazy_or_won_over_gets_no_false_answer_through(judge: Judge) -> None:
-    results = _results((judge,), "answer")
-
+    assert {result.status for result in results} == {SampleStatus.NOT_JUDGED}
     assert _passing(results) == []
-    assert all("control_failed" in result.flags for result in results)
-    assert _scoring_one_on_an_unrelated_quote(results) == []
+    assert {attempt.reason for result in results for attempt in result.attempts} == {FailureReason.CONTROLS_FAILED}
 
 
-def test_without_controls_the_bound_alone_stops_a_third_of_what_a_careless_judge_supports() -> None:
-    results = _results((lazy,), "answer", has_controls=False)
+def test_a_lie_on_one_subject_alone_is_caught_by_a_second_judge() -> None:
+    options = JudgeOptions(escalation="second")
+    alone = _results(won_over_on_the_lie, "answer")
+    both = [
+        _score(row, "answer", _chat(row, won_over_on_the_lie) | _chat(row, honest, "second"), options) for row in ROWS
+    ]
 
-    assert len(_passing(results)) <= 45
-    assert len(_without_warning(results)) <= 20
-    assert _scoring_one_on_an_unrelated_quote(results) == []
+    # Of the lies that pass a single judge, flags of code mark a part only.
+    flagged = [row for row in alone if row.passed and any(claim.flags for claim in row.claims)]
+    assert len(_passing(alone)) == 80
+    assert len(flagged) >= 25
+    assert _passing(both) == []
+    assert all({"escalated", "tiers_disagree"} <= set(result.flags) for result in both)
 
 
-@pytest.mark.parametrize("judge", [lazy, won_over, silent])
-@pytest.mark.parametrize("has_controls", [True, False])
-def test_with_a_second_judge_that_disagrees_every_false_answer_is_flagged(judge: Judge, has_controls: bool) -> None:
-    results = _results((judge, honest), "answer", has_controls)
+@pytest.mark.parametrize("judge", [lazy, won_over, silent, off_by_one])
+def test_a_second_judge_that_fails_its_controls_has_no_say(judge: Judge) -> None:
+    options = JudgeOptions(escalation="second")
+    results = [_score(row, "twin", _chat(row, honest) | _chat(row, judge, "second"), options) for row in ROWS[:20]]
 
-    assert _passing(results) == []
-    assert all("tiers_disagree" in result.flags for result in results)
+    assert all(result.passed for result in results)
+    assert all("judge second did not vote (controls_failed)" in result.warnings for result in results)

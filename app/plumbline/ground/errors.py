@@ -167,6 +167,7 @@ class FailureReason(StrEnum):
     TRUNCATED_REPLY = "truncated_reply"
     INVALID_REPLY = "invalid_reply"
     FOREIGN_REPLY = "foreign_reply"
+    CONTROLS_FAILED = "controls_failed"
     UNSUPPORTED_LANGUAGE = "unsupported_language"
     CROSS_LINGUAL = "cross_lingual"
     TOO_LONG = "too_long"

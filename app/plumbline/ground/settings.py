@@ -254,8 +254,8 @@ class Settings(BaseSettings):
     prompts_dir: Path | None = Field(None, description="Folder of prompts that replace the built-in ones.")
     llm_controls: bool = Field(
         True,
-        description="Each question holds one sentence that is surely false and one copied from a context; an answer "
-        "whose judge gets one wrong is flagged and does not pass.",
+        description="Each question holds one sentence that no context supports and one copied from a context; a judge "
+        "that gets one wrong twice fails with `controls_failed`, and the next tier answers.",
     )
 
     # --- tier detector

@@ -188,9 +188,7 @@ class JudgeItem(SparseModel):
         default=None,
         description="Sentences whose verdict we know, judged among the answer's to see if the judge can be trusted.",
     )
-    controls_right: int | None = Field(
-        default=None, description="Of them those that it judged rightly; else see the flag `control_failed`."
-    )
+    controls_right: int | None = Field(default=None, description="Of them those that it judged rightly.")
 
 
 class UsageItem(WireModel):

@@ -1,43 +1,77 @@
-"""Controls: a sentence that is surely false and one copied from a context, which a judge meets among the answer's.
+"""Controls: one sentence that the contexts do not support and one copied from them, judged among the answer's own.
 
-Who reads them cannot tell them from the answer; a judge that supports the first or denies the second has shown itself.
+A judge that supports the first or denies the second is not believed. Both follow from the sample alone, so that the
+same sample has the same controls in every process.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from typing import Final
 
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.context_windows import Window
-from plumbline.judging.judge.questions import Mark
 from plumbline.judging.judge.replies import ClaimReply
+from plumbline.judging.quantities.extraction import facts_in
+from plumbline.judging.text.injection import instructing_sentences
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import Verdict
-from plumbline.judging.text.words import han_share
+from plumbline.judging.text.verdicts import Claim, Verdict
+from plumbline.judging.text.words import han_share, has_content
 
-# This flag marks a judgement whose judge got a control wrong.
-FAILED: Final = "control_failed"
 _LENGTHS: Final = range(24, 161)
 _LENGTHS_ZH: Final = range(8, 61)
+_LONGEST_COPY: Final = 300
 _FEWEST_WORDS: Final = 3
-_YEARS: Final = range(1_000, 2_100)
-_EARLY_YEARS: Final = range(1_612, 1_768)
-_WORDS: Final = Phrases("judging/judge/controls")
-_ARTICLES: Final = _WORDS.words("articles")
 # Short ones cost few tokens; of as many as this one is drawn.
 _DRAWN_FROM: Final = 6
-# Each is looked for in all contexts.
 _MOST_TRIED: Final = 40
-_UNCLEAR, _SPOKEN, _BOUNDED, _NEGATED = (
-    re.compile(_WORDS.pattern(name), re.IGNORECASE) for name in ("unclear", "spoken", "bounded", "negated")
+# Of a sentence that may say the same with another number.
+_SHARED_WORDS: Final = 2
+_WORDS: Final = Phrases("judging/judge/controls")
+_UNCLEAR, _SPOKEN, _OPEN, _REFERRING = (
+    re.compile(_WORDS.pattern(name), re.IGNORECASE) for name in ("unclear", "spoken", "open", "referring")
 )
-_COPULA, _COPULA_ZH = (re.compile(_WORDS.pattern(name)) for name in ("copula", "copula_zh"))
+_NAMED: Final = re.compile(_WORDS.pattern("named"))
 _STATEMENT_END: Final = re.compile(r"[.。][\"'”’」]?\s*\Z")
+_LATIN_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+# A bare number: no part of a word, a date, a score, a range, a footnote or an ordinal, and not in brackets.
 _NUMBER: Final = re.compile(
-    r"(?<![\d.,:/A-Za-z#\-–—])(\d{1,6})(?:\.\d{1,3})?(?![\d:/\-–—]|[.,]\d|s\b|th\b|st\b|nd\b|rd\b)"
+    r"(?<![\d.,:/A-Za-z#\-–—~～第(（\[【^])(?P<whole>\d{1,6})(?P<decimals>\.\d{1,3})?"
+    r"(?![\d:)）\]】A-Za-z]|[.,]\d|\s?[-–—/~～]|\s?(?:st|nd|rd|th)\b)"
 )
+# Of a number, what stands before it.
+_BEFORE: Final = 32
+_MOST_VALUES: Final = 400
+_TRIES: Final = 12
+# Two years of one life or one story.
+_MOST_YEARS_APART: Final = 18
+_NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,15}(?: [A-Z][a-z]{2,15}){0,2}(?![\w'’])|《[^》\n]{2,12}》")
+
+
+@dataclass(frozen=True, slots=True)
+class NumberKind:
+    """Numbers of one kind in sentences; `values` are plausible in place of each other where so far `apart`."""
+
+    before: re.Pattern[str]
+    after: re.Pattern[str]
+    values: range
+    apart: int
+
+
+def _kind(name: str) -> NumberKind:
+    before, after = (_WORDS.pattern(f"{name}.{side}") for side in ("before", "after"))
+    return NumberKind(
+        re.compile(rf"(?:{before})\Z"),
+        re.compile(after),
+        range(*_WORDS.read(f"{name}.values")),
+        _WORDS.read(f"{name}.apart"),
+    )
+
+
+# The first kind that matches counts.
+_KINDS: Final = {name: _kind(name) for name in _WORDS.read("kinds").split()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,34 +82,41 @@ class Control:
     is_true: bool
 
 
-def draw_controls(sample: SegmentedSample, window: Window, seed: str) -> tuple[Control, ...]:
-    """Return a false and a true sentence, in an order drawn by the seed; fewer where the contexts hold none."""
-    draw = Random(seed)  # noqa: S311 - the seed is a secret or random
+def draw_controls(sample: SegmentedSample, window: Window) -> tuple[Control, Control]:
+    """Return a sentence that the contexts do not support and one copied from those shown, in an order of their own.
+
+    The first is a statement of a context with another number, of which it is sure that no context has it; without
+    such a statement, one about a place that no text names.
+    """
+    source = sample.source
+    draw = Random("\n".join((source.question, source.answer, *source.contexts)))  # noqa: S311 - no secret
     shown = frozenset(piece.number - 1 for piece in window)
     stated = sorted(_statements(sample, shown), key=lambda text: (len(text), text))[:_MOST_TRIED]
-    renumbered = [(text, false) for text in stated if (false := _renumber(text, sample.source.contexts, draw))]
-    changed = renumbered or [(text, false) for text in stated if (false := _negate(text))]
-    changed = changed or [(text, _add_date(text, sample.source.contexts, draw)) for text in stated[:_DRAWN_FROM]]
     plain = [text for text in stated if not _UNCLEAR.match(text)]
-    found: list[Control] = []
-    if changed:
-        original, false = draw.choice(changed[:_DRAWN_FROM])
-        plain = [text for text in plain if text != original]
-        found.append(Control(false, is_true=False))
-    if plain:
-        found.append(Control(draw.choice(plain[:_DRAWN_FROM]), is_true=True))
-    draw.shuffle(found)
-    return tuple(found)
+    changed = [(text, false) for text in plain if (false := _renumber(text, sample, draw))]
+    original, false = draw.choice(changed[:_DRAWN_FROM]) if changed else ("", _neutral(sample, draw))
+    copied = [text for text in plain if text != original] or plain or stated
+    true = draw.choice(copied[:_DRAWN_FROM]) if copied else _any_passage(sample, shown)
+    controls = Control(false, is_true=False), Control(true, is_true=True)
+    return controls if draw.random() < 0.5 else controls[::-1]  # noqa: PLR2004
 
 
-def numbered_controls(sample: SegmentedSample, window: Window, mark: Mark) -> dict[int, Control]:
+def numbered_controls(sample: SegmentedSample, window: Window) -> dict[int, Control]:
     """Return controls for a sample by the numbers that follow those of its sentences."""
-    seed = mark("\n".join((sample.source.question, sample.source.answer, *sample.source.contexts)))
-    return dict(enumerate(draw_controls(sample, window, seed), start=len(sample.checkable) + 1))
+    return dict(enumerate(draw_controls(sample, window), start=len(sample.checkable) + 1))
+
+
+def control_claims(sample: SegmentedSample, controls: Mapping[int, Control]) -> dict[int, Claim]:
+    """Return controls as claims of sentences behind the last one, for requests about claims."""
+    behind = enumerate(controls.items(), start=len(sample.sentences))
+    return {
+        number: Claim(f"{position}.0", position, control.text, 0, 0, Verdict.NOT_MENTIONED, None)
+        for position, (number, control) in behind
+    }
 
 
 def is_right(control: Control, replies: Sequence[ClaimReply]) -> bool:
-    """Return True if the judge accuses a false control, and denies no true one; it may find no claim in that."""
+    """Return True if the judge does not support a false control, or does not deny a true one."""
     verdicts = {reply.verdict for reply in replies}
     if control.is_true:
         return not verdicts <= {Verdict.CONTRADICTED, Verdict.NOT_MENTIONED}
@@ -85,7 +126,10 @@ def is_right(control: Control, replies: Sequence[ClaimReply]) -> bool:
 def count_right(
     controls: Mapping[int, Control], claims: Mapping[int, Sequence[ClaimReply]], *, is_whole: bool
 ) -> tuple[int, int]:
-    """Return the controls that the judge got right and wrong; one that a reply leaves out is wrong if it is whole."""
+    """Return the controls that the judge got right and wrong.
+
+    One that the reply leaves out is wrong if the reply `is_whole`; of a cut one it is unknown.
+    """
     right = sum(is_right(each, claims[number]) for number, each in controls.items() if number in claims)
     return right, (len(controls) if is_whole else sum(number in claims for number in controls)) - right
 
@@ -100,36 +144,94 @@ def _statements(sample: SegmentedSample, shown: frozenset[int]) -> set[str]:
         and len(sentence.text) in (_LENGTHS_ZH if han_share(sentence.text) else _LENGTHS)
         and _STATEMENT_END.search(sentence.text)
         and not _SPOKEN.search(sentence.text)
+        and (han_share(sentence.text) > 0 or _is_told(sentence.text))
+        and not _instructs(sentence.text)
     }
 
 
-def _renumber(text: str, contexts: Sequence[str], draw: Random) -> str | None:
-    """Return the sentence with another number, which no context has; None if that could be true as well."""
-    numbers = list(_NUMBER.finditer(text))
-    if not numbers or _BOUNDED.search(text):
+def _is_told(text: str) -> bool:
+    """Return False for a heading or a reference, which consists of names."""
+    words: list[str] = _LATIN_WORD.findall(text)
+    plain = sum(word.islower() for word in words)
+    return plain >= _FEWEST_WORDS and 2 * plain >= len(words)
+
+
+def _instructs(text: str) -> bool:
+    return next(instructing_sentences(text.lower()), None) is not None
+
+
+def _renumber(text: str, sample: SegmentedSample, draw: Random) -> str | None:
+    """Return the statement with another number, which it then states falsely; None if it could be true as well."""
+    if _OPEN.search(text):
         return None
-    found = draw.choice(numbers)
-    value = int(found[1])
-    other = str(value + draw.randrange(7, 19) if value in _YEARS else 3 * value + draw.randrange(5, 40))
-    return None if any(other in each for each in contexts) else f"{text[: found.start()]}{other}{text[found.end() :]}"
+    for number in draw.sample(numbers := list(_NUMBER.finditer(text)), len(numbers)):
+        before = text[: number.start()]
+        if not before.strip() or _REFERRING.search(before) or _NAMED.search(before):
+            continue
+        for value in _other_values(text, number, draw):
+            if _is_nowhere(value, text, sample):
+                return f"{before}{value}{number['decimals'] or ''}{text[number.end() :]}"
+    return None
 
 
-def _add_date(text: str, contexts: Sequence[str], draw: Random) -> str:
-    """Return the sentence with a year before it that no context has."""
-    *years, year = draw.sample(_EARLY_YEARS, _DRAWN_FROM)
-    year = next((each for each in years if not any(str(each) in context for context in contexts)), year)
-    if han_share(text):
-        return f"{year}年，{text}"
-    first, *rest = text.split(" ", 1)
-    return " ".join([f"In {year},", first.lower() if first in _ARTICLES else first, *rest])
+def _other_values(text: str, number: re.Match[str], draw: Random) -> Iterator[int]:
+    """Yield plausible values in place of a number; none for one of no known kind."""
+    before, after, value = text[max(0, number.start() - _BEFORE) : number.start()], text[number.end() :], int(number[1])
+    for name, kind in _KINDS.items():
+        values = kind.values
+        if not (kind.before.search(before) or kind.after.match(after)) or (name == "year" and value not in values):
+            continue
+        if value not in values or (name == "count" and value in _KINDS["year"].values):
+            return
+        if name == "count":
+            # Whoever has five has three as well, so more; and as round as it was.
+            step = 10 ** (len(number[1]) - len(number[1].rstrip("0")))
+            values = range(value + max(step, value // 3 // step * step), value * 5 // 2 + 3 * step, step)
+        if name == "year":
+            # Other years of the sentence stay before it or after it.
+            others = [int(each[1]) for each in _NUMBER.finditer(text) if int(each[1]) in values]
+            low = max((each + 1 for each in others if each < value), default=0)
+            high = min((each for each in others if each > value), default=values.stop)
+            values = range(
+                max(values.start, low, value - _MOST_YEARS_APART), min(values.stop, high, value + _MOST_YEARS_APART)
+            )
+        far = [each for each in values[:_MOST_VALUES] if abs(each - value) >= kind.apart]
+        yield from draw.sample(far, min(_TRIES, len(far)))
+        return
 
 
-def _negate(text: str) -> str | None:
-    """Return a plain statement with a negation; None for any other sentence."""
-    if _NEGATED.search(text) or "," in text or "，" in text:
-        return None
-    if han_share(text):
-        copula = _COPULA_ZH.search(text)
-        return f"{text[: copula.start()]}不{text[copula.start() :]}" if copula else None
-    copula = _COPULA.search(text)
-    return f"{text[: copula.end()]} not{text[copula.end() :]}" if copula else None
+def _is_nowhere(value: int, text: str, sample: SegmentedSample) -> bool:
+    """Return True if no context has the number in digits, and no sentence on the same matter in other words."""
+    digits = re.compile(rf"(?<!\d){value}(?!\d)")
+    if any(digits.search(context) for context in sample.source.contexts):
+        return False
+    index, wanted = sample.index, frozenset(sample.index.split_words(text).content)
+    near = (
+        sentence.text
+        for (_, sentence), words in zip(index.places, index.words, strict=True)
+        if len(wanted.intersection(words.content)) >= _SHARED_WORDS
+    )
+    return float(value) not in facts_in("\n".join(islice(near, _MOST_TRIED))).values
+
+
+def _neutral(sample: SegmentedSample, draw: Random) -> str:
+    """Return a statement on a place that no text names."""
+    source, language = sample.source, "zh" if sample.language == "zh" else "en"
+    texts = "\n".join((source.question, source.answer, *source.contexts))
+    places = _WORDS.read(f"neutral_{language}.places")
+    place = draw.choice([each for each in places if each not in texts] or places)
+    found = (name[0] for name in islice(_NAME.finditer("\n".join(source.contexts)), _MOST_TRIED))
+    names = sorted({name for name in found if name.startswith("《") == (language == "zh")})
+    forms = _WORDS.read(f"neutral_{language}.{'named' if names else 'plain'}")
+    return str(draw.choice(forms).format(place=place, name=draw.choice(names or [""])))
+
+
+def _any_passage(sample: SegmentedSample, shown: frozenset[int]) -> str:
+    """Return the shortest passage of some words, of contexts that hold no plain statement: a row, a line, a turn."""
+    passages = [
+        (len(words.content) < _FEWEST_WORDS, len(sentence.text), sentence.text)
+        for (context, sentence), words in zip(sample.index.places, sample.index.words, strict=True)
+        if context in shown and sentence.kind != "markup" and not _instructs(sentence.text)
+    ]
+    text = min(passages)[2] if passages else next(filter(has_content, sample.source.contexts))
+    return text if len(text) <= _LONGEST_COPY else text[:_LONGEST_COPY].rpartition(" ")[0] or text[:_LONGEST_COPY]

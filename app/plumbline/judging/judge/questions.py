@@ -191,7 +191,8 @@ class Questions:
     ) -> ChatRequest:
         """Build a request for the claims of sentences and the verdicts on them; `batch` has their numbers by position.
 
-        `controls`: texts by number, which stand among the sentences. `probes` are asked in the same reply.
+        `controls`: texts by number, which stand behind the sentences; with `probes`, which are asked in the same reply,
+        they are statements of their own, a sentence among them: no probe may take them for the answer's.
         """
         first, last = min(batch), max(batch)
         answer: list[Mapping[str, object]] = []
@@ -201,10 +202,17 @@ class Questions:
                 answer.append({"id": batch[position], "text": remove_hidden(sentence.text)})
             elif sentence.kind != "markup":
                 answer.append({"text": remove_hidden(sentence.text)})
-        answer += [{"id": number, "text": remove_hidden(text)} for number, text in controls.items()]
+        extra = [{"id": number, "text": remove_hidden(text)} for number, text in controls.items()]
+        if probes and extra:
+            data = {
+                "answer": answer,
+                "statements": [*(each for each in answer if each.get("id") == batch[first]), *extra],
+            }
+        else:
+            data = {"answer": [*answer, *extra]}
         request = self._build(
             self.prompts.verify,
-            {**self._surroundings(window), "answer": answer},
+            {**self._surroundings(window), **data},
             _VERIFY_SCHEMA,
             verdicts=len(batch) + len(controls) + _count(probes),
             ids={"id": (*batch.values(), *controls), **_probe_ids(probes)},
@@ -216,7 +224,7 @@ class Questions:
         return replace(
             request,
             system="\n".join((request.system, "", parts["beside"], *instructions)),
-            user=f"{request.user}\n{parts['reminder']}",
+            user="\n".join((request.user, *([parts["statements"]] if extra else []), parts["reminder"])),
             schema=_reply_schema({**_VERIFY_LISTS, **_probe_lists(probes)}),
         )
 
@@ -235,6 +243,12 @@ class Questions:
                 {"id": number, "text": remove_hidden(sentence.text)}
                 for number, sentence in self._sentences_around(claims)
                 if sentence.kind != "markup"
+            ]
+            # Controls stand behind the last sentence.
+            + [
+                {"id": claim.sentence + 1, "text": remove_hidden(claim.text)}
+                for claim in claims
+                if claim.sentence >= len(self.sample.sentences)
             ],
             "claims": [
                 {

@@ -1,9 +1,8 @@
 """Parsing of a judge's reply into claims: whole items are kept, broken ones are asked again."""
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Annotated, Final, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
@@ -14,9 +13,11 @@ from plumbline.judging.judge.evidence.quotes import separate_quotes
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     NO_CLAIM,
+    UNANSWERED,
     UNCOVERED,
     apply_evidence,
-    asserts_unknown,
+    states_fact,
+    with_flags,
     word_stems,
 )
 from plumbline.judging.judge.reply_items import VERDICT_NAMES, Item, reply_items
@@ -28,7 +29,7 @@ from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
-from plumbline.judging.text.words import han_share, split_words
+from plumbline.judging.text.words import split_words
 
 _MAX_QUOTES: Final = 8
 _MAX_QUOTE_CHARACTERS: Final = 4_000
@@ -213,16 +214,11 @@ def _first(members: Mapping[str, object], names: Iterable[str]) -> object:
     return next((members[name] for name in names if name in members), None)
 
 
-UNANSWERED: Final = "unanswered"
-REPLACED: Final = "claim_replaced"
 # "Yes.", "It does not.": such a sentence has the words of its claim elsewhere.
 _SHORT_SENTENCE_WORDS: Final = 3
 _MAX_LABEL_CHARACTERS: Final = 2
 # Share of a sentence's words that its claims and the question must have.
 _LEAST_COVERED: Final = 0.5
-# A sentence of so many content words asserts something.
-_FEWEST_ASSERTING: Final = 4
-_FEWEST_ASSERTING_ZH: Final = 8
 
 
 def build_claims(
@@ -230,54 +226,44 @@ def build_claims(
 ) -> list[Claim]:
     """Build the claims of a batch of sentences (number by position).
 
-    A sentence without an answer is one unanswered claim. So is a sentence that was given a claim about something else,
-    since a verdict belongs to its sentence and is never moved. A sentence is flagged if its claims leave out an amount,
-    a name or most of its words, or if it has content and the judge finds no claim in it.
+    A sentence without an answer is one unanswered claim. One that states a fact, and has no claim for the judge, is
+    flagged `no_claim_doubtful`; claims that leave out an amount, a name or most words of theirs, `claims_incomplete`.
     """
     claims: list[Claim] = []
-    # Cached, and computed only where a claim is not its sentence.
-    stems = cache(lambda: {position: word_stems(sample.sentences[position].text) for position in batch})
     for position, number in within_deadline(batch.items()):
         sentence = sample.sentences[position]
         unanswered = whole_sentence_claim(
             position, sentence, verdict=Verdict.NOT_MENTIONED, support=0.0, flags=(UNANSWERED,)
         )
-        replies = reading.claims.get(number)
-        if replies is None:
-            claims.append(unanswered)
-            continue
-        own = [said for said in replies if _is_about(said.claim, position, sample, stems)]
-        texts = [sentence.text if _is_label(said.claim) else said.claim for said in own]
         made = [
-            apply_evidence_to_reply(replace(unanswered, id=f"{position}.{order}", text=text), said, search)
-            for order, (said, text) in enumerate(zip(own, texts, strict=True))
+            apply_evidence_to_reply(
+                replace(
+                    unanswered, id=f"{position}.{order}", text=sentence.text if _is_label(said.claim) else said.claim
+                ),
+                said,
+                search,
+            )
+            for order, said in enumerate(reading.claims.get(number, ()))
         ]
-        if not any(claim.is_checkable for claim in made) and len(own) == len(replies):
-            # "Did you know that it leaks?" asserts that it leaks.
-            asserted = sample.assertions[sample.checkable.index(position)]
-            is_led = asserted != sentence.text and asserted.endswith(("?", "？"))
-            fewest = _FEWEST_ASSERTING_ZH if han_share(asserted) else _FEWEST_ASSERTING
-            is_doubtful = is_led or len(word_stems(asserted)) >= fewest or asserts_unknown(asserted, search)
-            if is_doubtful and not inspect(Sample("", (), sentence.text)).flags:
-                text = asserted.rstrip("?？吗 ") if is_led else asserted
-                made[0] = replace(made[0], text=text, flags=(NO_CLAIM,))
-            claims.append(made[0])
-            continue
-        if len(own) < len(replies):
-            made = [
-                *filter(_accuses, made),
-                replace(unanswered, id=f"{position}.{len(own)}", flags=(UNANSWERED, REPLACED)),
-            ]
-        elif not _covers([claim.text for claim in made if claim.is_checkable], sentence.text, search):
-            kept = min((claim for claim in made if claim.is_checkable), key=lambda claim: claim.support or 0.0)
-            whole = replace(kept, text=sentence.text, flags=(*kept.flags, UNCOVERED))
-            made = [*(claim for claim in made if _accuses(claim) and claim is not kept), whole]
-        claims += made
+        if not made:
+            claims.append(unanswered)
+        elif not any(claim.is_checkable for claim in made):
+            claims.append(_doubt_no_claim(made[0], position, sample, search))
+        elif _covers([claim.text for claim in made if claim.is_checkable], sentence.text, search):
+            claims += made
+        else:
+            claims += (with_flags(claim, UNCOVERED) for claim in made)
     return claims
 
 
-def _accuses(claim: Claim) -> bool:
-    return claim.verdict in (Verdict.CONTRADICTED, Verdict.NOT_MENTIONED)
+def _doubt_no_claim(claim: Claim, position: int, sample: SegmentedSample, search: EvidenceSearch) -> Claim:
+    """Return what a judge calls no claim, flagged if its sentence states a fact: "Did you know that it leaks?" does."""
+    text = sample.sentences[position].text
+    asserted = sample.assertions[sample.checkable.index(position)]
+    is_led = asserted != text and asserted.endswith(("?", "？"))
+    if not (is_led or states_fact(asserted, search)) or inspect(Sample("", (), text)).flags:
+        return claim
+    return replace(claim, text=asserted.rstrip("?？吗 ") if is_led else asserted, flags=(NO_CLAIM,))
 
 
 def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> bool:
@@ -316,8 +302,6 @@ def apply_evidence_to_reply(claim: Claim, said: ClaimReply, search: EvidenceSear
             flags=(),
         ),
         search,
-        # A reason that shows a calculation.
-        is_derived=not {"=", "＝"}.isdisjoint(said.reason),
     )
     return replace(judged, text=claim.text)
 
@@ -330,31 +314,6 @@ def _locate(quote: str, search: EvidenceSearch) -> list[Evidence]:
     parts = [search.locate(part, ()) for part in separate_quotes(quote)]
     found = [part for part in parts if part is not None]
     return found if any(part.verified for part in found) else [whole]
-
-
-def _is_about(
-    claim: str, position: int, sample: SegmentedSample, stems: Callable[[], Mapping[int, frozenset[str]]]
-) -> bool:
-    """Return True if the claim shares a word with its sentence, or, for a short one as "Yes.", with what it answers.
-
-    A label ("a", "1") stands for the sentence. A claim that has of its sentence only what another sentence has too,
-    and more of that one, is about the other.
-    """
-    sentence = sample.sentences[position].text
-    if claim == sentence or _is_label(claim):
-        return True
-    words, wanted = word_stems(claim), stems()[position]
-    if not wanted:
-        return True
-    if wanted & words:
-        if len(wanted) < _SHORT_SENTENCE_WORDS:
-            return True
-        others = (other for each, other in stems().items() if each != position)
-        return not any(words & (other - wanted) and not words & (wanted - other) for other in others)
-    if len(wanted) > _SHORT_SENTENCE_WORDS:
-        return False
-    answered = [sample.source.asked, *(each.text for each in sample.sentences[max(0, position - 1) : position])]
-    return any(words & word_stems(text) for text in answered if text.strip())
 
 
 def _is_label(claim: str) -> bool:

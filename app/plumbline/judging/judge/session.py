@@ -1,10 +1,10 @@
 """One sample before one chat model: a first pass over its sentences, checks of claims, a second look at doubts."""
 
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from types import MappingProxyType
@@ -14,24 +14,20 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.context_windows import Window
-from plumbline.judging.judge.controls import FAILED, Control, count_right
+from plumbline.judging.judge.controls import Control, control_claims, count_right
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     NO_CLAIM,
-    SUPPORT,
+    UNANSWERED,
     UNCOVERED,
-    accuse_doubtful_no_claim,
-    has_nothing_to_quote,
+    is_open,
+    is_unproven,
     name_doubts,
-    review_flags,
     with_flags,
-    with_shown_calculation,
 )
 from plumbline.judging.judge.probes import AskedProbes, Probe, ProbeProgress, split_by_window
 from plumbline.judging.judge.questions import Questions
 from plumbline.judging.judge.replies import (
-    REPLACED,
-    UNANSWERED,
     UNKNOWN_IDS,
     Reading,
     build_checked_claims,
@@ -55,7 +51,6 @@ _TOKENS_PER_SENTENCE: Final = 160
 # Of one sample: the loop handles all replies that have come before it looks at other requests, at 1 to 2 ms each.
 _CALLS_AT_ONCE: Final = 16
 _SHARE_OF_METRICS: Final = 0.8
-_NO_DOUBTS: Final[Mapping[str, str]] = MappingProxyType({})
 # Best first when windows disagree: the one with the passage is right.
 _RANK: Final = {
     Verdict.SUPPORTED: 4,
@@ -106,18 +101,20 @@ class JudgeSession:
     models: dict[str, None] = field(default_factory=dict)
     controls_right: int = 0
     _progress: ProbeProgress = field(init=False)
+    _controls_left: Mapping[int, Control] = field(init=False)
 
     def __post_init__(self) -> None:
         self._progress = ProbeProgress(self.sample.probes, self.sample.segmented, self.sample.search)
+        self._controls_left = self.sample.controls
 
     async def first_pass(self) -> tuple[Claim, ...]:
         """Return the claims of every checkable sentence with their verdicts, in the order of the answer.
 
         One call, as a rule; more where the contexts need several windows or the answer several replies, and one for
-        what is missing or doubtful.
+        what is missing or not proven.
 
         Raises:
-            TierFailure: a call failed, or sentences stay without a verdict.
+            TierFailure: a call failed, sentences stay without a verdict, or a control is wrong twice.
         """
         first, *others = self.sample.windows
         batches = list(split_into_replies(self.sample.segmented, self.sample.questions.max_output_tokens))
@@ -129,14 +126,17 @@ class JudgeSession:
         if others and open_claims:
             checked = await _all(self._check(open_claims, window) for window in others)
             claims = list(_best([{claim.id: claim for claim in claims}, *checked]).values())
-        claims = list(await self._second_look(claims))
-        if FAILED not in self.flags:
-            return tuple(claims)
-        return tuple(with_flags(each, SUPPORT) if each.verdict is Verdict.SUPPORTED else each for each in claims)
+        return await self._second_look(claims)
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
-        """Return this model's verdicts on another one's claims, over all windows; those it left out are missing."""
-        return _best(await _all(self._check(claims, window, temperature) for window in self.sample.windows))
+        """Return this model's verdicts on another one's claims, over all windows; those it left out are missing.
+
+        Raises:
+            TierFailure: a call failed, or the model gets a control wrong twice.
+        """
+        first, *others = self.sample.windows
+        asked = [self._check(claims, first, temperature, controls=self.sample.controls)]
+        return _best(await _all([*asked, *(self._check(claims, window, temperature) for window in others)]))
 
     async def answer_probes(self, claims: Sequence[Claim]) -> MetricAnswers:
         """Return the verdicts for metrics, after one short call for what the first reply left out or did not prove.
@@ -171,69 +171,82 @@ class JudgeSession:
 
     async def _draft(self, batch: Mapping[int, int], window: Window, probes: AskedProbes) -> list[Claim]:
         sample = self.sample
-        controls = sample.controls if 1 in batch.values() else {}
-        wanted = (*batch.values(), *controls)
 
-        def read(reply: ChatReply, numbering: Numbering) -> Reading[int]:
-            reading = read_sentences(reply.content, wanted, numbering, is_truncated=reply.is_truncated)
-            # Some lists have no ids: with sentences of another numbering they are not ours either.
-            if reading.claims or UNKNOWN_IDS not in reading.flags:
-                self._progress.read(reply, numbering, probes, (), is_alone=False)
-            return reading
+        async def ask(controls: Mapping[int, Control]) -> tuple[list[Claim], Reading[int], bool]:
+            wanted = (*batch.values(), *controls)
 
-        reading, claims = await self._ask(
-            partial(
-                sample.questions.on_sentences,
-                window,
-                batch,
-                controls={number: control.text for number, control in controls.items()},
-                probes=probes,
-            ),
-            read,
-            lambda reading: (reading, build_claims(reading, batch, sample.segmented, sample.search)),
-        )
-        is_whole = all(number in reading.claims for number in batch.values())
-        right, wrong = count_right(controls, reading.claims, is_whole=is_whole)
-        self.controls_right += right
-        if wrong:
-            self.flags[FAILED] = None
-        return claims
+            def read(reply: ChatReply, numbering: Numbering) -> Reading[int]:
+                reading = read_sentences(reply.content, wanted, numbering, is_truncated=reply.is_truncated)
+                # Some lists have no ids: with sentences of another numbering they are not ours either.
+                if reading.claims or UNKNOWN_IDS not in reading.flags:
+                    self._progress.read(reply, numbering, probes, (), is_alone=False)
+                return reading
+
+            reading, claims = await self._ask(
+                partial(
+                    sample.questions.on_sentences,
+                    window,
+                    batch,
+                    controls={number: control.text for number, control in controls.items()},
+                    probes=probes,
+                ),
+                read,
+                lambda reading: (reading, build_claims(reading, batch, sample.segmented, sample.search)),
+            )
+            return claims, reading, all(number in reading.claims for number in batch.values())
+
+        return await self._ask_with_controls(ask, sample.controls if 1 in batch.values() else {})
+
+    async def _ask_with_controls(
+        self,
+        ask: Callable[[Mapping[int, Control]], Awaitable[tuple[T, Reading[int], bool]]],
+        controls: Mapping[int, Control],
+    ) -> T:
+        """Return the answer of a judge that gets these controls right; where it gets one wrong, ask it once more.
+
+        `ask` returns an answer, what the reply says of the controls, and False if it lacks other items. A control that
+        a cut reply leaves out is unknown.
+
+        Raises:
+            TierFailure: `controls_failed`.
+        """
+        # In the other order it is another question, for batch files too.
+        for tried in (controls, dict(zip(controls, reversed(list(controls.values())), strict=True))):
+            answer, reading, is_whole = await ask(tried)
+            right, wrong = count_right(
+                tried, reading.claims, is_whole=is_whole and "truncated_reply" not in reading.flags
+            )
+            if not wrong:
+                self.controls_right = max(self.controls_right, right)
+                self._controls_left = {} if right else self._controls_left
+                return answer
+        raise TierFailure(FailureReason.CONTROLS_FAILED, CodedText("controls_wrong"))
 
     async def _second_look(self, claims: list[Claim]) -> tuple[Claim, ...]:
-        """Ask once more about missing or doubtful claims, in the window that has most of their words.
+        """Ask once more about missing or unproven claims, in the window that has most of their words.
 
-        Raises TierFailure for sentences still without a verdict; a failed look at doubts sets `second_look_failed`.
+        Raises TierFailure for sentences still without a verdict, and for controls, of which an unread reply had none;
+        a failed look at anything else sets `second_look_failed`.
         """
-        asked = [claim for claim in claims if UNANSWERED in claim.flags or review_flags(claim)]
-        if not asked:
+        asked = [claim for claim in claims if is_open(claim)]
+        controls = self._controls_left
+        if not asked and not controls:
             return tuple(claims)
-        search = self.sample.search
-        window, asked = await offload.run(
-            lambda: (
-                _nearest_window(asked, self.sample.windows),
-                [claim for claim in asked if not has_nothing_to_quote(claim, search)],
-            ),
+        window = await offload.run(
+            lambda: self.sample.windows[0] if controls else _nearest_window(asked, self.sample.windows),
             self.executor,
             inline=self.sample.is_small,
         )
-        if not asked:
-            return tuple(claims)
         try:
-            found = await self._check(asked, window, doubts=name_doubts(asked))
+            found = await self._check(asked, window, doubts=name_doubts(asked), controls=controls)
         except TierFailure as failure:
-            if any(UNANSWERED in claim.flags for claim in asked):
+            if controls or any(UNANSWERED in claim.flags for claim in asked):
                 raise
             # In batch files the question may simply wait for the next round.
-            is_open = failure.reason is FailureReason.NOT_ASKED
-            self.flags |= {"not_asked" if is_open else "second_look_failed": None, INCOMPLETE: None}
+            is_waiting = failure.reason is FailureReason.NOT_ASKED
+            self.flags |= {"not_asked" if is_waiting else "second_look_failed": None, INCOMPLETE: None}
             return tuple(claims)
-        claims = await offload.run(
-            lambda: [
-                accuse_doubtful_no_claim(_apply_second_look(claim, found.get(claim.id)), search) for claim in claims
-            ],
-            self.executor,
-            inline=self.sample.is_small,
-        )
+        claims = [_apply_second_look(claim, found.get(claim.id)) for claim in claims]
         missing = sum(UNANSWERED in claim.flags for claim in claims)
         if missing and "truncated_reply" in self.flags:
             raise TierFailure(FailureReason.TRUNCATED_REPLY, CodedText("replies_cut", count=missing))
@@ -247,20 +260,36 @@ class JudgeSession:
         window: Window,
         temperature: float | None = None,
         *,
-        doubts: Mapping[str, str] = _NO_DOUBTS,
+        doubts: Mapping[str, str] = MappingProxyType({}),
+        controls: Mapping[int, Control] = MappingProxyType({}),
     ) -> dict[str, Claim]:
         sample = self.sample
-
-        def check(part: Sequence[Claim]) -> Coroutine[None, None, dict[str, Claim]]:
-            ids = [claim.id for claim in part]
-            return self._ask(
-                partial(sample.questions.on_claims, window, part, doubts=doubts, temperature=temperature),
-                lambda reply, numbering: read_claims(reply.content, ids, numbering, is_truncated=reply.is_truncated),
-                lambda reading: build_checked_claims(reading, part, sample.search),
-            )
-
         size = verdicts_per_reply(sample.questions.max_output_tokens)
-        return _best(await _all(check(claims[start : start + size]) for start in range(0, len(claims), size)))
+
+        async def check(part: Sequence[Claim], controls: Mapping[int, Control]) -> dict[str, Claim]:
+            async def ask(controls: Mapping[int, Control]) -> tuple[dict[str, Claim], Reading[int], bool]:
+                shown = control_claims(sample.segmented, controls)
+                ids = [each.id for each in (*part, *shown.values())]
+                checked, reading = await self._ask(
+                    partial(
+                        sample.questions.on_claims,
+                        window,
+                        [*part, *shown.values()],
+                        doubts=doubts,
+                        temperature=temperature,
+                    ),
+                    lambda reply, numbering: read_claims(
+                        reply.content, ids, numbering, is_truncated=reply.is_truncated
+                    ),
+                    lambda reading: (build_checked_claims(reading, part, sample.search), reading),
+                )
+                said = {number: reading.claims[each.id] for number, each in shown.items() if each.id in reading.claims}
+                return checked, Reading(said, reading.flags), all(each.id in reading.claims for each in part)
+
+            return await self._ask_with_controls(ask, controls)
+
+        parts = [claims[start : start + size] for start in range(0, max(1, len(claims)), size)]
+        return _best(await _all(check(part, {} if number else controls) for number, part in enumerate(parts)))
 
     async def _ask(
         self,
@@ -324,20 +353,15 @@ def _best(found: Iterable[Mapping[str, Claim]]) -> dict[str, Claim]:
             if UNANSWERED in one.flags:
                 best[claim_id] = other
             else:
-                best[claim_id] = max(one, other, key=lambda claim: (_RANK[claim.verdict], -len(review_flags(claim))))
+                best[claim_id] = max(one, other, key=lambda claim: (_RANK[claim.verdict], not is_open(claim)))
     return best
 
 
 def _apply_second_look(claim: Claim, second: Claim | None) -> Claim:
-    """Return the second look's verdict and flags if it answers the doubt."""
-    if second is None:
+    """Return the second look's verdict; without a quote that is found it changes none."""
+    if second is None or (is_unproven(second) and UNANSWERED not in claim.flags):
         return claim
-    shown = with_shown_calculation(second)
-    is_new = not {UNANSWERED, UNCOVERED, NO_CLAIM}.isdisjoint(claim.flags)
-    if is_new or shown is not second or len(review_flags(second)) < len(review_flags(claim)):
-        kept = (flag for flag in claim.flags if flag in (REPLACED, UNCOVERED, NO_CLAIM))
-        return replace(shown, flags=(*shown.flags, *kept, "second_look"))
-    return claim
+    return with_flags(second, *({NO_CLAIM, UNCOVERED} & set(claim.flags)), "second_look")
 
 
 def _nearest_window(claims: Sequence[Claim], windows: Sequence[Window]) -> Window:

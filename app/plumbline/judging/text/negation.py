@@ -13,7 +13,6 @@ from plumbline.judging.text.words import (
     content_words,
     detect_language,
     has_content,
-    split_characters,
     split_words,
     to_simplified,
 )
@@ -28,8 +27,6 @@ _NEGATIVE_ZH = re.compile(_PHRASES.pattern("zh.negative"))
 # Said of what was done, and left out of what was not.
 _ASPECT_ZH = re.compile("[了着过]")
 _MIN_COVERAGE = 0.8
-# Least share of the evidence's words that the claim has: the negation may be about the others.
-_MIN_REPEATED = 0.8
 # Content words, and Han characters, that may stand between the subject and what is denied of it, the first included.
 _GAP_WORDS = 2
 _GAP_HAN = 3
@@ -159,19 +156,6 @@ def split_clauses(text: str) -> Iterator[Clause]:
 
 def _may_negate(folded: str) -> bool:
     return any(map(folded.__contains__, _PARTS_EN))
-
-
-def is_unexplained(claim: str, evidence: str) -> bool:
-    """Return True if the evidence has hardly a content word that the claim lacks, so that nothing else negates it.
-
-    "Canberra is the capital and Sydney its largest city" explains that Sydney is not the capital; "Sydney is the
-    capital" does not.
-    """
-    said, units = {*_content(claim), *split_characters(claim)}, _content(evidence)
-    if detect_language(evidence) == "zh":
-        units = split_characters(_ASPECT_ZH.sub("", evidence))
-    words = [word for word in units if word not in _NEGATORS | _FAILURES | _HAN_NEGATORS]
-    return bool(words) and sum(word in said for word in words) >= _MIN_REPEATED * len(words)
 
 
 def _differs_en(claim: str, evidence: str) -> bool:

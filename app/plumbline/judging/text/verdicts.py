@@ -146,8 +146,8 @@ class Judgement:
     `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability`
     maps a score to the observed share of faithful answers around it, in the data the tier was calibrated on.
     `boundary`: faithfulness from which that share is at least one half; None where nothing is calibrated (llm).
-    `needs_review`: a sentence has an amount or a name that no context has, or a negation too many or too few; or the
-    only judge got a control wrong.
+    `needs_review`: a sentence has an amount or a name that no context has, or a negation too many or too few.
+    `is_unsure`: two judges decide differently, and the answer shall neither pass nor fail.
     `highest`: the highest faithfulness that the tier can give. `factor` in [0, 1]: of the mean of the supports, which
     gives faithfulness. `votes`: the scores by each of several votes
     alone; empty for one. `windows`: parts into which the contexts were cut to be read.
@@ -163,6 +163,7 @@ class Judgement:
     windows: int = 1
     boundary: float | None = None
     needs_review: bool = False
+    is_unsure: bool = False
     highest: float = 1.0
     factor: float = 1.0
     metrics: MetricAnswers = NO_ANSWERS

@@ -13,14 +13,14 @@ from typing import Final
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.context_windows import Window, context_windows
-from plumbline.judging.judge.controls import FAILED, numbered_controls
+from plumbline.judging.judge.controls import control_claims, numbered_controls
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
-    escalate,
+    claims_that_decide,
     majority_vote,
+    merge_opinions,
     scores_by_vote,
     with_reason,
-    worth_escalating,
 )
 from plumbline.judging.judge.metrics import Metric, probes_for
 from plumbline.judging.judge.probes import Material
@@ -94,7 +94,7 @@ def expected_requests(
     """
     questions = Questions(sample, prompts, max_output_tokens, _ESTIMATE)
     windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
-    controls = numbered_controls(sample, windows[0], _ESTIMATE) if has_controls else {}
+    controls = numbered_controls(sample, windows[0]) if has_controls else {}
     material = Material(sample, EvidenceSearch(()))
     probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
     batches = list(split_into_replies(sample, max_output_tokens))
@@ -106,15 +106,17 @@ def expected_requests(
             texts = {number: each.text for number, each in controls.items() if 1 in batch.values()}
             yield questions.on_sentences(windows[0], batch, controls=texts, probes=joined)
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
+        extra = [] if is_first or 1 not in batch.values() else [*control_claims(sample, controls).values()]
         for window in windows[1:] if is_first else windows:
-            yield questions.on_claims(window, claims)
+            yield questions.on_claims(window, [*claims, *(extra if window is windows[0] else [])])
 
 
 class LlmTier:
     """LLM judges: sentences and contexts go in as numbered data, claims with verdicts and quotes come out.
 
     `chats` by name: the first is asked when a sample names none. `has_controls`: ask about sentences with a known
-    verdict too; a judge that gets one wrong is not believed.
+    verdict too; a judge that gets one wrong twice fails. `is_unsure_when_disputed`: an answer on which a second judge
+    decides otherwise neither passes nor fails.
     """
 
     name = TierName.LLM
@@ -128,6 +130,7 @@ class LlmTier:
         max_output_tokens: int = 4096,
         mark: Mark = random_mark,
         has_controls: bool = False,
+        is_unsure_when_disputed: bool = False,
     ) -> None:
         self._chats = chats
         self._prompts = prompts
@@ -135,6 +138,7 @@ class LlmTier:
         self._max_output_tokens = max_output_tokens
         self._mark = mark
         self._has_controls = has_controls
+        self._is_unsure_when_disputed = is_unsure_when_disputed
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement, from one call as a rule.
@@ -171,19 +175,16 @@ class LlmTier:
             missing += silent
         vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
-        if second is not None:
-            criterion = choose_criterion(options.threshold, boundary=None)
-            doubtful = worth_escalating(
-                claims, criterion=criterion, is_suspect=bool(inspection.flags) or FAILED in lead.flags
-            )
-            if doubtful:
-                sessions.append(session(second))
-                looks, failed = await _votes(doubtful, [(sessions[-1], None)])
-                if looks:
-                    both = scores_by_vote(claims, looks)
-                    claims, vote_scores = escalate(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
-                flags += ["escalated", *([INCOMPLETE] if failed else [])]
-                missing += failed
+        criterion = choose_criterion(options.threshold, boundary=None)
+        if second is not None and (decisive := claims_that_decide(claims, criterion)):
+            sessions.append(session(second))
+            looks, failed = await _votes(decisive, [(sessions[-1], None)])
+            if looks:
+                both = scores_by_vote(claims, looks)
+                claims, vote_scores = merge_opinions(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
+            flags += ["escalated", *([INCOMPLETE] if failed else [])]
+            missing += failed
+        is_disputed = second is not None and len({criterion.passes(each) for each in vote_scores}) > 1
         if any("disputed" in claim.flags for claim in claims):
             flags.append("tiers_disagree")
         repeated = [name for name, count in Counter(options.judges).items() if count > 1]
@@ -195,8 +196,7 @@ class LlmTier:
             warnings=(*missing, *(CodedText("judge_named_twice", name=name) for name in repeated)),
             votes=vote_scores,
             windows=len(prepared.windows),
-            # Another judge's votes are the better check.
-            needs_review=FAILED in lead.flags and not (len(sessions) > 1 and vote_scores),
+            is_unsure=is_disputed and self._is_unsure_when_disputed,
             metrics=answers,
         )
 
@@ -209,7 +209,9 @@ class LlmTier:
         prompts = self._prompts.for_case(sample)
         judges = [f"{chat.name}={chat.model}{chat.variant}" for chat in chats]
         limits = [str(self._max_output_tokens), str(options.samples)]
-        escalation = f"{options.escalation} {options.threshold}" if options.escalation else ""
+        escalation = (
+            f"{options.escalation} {options.threshold} {self._is_unsure_when_disputed}" if options.escalation else ""
+        )
         controls = ["controls"] if self._has_controls else []
         probes = probes_for(options.metrics, sample.source)
         asked = [prompts.metrics.digest, *(probe.name + probe.stated for probe in probes)] if probes else []
@@ -246,7 +248,7 @@ class LlmTier:
             question=sample.source.question,
             without_marks=sample.without_marks,
         )
-        controls = numbered_controls(sample, windows[0], self._mark) if self._has_controls else {}
+        controls = numbered_controls(sample, windows[0]) if self._has_controls else {}
         probes = probes_for(metrics, sample.source)
         return inspection, PreparedSample(questions, windows, search, offload.is_small(sample.source), controls, probes)
 

@@ -1,13 +1,14 @@
-"""Rules on a judge's verdicts: what the evidence found allows, majority votes, and escalation to a second model."""
+"""Rules on a judge's verdicts: what evidence changes and what it only flags, votes, and a second judge's opinion."""
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from plumbline.ground.texts import CodedText, join_texts
+from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.evidence.search import EvidenceSearch
-from plumbline.judging.quantities.arithmetic import missing
+from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
 from plumbline.judging.quantities.context_quantities import drop_calculated, stand_verbatim
 from plumbline.judging.quantities.extraction import facts_in, prepare_text, stated_in_claim
 from plumbline.judging.text import negation
@@ -21,31 +22,27 @@ from plumbline.judging.text.verdicts import (
     Scores,
     Verdict,
 )
-from plumbline.judging.text.words import STEM, contains_verbatim, content_words, detect_language, han_share
+from plumbline.judging.text.words import STEM, contains_verbatim, content_words, detect_language
 
 MISSING = "evidence_missing"
 UNVERIFIED = "evidence_unverified"
 INSTRUCTION = "evidence_is_instruction"
 NUMBER = "number_not_in_evidence"
+NOWHERE = "number_not_in_contexts"
 NEGATION = "negation_differs"
 ACCUSATION = "accusation_doubtful"
 SUPPORT = "support_doubtful"
 NO_CLAIM = "no_claim_doubtful"
 UNCOVERED = "claims_incomplete"
+UNANSWERED = "unanswered"
 DERIVED = "derived"
 _JUDGE_SAID = "judge_said_"
-_DOUBT_NAMES = {
-    MISSING: "quote", UNVERIFIED: "quote", SUPPORT: "quote", NUMBER: "number", ACCUSATION: "accused",
-    NO_CLAIM: "no_claim", UNCOVERED: "parts",
-}  # fmt: skip
+# Doubts that a second look is told of, in the words of the prompt.
+_DOUBT_NAMES = {MISSING: "quote", UNVERIFIED: "quote", NOWHERE: "number", NO_CLAIM: "no_claim", UNANSWERED: "unread"}
 # Reasons of a verdict that code changed, by the flag of what it found.
 _FOUND_BY_FLAG: Final = {
     MISSING: CodedText("judge_quoted_nothing"),
     UNVERIFIED: CodedText("quotes_in_no_context"),
-    NUMBER: CodedText("number_not_quoted"),
-    NEGATION: CodedText("quotes_negated_otherwise"),
-    SUPPORT: CodedText("quotes_unlike"),
-    NO_CLAIM: CodedText("asserts_what_no_context_has"),
 }
 # Reasons of a verdict against the answer for which the judge gave none.
 _NO_REASON_BY_VERDICT: Final = {
@@ -59,145 +56,100 @@ _ACCUSATIONS = (Verdict.NOT_MENTIONED, Verdict.CONTRADICTED)
 _NUMBER_REACH_SENTENCES = 1
 # A shorter claim stands in some sentence by chance.
 _VERBATIM_MIN_WORDS = 3
+# A whole number in digits, which is written in one way only: no part of a larger one, a date, a code or a decade.
+_CLEAR = re.compile(r"(?<![\w.,:/'’-])\d{2,7}(?![\d:/-]|[.,'’ ]\d|s\b| ?(?:st|nd|rd|th)\b)")
+_SEPARATOR = re.compile(r"(?<=\d)[.,'’ \u00a0\u202f](?=\d)")
+_CALCULATION = re.compile("[=≈]")
 
 
-def apply_evidence(claim: Claim, search: EvidenceSearch, *, is_derived: bool) -> Claim:
-    """Return the claim with the verdict that its evidence allows, and flags that say what is wrong with it.
+def apply_evidence(claim: Claim, search: EvidenceSearch) -> Claim:
+    """Return the claim with flags for what code finds; a verdict changes only where no quote of its support is found.
 
-    The rules, and what each does to the score: docs/decisions/0003-evidence.md. `is_derived`: the reason shows that the
-    claim, each of its quotes located, is calculated from several passages.
+    Likeness, numbers, negations and names never change one (docs/decisions/0003-evidence.md).
     """
     if claim.verdict is Verdict.NOT_A_CLAIM:
         return claim
     found = [evidence for evidence in claim.evidence if evidence.verified]
-    flagged = claim
     if claim.verdict is not Verdict.NOT_MENTIONED and not found:
-        flagged = with_flags(claim, UNVERIFIED if claim.evidence else MISSING)
-    if flagged.verdict in _NEEDING_EVIDENCE:
-        if not found:
-            return _lower(flagged, Verdict.NOT_MENTIONED)
-        if all(map(search.stands_in_instruction, found)):
-            flagged = with_flags(flagged, INSTRUCTION)
-        return _compare(flagged, found, search, is_derived=is_derived)
-    if flagged.verdict in _ACCUSATIONS and _is_verbatim(claim, search):
-        return with_flags(flagged, ACCUSATION)
-    return flagged
+        claim = with_flags(claim, UNVERIFIED if claim.evidence else MISSING)
+    if claim.verdict in _NEEDING_EVIDENCE:
+        if found:
+            return with_flags(claim, *_doubts(claim, found, search))
+        flagged = with_flags(claim, f"{_JUDGE_SAID}{claim.verdict}")
+        return replace(flagged, verdict=Verdict.NOT_MENTIONED, support=SUPPORT_BY_VERDICT[Verdict.NOT_MENTIONED])
+    return with_flags(claim, ACCUSATION) if _is_verbatim(claim, search) else claim
 
 
-def review_flags(claim: Claim) -> tuple[str, ...]:
-    """Return the flags of a claim that a second look could clear, so that its score might change."""
-    doubtful = {MISSING, UNVERIFIED, ACCUSATION, NO_CLAIM, UNCOVERED}
-    if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
-        doubtful |= {NUMBER, SUPPORT}
-    return tuple(flag for flag in claim.flags if flag in doubtful)
+def is_unproven(claim: Claim) -> bool:
+    """Return True if the judge supports the claim without a quote that is found."""
+    return any(flag.startswith(_JUDGE_SAID) for flag in claim.flags)
 
 
-def has_nothing_to_quote(claim: Claim, search: EvidenceSearch) -> bool:
-    """Return True for a contradiction without any quote, of a claim of which no context has a word or the amounts.
-
-    Asked again, a judge could show none: as good as not mentioned, which needs none. False where texts in two scripts
-    cannot be compared.
-    """
-    if claim.verdict is not Verdict.CONTRADICTED or review_flags(claim) != (MISSING,):
-        return False
-    if shared_words(claim.text, search.texts) != 0.0:
-        return False
-    stated = stated_in_claim(claim.text)
-    return not stated or bool(missing(stated, search.facts, is_derived=False))
+def is_open(claim: Claim) -> bool:
+    """Return True for a claim that is asked again, once: unread, unproven, no claim though it states a fact, or
+    supported with a number that stands nowhere."""
+    flags = {NO_CLAIM, UNANSWERED, *((NOWHERE,) if claim.verdict is Verdict.SUPPORTED else ())}
+    return is_unproven(claim) or not flags.isdisjoint(claim.flags)
 
 
 def name_doubts(claims: Iterable[Claim]) -> dict[str, str]:
     """Return the doubt that the second look names for each claim id, in the words of the prompt."""
-    return {claim.id: next((_DOUBT_NAMES[flag] for flag in review_flags(claim)), "unread") for claim in claims}
+    named = ((claim.id, name) for claim in claims for flag, name in _DOUBT_NAMES.items() if flag in claim.flags)
+    return dict(named)
 
 
-def with_shown_calculation(claim: Claim) -> Claim:
-    """Return a claim of a second look as supported if its reason shows where the doubted number comes from.
-
-    Every quote was found, the judge calls the claim derived, and the reason has each number that the quotes lack, and
-    one that they have: "100 feet x 0.3048 = 30 m". The flag stays.
-    """
-    if not {NUMBER, DERIVED} <= set(claim.flags) or f"{_JUDGE_SAID}{Verdict.SUPPORTED}" not in claim.flags:
-        return claim
-    quoted, shown = facts_in("\n".join(each.quote for each in claim.evidence)), facts_in(claim.reason or "")
-    lacking = missing(stated_in_claim(claim.text), quoted, is_derived=False)
-    if not lacking or missing(lacking, shown, is_derived=False) or not quoted.values & shown.values:
-        return claim
-    flags = tuple(flag for flag in claim.flags if not flag.startswith(_JUDGE_SAID))
-    return replace(claim, verdict=Verdict.SUPPORTED, support=SUPPORT_BY_VERDICT[Verdict.SUPPORTED], flags=flags)
-
-
-def _compare(claim: Claim, found: list[Evidence], search: EvidenceSearch, *, is_derived: bool) -> Claim:
-    if is_derived and len(found) == len(claim.evidence):
-        claim = with_flags(claim, DERIVED)
-    # A passage that has the claim itself agrees, negation and all.
+def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iterator[str]:
+    """Yield the flags of a claim whose quotes were found."""
+    if all(map(search.stands_in_instruction, found)):
+        yield INSTRUCTION
     touched = [search.around(evidence, reach=0) for evidence in found]
+    # A passage that has the claim itself agrees, negation and all.
     if claim.text in touched or any(contains_verbatim(passage, claim.text) for passage in touched):
-        return claim
-    lowers = False
-    stated = stated_in_claim(claim.text)
-    if stated:
+        return
+    if stated := stated_in_claim(claim.text):
         passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
-        # Judges seldom say that they calculated.
-        if not stand_verbatim(stated.wordings, prepare_text(passages)) and drop_calculated(
-            missing(stated, facts_in(passages), is_derived=is_derived), touched
+        quoted = facts_in(passages)
+        if not stand_verbatim(stated.wordings, prepare_text(passages)) and (
+            lacking := drop_calculated(missing(stated, quoted, is_derived=False), touched)
         ):
-            claim = with_flags(claim, NUMBER)
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
-            lowers = bool(missing(stated, search.facts, is_derived=is_derived))
-    differing = [passage for passage in touched if negation.differs(claim.text, passage)]
-    if differing:
-        claim = with_flags(claim, NEGATION)
-        lowers = lowers or any(negation.is_unexplained(claim.text, passage) for passage in differing)
-    if lowers and claim.verdict is Verdict.SUPPORTED:
-        claim = _lower(claim, Verdict.PARTIAL)
-    return _bound(claim, touched, search)
+            nowhere = missing(lacking, search.facts, is_derived=False)
+            if _is_shown(lacking, claim.reason or "", quoted):
+                yield DERIVED
+            else:
+                yield NOWHERE if nowhere and _is_clear(nowhere, search.texts) else NUMBER
+    if any(negation.differs(claim.text, passage) for passage in touched):
+        yield NEGATION
+    if is_unlike(claim.text, touched) or search.names.find_unknown(claim.text):
+        yield SUPPORT
 
 
-def _bound(claim: Claim, touched: list[str], search: EvidenceSearch) -> Claim:
-    """Return the claim with what it counts for bounded by its likeness to the sentences that its quotes touch.
-
-    No word in common, or few and a name that no context has, lower it; few words, or such a name, only flag it.
-    """
-    share = shared_words(claim.text, touched)
-    is_unlike = share is not None and is_doubtful(claim.text, share)
-    has_unknown_name = bool(search.names.find_unknown(claim.text))
-    if not (is_unlike or has_unknown_name):
-        return claim
-    flagged = with_flags(claim, SUPPORT)
-    is_lowered = any(each.startswith(_JUDGE_SAID) for each in claim.flags)
-    # Of a single sentence a judge had no choice.
-    is_unrelated = share == 0.0 and len(search.index.places) > 1
-    if claim.verdict is Verdict.PARTIAL or is_lowered or not (is_unrelated or (is_unlike and has_unknown_name)):
-        return flagged
-    return _lower(flagged, Verdict.PARTIAL)
-
-
-def asserts_unknown(text: str, search: EvidenceSearch) -> bool:
-    """Return True if a text that is no question has an amount or a name that neither contexts nor question have."""
-    if text.rstrip(" *_\"”'").endswith(("?", "？")):
+def _is_shown(lacking: Stated, reason: str, quoted: Facts) -> bool:
+    """Return True if a judge's reason has each number and says what it comes from: "100 feet x 0.3048 = 30 m"."""
+    shown = facts_in(reason)
+    if missing(lacking, shown, is_derived=False):
         return False
-    unknown = missing(stated_in_claim(text), search.facts, is_derived=False)
-    asked = facts_in(search.question)
-    return bool(missing(unknown, asked, is_derived=False)) or bool(search.names.find_unknown(text))
+    return _CALCULATION.search(reason) is not None or not quoted.values.isdisjoint(shown.values)
 
 
-def accuse_doubtful_no_claim(claim: Claim, search: EvidenceSearch) -> Claim:
-    """Return a doubted `not_a_claim` as `not_mentioned` if it has an amount or a name that no context has."""
-    if claim.is_checkable or NO_CLAIM not in claim.flags or not asserts_unknown(claim.text, search):
-        return claim
-    return _lower(with_flags(claim, SUPPORT), Verdict.NOT_MENTIONED)
+def _is_clear(lacking: Stated, texts: Sequence[str]) -> bool:
+    """Return True if one of the numbers is written in one way only, and no text has its digits."""
+    numbers = [found[0] for wording in lacking.wordings for found in _CLEAR.finditer(wording)]
+    digits = "\n".join(_SEPARATOR.sub("", text) for text in texts) if numbers else ""
+    return any(number not in digits for number in numbers)
+
+
+def states_fact(text: str, search: EvidenceSearch) -> bool:
+    """Return True for a text with an amount, a date or a name that no context has, but for questions and lead-ins."""
+    if text.rstrip(" *_\"”'").endswith(("?", "？", ":", "：")):
+        return False
+    return bool(stated_in_claim(text)) or bool(search.names.find_unknown(text))
 
 
 def _is_verbatim(claim: Claim, search: EvidenceSearch) -> bool:
     words = frozenset(content_words(claim.text))
     match = search.index.best_match(claim.text, words) if len(words) >= _VERBATIM_MIN_WORDS else None
     return match is not None and match.is_verbatim and not search.is_instruction(match.context, match.sentence)
-
-
-def _lower(claim: Claim, verdict: Verdict) -> Claim:
-    flagged = with_flags(claim, f"{_JUDGE_SAID}{claim.verdict}")
-    return replace(flagged, verdict=verdict, support=SUPPORT_BY_VERDICT[verdict])
 
 
 def with_flags(claim: Claim, *flags: str) -> Claim:
@@ -210,24 +162,9 @@ def with_reason(claim: Claim) -> Claim:
 
     A verdict against the answer never lacks one.
     """
-    if any(flag.startswith(_JUDGE_SAID) for flag in claim.flags):
-        found = [text for flag, text in _FOUND_BY_FLAG.items() if flag in claim.flags]
-        # A claim that was none for the judge quotes nothing.
-        doubted = [_FOUND_BY_FLAG[NO_CLAIM]] if NO_CLAIM in claim.flags else found
-        return replace(claim, reason=join_texts(doubted) if doubted else _NO_REASON_BY_VERDICT.get(claim.verdict))
+    if is_unproven(claim):
+        return replace(claim, reason=next(text for flag, text in _FOUND_BY_FLAG.items() if flag in claim.flags))
     return claim if claim.reason else replace(claim, reason=_NO_REASON_BY_VERDICT.get(claim.verdict))
-
-
-# Supported claims of faithful answers share less with the sentences they are quoted from in 7 to 9 % of the cases
-# (docs/decisions/0011-belief.md).
-_DOUBTED_BELOW: Final = 0.25
-_DOUBTED_BELOW_ZH: Final = 0.15
-# "Yes, that is true.", "I agree with you.": words of a conversation, which no passage has.
-_REPLY_WORDS: Final = (
-    "yes yeah yep yea no nope sure right true corre indee exact certa agree inter nice cool great good reall usual"
-    " heard hear know think lot welco shame sorry love like point 是的 对的 没错 正确 同意 不是 可以 不能 不会 没有"
-)
-_REPLY_STEMS: Final = frozenset(_REPLY_WORDS.split())
 
 
 def word_stems(text: str) -> frozenset[str]:
@@ -235,20 +172,12 @@ def word_stems(text: str) -> frozenset[str]:
     return frozenset(word[:STEM] for word in content_words(text))
 
 
-def shared_words(claim: str, passages: Iterable[str]) -> float | None:
-    """Return the share in [0, 1] of a claim's content words that its passages have.
-
-    None if they cannot be compared: the claim has no such words ("Yes, that is true."), only leads to what follows
-    ("The key points are:"), or is in another script than its passages.
-    """
-    wanted, evidence = word_stems(claim) - _REPLY_STEMS, "\n".join(passages)
-    if not wanted or claim.rstrip(" *_").endswith((":", "：")) or detect_language(claim) != detect_language(evidence):
-        return None
-    return len(wanted & word_stems(evidence)) / len(wanted)
-
-
-def is_doubtful(claim: str, share: float) -> bool:
-    return share < (_DOUBTED_BELOW_ZH if han_share(claim) else _DOUBTED_BELOW)
+def is_unlike(claim: str, passages: Iterable[str]) -> bool:
+    """Return True if a claim has none of its content words in its passages, which are in its language."""
+    wanted, evidence = word_stems(claim), "\n".join(passages)
+    return (
+        bool(wanted) and wanted.isdisjoint(word_stems(evidence)) and detect_language(claim) == detect_language(evidence)
+    )
 
 
 def majority_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]) -> tuple[Claim, ...]:
@@ -279,37 +208,35 @@ def scores_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]
     return tuple(each for each in scores if each is not None)
 
 
-def worth_escalating(claims: Sequence[Claim], *, criterion: PassCriterion, is_suspect: bool) -> tuple[Claim, ...]:
-    """Return the claims that a second model should see: accused, doubtful or, in a suspect sample, supported ones.
+def claims_that_decide(claims: Sequence[Claim], criterion: PassCriterion) -> tuple[Claim, ...]:
+    """Return the claims on which a second judge's opinion could turn `passed`: () where it stays whatever that says.
 
-    None of them when the answer passes or fails whatever is found: with every accused claim acquitted it still fails,
-    and with every doubtful one dismissed it still passes.
+    Of an answer that passes those that are supported, of any other those that are not.
     """
-    accused = [claim for claim in claims if claim.verdict in _ACCUSATIONS or claim.verdict is Verdict.PARTIAL]
-    trusted = [claim for claim in claims if claim.verdict is Verdict.SUPPORTED and (is_suspect or review_flags(claim))]
-    ids = {claim.id for claim in (*accused, *trusted)}
-    best = _scores([_with(claim, Verdict.SUPPORTED) if claim.id in ids else claim for claim in claims])
-    worst = _scores([_with(claim, Verdict.NOT_MENTIONED) if claim.id in ids else claim for claim in claims])
-    if best is None or worst is None or criterion.passes(worst) or not criterion.passes(best):
+    scores = _scores(claims)
+    if scores is None:
         return ()
-    return tuple(claim for claim in claims if claim.id in ids)
+    passes = criterion.passes(scores)
+    asked = tuple(each for each in claims if each.is_checkable and (each.verdict is Verdict.SUPPORTED) == passes)
+    other = Verdict.NOT_MENTIONED if passes else Verdict.SUPPORTED
+    turned = _scores([_with(each, other) if each in asked else each for each in claims])
+    return asked if turned is not None and criterion.passes(turned) != passes else ()
 
 
-def escalate(claims: Sequence[Claim], second: Mapping[str, Claim]) -> tuple[Claim, ...]:
-    """Return the claims after a second model's look.
+def merge_opinions(claims: Sequence[Claim], second: Mapping[str, Claim]) -> tuple[Claim, ...]:
+    """Return the claims after a second judge's opinion; one on which the two differ carries the flag `disputed`.
 
-    Verified evidence decides: an accusation without any gives way to support with it. Where both or neither have
-    evidence, the lower support stands. Either way a claim on which they differ carries the flag `disputed`.
+    Support with verified evidence outweighs an accusation without any; otherwise the lower support stands.
     """
-    return tuple(_escalate(claim, second[claim.id]) if claim.id in second else claim for claim in claims)
+    return tuple(_merge(claim, second[claim.id]) if claim.id in second else claim for claim in claims)
 
 
-def _escalate(first: Claim, second: Claim) -> Claim:
+def _merge(first: Claim, second: Claim) -> Claim:
     if first.verdict is second.verdict:
-        return replace(first, flags=(*first.flags, "escalated"))
-    acquits = _has_evidence(second) and not review_flags(second) and not _has_evidence(first)
+        return with_flags(first, "escalated")
+    acquits = second.verdict is Verdict.SUPPORTED and not _has_evidence(first)
     chosen = second if acquits else min(first, second, key=lambda claim: SUPPORT_BY_VERDICT.get(claim.verdict, 0.0))
-    return replace(chosen, flags=(*chosen.flags, "escalated", "disputed"))
+    return with_flags(chosen, "escalated", "disputed")
 
 
 def _has_evidence(claim: Claim) -> bool:
