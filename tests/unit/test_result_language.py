@@ -4,12 +4,16 @@ import json
 import re
 import tomllib
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.ground.texts import Language
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import Language, render
 from plumbline.judging.text.injection import SUSPECTED
+from plumbline.rows.records.reading import RecordReader
+from plumbline.rows.records.record import RecordProblem
 from plumbline.schemas.language import explain_flag, explain_flags, render_coded, render_line, translate
 from plumbline.service.api.retrieval import LARGE_BODY_ADVICE
 from tests.reading.said_texts import PACKAGE, said_flags, said_texts
@@ -122,30 +126,38 @@ def test_a_text_whose_code_is_not_known_stays_as_it_is(code: str | None, fields:
 
 
 @pytest.mark.parametrize(
-    ("english", "chinese"),
+    ("name", "content", "chinese"),
     [
-        ("contexts is missing; expected a list of strings", "缺少 contexts；应为字符串列表"),
-        ("contexts[0] is null; expected a string", "contexts[0] 为 null；应为字符串"),
-        ("3 cells; expected 4, as the header has", "有 3 个单元格；应与表头一样为 4 个"),
         (
-            "数据.csv: is not UTF-8, and its encoding is not certain; it looks like big5; "
-            "name it: --encoding NAME (gb18030, cp1252, ...), or save the file as UTF-8",
-            "数据.csv：不是 UTF-8，且编码无法确定；看上去像 big5；"
-            "请用 --encoding NAME 指明（gb18030、cp1252 等），或把文件保存为 UTF-8",
+            "a.jsonl",
+            '{"contexts": [null], "answer": "a"}',
+            "第 0 行（文件第 1 行）：contexts[0] 是空值 null；应为字符串",
         ),
         (
-            "/file: no column is known for contexts and answer; found the columns '甲', '乙'; "
-            "name yours: --column contexts=COLUMN",
-            "/file：找不到可作为 contexts 和 answer 的列；现有列 '甲', '乙'；请指明：--column contexts=COLUMN",
+            "a.jsonl",
+            '{"contexts": ["c"]}',
+            "a.jsonl：预设 plumbline 需要 'answer' 列作为 answer；现有列 'contexts'；请",
         ),
-        (
-            "/file: its suffix is none of .jsonl, .csv (text also with .gz); name the format",
-            "/file：后缀不是 .jsonl, .csv 之一（文本文件可加 .gz）；请指明格式",
-        ),
+        ("a.csv", "contexts,answer\n1,2,3\n", "第 0 行（文件第 2 行）：有 3 个单元格；应为与表头一样的 2 个"),
+        ("a.csv", "甲,乙\n1,2\n", "a.csv：找不到可作为 contexts 和 answer 的列；现有列 '甲', '乙'；请指明：--column"),
+        ("a.txt", "x", "a.txt：后缀不是 .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
     ],
 )
-def test_faults_of_files_of_rows_are_said_in_chinese(english: str, chinese: str) -> None:
-    assert translate(english, "zh") == chinese
+def test_faults_of_files_and_their_rows_are_rendered_in_chinese(
+    tmp_path: Path, name: str, content: str, chinese: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+
+    try:
+        with RecordReader(
+            path, columns="plumbline" if "answer" in content or "contexts" in content else None
+        ) as reader:
+            (fault,) = (row for row in reader if isinstance(row, RecordProblem))
+    except InvalidInput as error:
+        fault = error
+
+    assert render(fault.text, "zh").startswith(chinese)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ class Checker:
         raw = RawRow(0, None, fields, ReadPosition(1))
         row = record_or_problem(raw, choose_columns(None, [raw], None).map)
         if isinstance(row, RecordProblem):
-            raise InvalidInput(f"{row.found}; expected {row.expected}")
+            raise InvalidInput(row.fault)
         sample = row.sample
         return self.check(sample.answer, sample.contexts, question=sample.question, reference=sample.reference)
 

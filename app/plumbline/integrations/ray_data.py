@@ -66,7 +66,7 @@ class ColumnScorer:
         for row in rows:
             own: dict[str, Any] = {"id": None if row.custom_id == str(_NO_ROW) else row.custom_id}
             if isinstance(row, RecordProblem):
-                scored.append({**own, "status": "error", "error": f"{row.found}; expected {row.expected}"})
+                scored.append({**own, "status": "error", "error": str(row.fault)})
             elif (answer := next(answers)).result is None:
                 detail = answer.problem.detail if answer.problem else "no result"
                 scored.append({**own, "status": "error", "error": detail})

@@ -157,7 +157,7 @@ def _read_rows(path: Path, id_column: str, column_by_field: Mapping[str, str]) -
         for raw in source:
             place = f"{path.name}:{raw.line or raw.row}"
             if isinstance(raw.fields, BadRow):
-                raise InvalidInput(f"{raw.fields.found}; expected {raw.fields.expected}", place=place)
+                raise InvalidInput(raw.fields.text, place=place)
             has_body |= column_by_field[BODY] in raw.fields
             texts = {name: _read_value(raw.fields, column, place) for name, column in column_by_field.items()}
             yield place, _read_value(raw.fields, id_column, place), texts

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
 
 # Rows that are turned into Python values at once.
@@ -21,8 +22,7 @@ def load_pyarrow(name: str) -> Any:
     try:
         return importlib.import_module("pyarrow.parquet")
     except ImportError:
-        detail = "Parquet needs pyarrow; install it with: pip install 'plumbline-rag[pyarrow]'"
-        raise InvalidInput(detail, place=name) from None
+        raise InvalidInput(CodedText("parquet_needs"), place=name) from None
 
 
 class ParquetRows:
@@ -58,7 +58,7 @@ class ParquetRows:
 
     def _unreadable(self, error: Exception) -> InvalidInput:
         said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        return InvalidInput(f"cannot be read as Parquet ({said})", place=self._name)
+        return InvalidInput(CodedText("parquet_unreadable", reason=said), place=self._name)
 
 
 def _values(batch: Any) -> Iterator[Mapping[str, object] | BadRow]:
@@ -70,7 +70,7 @@ def _values(batch: Any) -> Iterator[Mapping[str, object] | BadRow]:
             try:
                 (fields,) = batch.slice(position, 1).to_pylist()
             except ValueError:
-                fields = BadRow("a value that cannot be read (text that is not UTF-8?)", "text saved as UTF-8")
+                fields = BadRow(CodedText("value_unreadable"), CodedText("text_as_utf8"))
             yield fields
 
 
@@ -92,22 +92,21 @@ class SheetRows:
         try:
             calamine = importlib.import_module("python_calamine")
         except ImportError:
-            detail = "Excel files need python-calamine; install it with: pip install 'plumbline-rag[xlsx]'"
-            raise InvalidInput(detail, place=path.name) from None
+            raise InvalidInput(CodedText("excel_needs"), place=path.name) from None
         try:
             if path.stat().st_size > _MAX_BYTES:
-                raise InvalidInput(f"has more than {_MAX_BYTES:,} bytes; save it as CSV", place=path.name)
+                raise InvalidInput(CodedText("excel_too_large", limit=_MAX_BYTES), place=path.name)
             with calamine.CalamineWorkbook.from_path(path) as workbook:
                 self._cells = workbook.get_sheet_by_index(0).to_python(skip_empty_area=False)
         except (OSError, calamine.CalamineError) as error:
             said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-            raise InvalidInput(f"cannot be read as an Excel workbook ({said})", place=path.name) from error
+            raise InvalidInput(CodedText("excel_unreadable", reason=said), place=path.name) from error
         self._header = next((place for place, cells in enumerate(self._cells) if any(map(_text, cells))), 0)
         names = [_text(cell).strip() for cell in self._cells[self._header]] if self._cells else []
         for name in names:
             if name and names.count(name) > 1:
                 place = f"{path.name}:{self._header + 1}"
-                raise InvalidInput(f"column {quoted(name)} is named twice in the header", place=place)
+                raise InvalidInput(CodedText("column_repeated", name=quoted(name)), place=place)
         self._names, self.columns = names, tuple(filter(None, names))
 
     def __iter__(self) -> Iterator[RawRow]:

@@ -1,6 +1,6 @@
 """Mapping of a file's columns to a sample's fields: by name, by preset, or detected from the column names."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final
@@ -9,6 +9,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.phrases import load_data
+from plumbline.ground.texts import CodedText, join_texts
 
 _MAX_COLUMNS_SHOWN: Final = 20
 FIELDS: Final = ("question", "contexts", "answer", "reference", "custom_id")
@@ -113,15 +114,14 @@ def apply_preset(name: str, found: Collection[str], named: NamedColumns = NONE_N
     """
     preset = PRESETS.get(name)
     if preset is None:
-        raise InvalidInput(f"there is no preset {quoted(name)}; expected one of {', '.join(PRESETS)}")
+        raise InvalidInput(CodedText("preset_unknown", name=quoted(name), names=tuple(PRESETS)))
     chosen = _fill(preset, found, named)
     for needed in _NEEDED:
         if needed not in chosen:
             names = " or ".join(quoted(column) for column in preset.names_of(needed))
-            why = "".join(f"; {said}" for column, said in preset.lacks.items() if column in found)
-            raise InvalidInput(
-                f"preset {name} needs {names} for {needed}{why}; {_list_columns(found)}; {_how_to_name(needed)}"
-            )
+            lacks = CodedText("preset_needs", name=name, columns=names, field=needed)
+            why = [said for column, said in preset.lacks.items() if column in found]
+            raise _unclear([lacks, *why], found, needed)
     return _choice(preset, chosen, found)
 
 
@@ -145,8 +145,8 @@ def detect_columns(found: Collection[str], named: NamedColumns = NONE_NAMED) -> 
         # The first preset of several that agree: ours
         preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
         if len(preset_by_column) > 1:
-            several = " and ".join(f"{quoted(str(column))} ({preset})" for column, preset in preset_by_column.items())
-            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_how_to_name(name)}")
+            several = tuple(f"{quoted(str(column))} ({preset})" for column, preset in preset_by_column.items())
+            raise _unclear([CodedText("could_be", name=name, columns=several[:-1], last=several[-1])], found, name)
     # max takes the first of equals: ours
     preset, chosen = max(fitting, key=lambda each: len(each[1]) + len(each[0].marks))
     if "answer" not in named:
@@ -159,8 +159,8 @@ def _refuse_another_answer(chosen: NamedColumns, found: Collection[str]) -> None
     used = _first_parts(chosen)
     others = [column for column in _spelled(found, "answer") if column not in used]
     if others:
-        several = " and ".join(quoted(str(column)) for column in (chosen["answer"], *others))
-        raise InvalidInput(f"answer could be {several}; {_list_columns(found)}; {_how_to_name('answer')}")
+        several = tuple(quoted(str(column)) for column in (chosen["answer"], *others))
+        raise _unclear([CodedText("could_be", name="answer", columns=several[:-1], last=several[-1])], found, "answer")
 
 
 def _guess(found: Collection[str], named: NamedColumns) -> NamedColumns:
@@ -169,17 +169,15 @@ def _guess(found: Collection[str], named: NamedColumns) -> NamedColumns:
     for name in FIELDS:
         present = [column for column in _spelled(found, name) if column not in taken] if name not in named else []
         if len(present) > 1 and name != "custom_id":
-            several = " and ".join(quoted(column) for column in present)
-            raise InvalidInput(f"{name} could be {several}; {_list_columns(found)}; {_how_to_name(name)}")
+            several = tuple(map(quoted, present))
+            raise _unclear([CodedText("could_be", name=name, columns=several[:-1], last=several[-1])], found, name)
         if present:
             chosen[name] = present[0]
     missing = [name for name in _NEEDED if name not in chosen]
     if missing:
         why = {said for each in _ALL for column, said in each.lacks.items() if column in found}
-        reasons = "".join(f"; {said}" for said in sorted(why))
-        raise InvalidInput(
-            f"no column is known for {' and '.join(missing)}{reasons}; {_list_columns(found)}; {_how_to_name(*missing)}"
-        )
+        both = CodedText("both", one=missing[0], other=missing[-1]) if len(missing) > 1 else missing[0]
+        raise _unclear([CodedText("no_column_for", fields=both), *sorted(why)], found, *missing)
     return chosen
 
 
@@ -203,7 +201,8 @@ def _check_named(named: NamedColumns, found: Collection[str]) -> None:
     for name, columns in named.items():
         for column in (columns,) if isinstance(columns, str) else columns:
             if column not in found and column.partition(".")[0] not in found:
-                raise InvalidInput(f"has no column {quoted(column)} for {name}; {_list_columns(found)}")
+                lacks = CodedText("has_no_column", name=quoted(column), field=name)
+                raise InvalidInput(join_texts([lacks, _list_columns(found)]))
 
 
 def _first_parts(chosen: NamedColumns) -> set[str]:
@@ -233,11 +232,14 @@ def _describe(map_: ColumnMap, present: Iterable[str] = FIELDS) -> str:
     return "; ".join(parts)
 
 
-def _list_columns(found: Collection[str]) -> str:
-    names = ", ".join(quoted(column) for column in [*found][:_MAX_COLUMNS_SHOWN])
-    more = f" and {len(found) - _MAX_COLUMNS_SHOWN} more" if len(found) > _MAX_COLUMNS_SHOWN else ""
-    return f"found the columns {names}{more}" if found else "found no column"
+def _list_columns(found: Collection[str]) -> CodedText:
+    names, more = tuple(map(quoted, [*found][:_MAX_COLUMNS_SHOWN])), len(found) - _MAX_COLUMNS_SHOWN
+    if more > 0:
+        return CodedText("found_columns_and_more", names=names, count=more)
+    return CodedText("found_columns", names=names) if found else CodedText("found_no_column")
 
 
-def _how_to_name(*fields: str) -> str:
-    return f"name yours: {' '.join(f'--column {field}=COLUMN' for field in fields)}"
+def _unclear(faults: Sequence[str], found: Collection[str], *fields: str) -> InvalidInput:
+    """Return the error of columns that are not certain, with those found and how to name the right ones."""
+    example = " ".join(f"--column {field}=COLUMN" for field in fields)
+    return InvalidInput(join_texts([*faults, _list_columns(found), CodedText("name_columns", example=example)]))

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from plumbline.ground.errors import quoted
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import (
     EVIDENCE_ROLES,
     TURN_CONTEXTS,
@@ -18,7 +19,7 @@ from plumbline.judging.text.sample import (
     Sample,
     build_conversation,
 )
-from plumbline.rows.records.record import BadRow, checked_text, describe_type, parse_passage
+from plumbline.rows.records.record import A_LIST, A_STRING, BadRow, checked_text, describe_type, parse_passage
 
 _ROLE_BY_NAME: Final = {
     **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
@@ -36,7 +37,8 @@ _OWN_TOOL: Final = re.compile(r"\w+_call(?:_output)?|mcp_\w+")
 _DOCUMENTS: Final = frozenset({"document", "search_result"})
 _TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", None})
 _ENDS: Final = tuple(".!?:。！？：")
-_A_MESSAGE: Final = "a chat message: an object with role and content"
+_ROLES: Final = ("user", "assistant", "system", "tool")
+_A_MESSAGE: Final = CodedText("a_message")
 _Object = Mapping[str, object]
 
 
@@ -54,15 +56,17 @@ def parse_conversation(fields: Mapping[str, object]) -> Sample:
     messages, contexts, reference = fields.get("messages"), fields.get("contexts", []), fields.get("reference")
     roles, scope = fields.get("evidence_roles", []), fields.get("turn_contexts", TURN_CONTEXTS[0])
     if not isinstance(messages, list):
-        raise BadRow("messages is missing" if messages is None else f"messages is {describe_type(messages)}", "a list")
+        seen = CodedText("is_of_type", name="messages", type=describe_type(messages))
+        raise BadRow(CodedText("is_missing", name="messages") if messages is None else seen, A_LIST)
     if not isinstance(roles, list) or not {*map(str, roles)} <= {*EVIDENCE_ROLES}:
-        raise BadRow("evidence_roles names another role", f"a list of {' and '.join(EVIDENCE_ROLES)}")
+        raise BadRow(CodedText("roles_unknown"), CodedText("a_list_of", names=tuple(EVIDENCE_ROLES)))
     if scope not in TURN_CONTEXTS:
-        raise BadRow(f"turn_contexts is {quoted(str(scope))}", " or ".join(TURN_CONTEXTS))
+        found = CodedText("has_value", name="turn_contexts", value=quoted(str(scope)))
+        raise BadRow(found, CodedText("one_of", names=tuple(TURN_CONTEXTS)))
     return build_conversation(
         parse_messages(messages),
         _passages(contexts, "contexts"),
-        reference=None if reference is None else checked_text(reference, "reference", "a string"),
+        reference=None if reference is None else checked_text(reference, "reference", A_STRING),
         evidence_roles=roles,
         turn_contexts=TURN_CONTEXTS[TURN_CONTEXTS.index(scope)],
         given=fields,
@@ -78,7 +82,7 @@ def parse_messages(messages: Sequence[object]) -> list[Message]:
 def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Message:
     """Return a message; `tool_by_call` has the names of the tools called so far by the ids of their calls."""
     if not isinstance(item, Mapping):
-        raise BadRow(f"{name} is {describe_type(item)}", _A_MESSAGE)
+        raise BadRow(CodedText("is_of_type", name=name, type=describe_type(item)), _A_MESSAGE)
     # LangChain's dumps and OpenInference's lists hold the message in an object
     ids = item["id"][-1:] if isinstance(item.get("id"), list) else ()
     kinds = [item.get("role"), item.get("type"), item.get("from"), *ids]
@@ -90,7 +94,7 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
     role = role or (own_tool and "tool")
     if role is None:
         seen = next((quoted(kind) for kind in kinds if isinstance(kind, str)), "missing")
-        raise BadRow(f"{name}.role is {seen}", "user, assistant, system or tool")
+        raise BadRow(CodedText("has_value", name=f"{name}.role", value=seen), CodedText("one_of", names=_ROLES))
     calls = item.get("tool_calls")
     for call in (item, *(calls if isinstance(calls, list) else ())):
         _note_call(call, tool_by_call)
@@ -113,7 +117,7 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
 def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[object, str]) -> str:
     """Return the text of a part of a message; what was returned or retrieved goes to `passages`."""
     if not isinstance(part, Mapping):
-        return checked_text(part, name, "a string, or an object with a type")
+        return checked_text(part, name, CodedText("a_string_or_typed_object"))
     _note_call(part, tool_by_call)
     kind = part.get("type")
     # Bedrock's, Gemini's and the Vercel AI SDK's objects in an object
@@ -142,7 +146,7 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
                 found = {"content": each.get("cited_text"), "title": each.get("title"), "source": each.get("url")}
                 passages += _document(found, name)
         text = next((part[each] for each in ("text", "content", "refusal") if isinstance(part.get(each), str)), "")
-        return checked_text(text, name, "a string")
+        return checked_text(text, name, A_STRING)
     return ""
 
 
@@ -192,7 +196,7 @@ def _result(value: object, call_id: object, tool: object, name: str) -> list[Pas
     is_text = all(isinstance(part, str) or (isinstance(part, Mapping) and "text" in part) for part in parts)
     text = "\n".join(_part_texts(parts)) if is_text else json.dumps(value, ensure_ascii=False)
     labels = ContextLabels(id=_label(call_id), tool=_label(tool))
-    return [(checked_text(text, name, "a string"), labels)] if text.strip() else []
+    return [(checked_text(text, name, A_STRING), labels)] if text.strip() else []
 
 
 def _document(part: _Object, name: str) -> list[Passage]:
@@ -202,7 +206,7 @@ def _document(part: _Object, name: str) -> list[Passage]:
     content = held.get("content", held.get("data") if held.get("type") == "text" else None)
     text = "\n".join(_part_texts(content if isinstance(content, list) else [content]))
     labels = ContextLabels(title=_label(part.get("title")), source=_label(source))
-    return [(checked_text(text, name, "a string"), labels)] if text.strip() else []
+    return [(checked_text(text, name, A_STRING), labels)] if text.strip() else []
 
 
 def _part_texts(parts: list[object]) -> Iterator[str]:
@@ -218,5 +222,5 @@ def _label(value: object) -> str | None:
 
 def _passages(value: object, name: str) -> list[Passage]:
     if not isinstance(value, list):
-        raise BadRow(f"{name} is {describe_type(value)}", "a list of contexts")
+        raise BadRow(CodedText("is_of_type", name=name, type=describe_type(value)), CodedText("a_list_of_contexts"))
     return [parse_passage(item, f"{name}[{place}]") for place, item in enumerate(value)]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeVar, cast
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.rows.records.encodings import SAMPLE_BYTES, UTF_8, RecodedStream, detect_encoding
 
 # A row longer than this is no row: it bounds memory, whatever a gzip bomb expands to.
@@ -45,7 +46,7 @@ class ByteStream:
         try:
             raw = path.open("rb")
         except OSError as error:
-            raise InvalidInput(f"cannot be read ({error.strerror})", place=self._name) from error
+            raise InvalidInput(CodedText("unreadable", reason=error.strerror or ""), place=self._name) from error
         try:
             self._stream: BinaryIO = raw
             if raw.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
@@ -85,11 +86,11 @@ class ByteStream:
 
     def _broken(self, error: Exception) -> InvalidInput:
         if isinstance(error, EOFError):
-            detail = f"the gzip data ends too early, after {self.offset} bytes of text; was the copy cut off?"
+            detail = CodedText("gzip_ends_early", bytes=self.offset)
         elif isinstance(error, gzip.BadGzipFile | zlib.error):
-            detail = f"the gzip data is broken after {self.offset} bytes of text"
+            detail = CodedText("gzip_broken", bytes=self.offset)
         else:
-            detail = f"cannot be read ({getattr(error, 'strerror', None) or error})"
+            detail = CodedText("unreadable", reason=str(getattr(error, "strerror", None) or error))
         return InvalidInput(detail, place=self._name)
 
 
@@ -155,7 +156,7 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
 
 def too_long(max_bytes: int) -> tuple[str, str]:
     """Return the finding and expectation of a row over the size limit."""
-    return f"a row of more than {max_bytes} bytes", "less, in one row"
+    return CodedText("row_too_large", limit=max_bytes), CodedText("less_in_one_row")
 
 
 _FORM_BY_SUFFIX: Final[Mapping[str, str]] = {
@@ -184,14 +185,13 @@ def parse_row_format(path: Path, named: str | None = None, *, is_own: bool = Fal
         return SHEET_FORM
     if named is not None:
         if named not in FORMS:
-            detail = f"there is no format {quoted(named)}; expected one of {', '.join(FORMS)}"
-            raise InvalidInput(detail, place=path.name)
+            raise InvalidInput(CodedText("format_unknown", name=quoted(named), names=tuple(FORMS)), place=path.name)
         return named
     name = path.name.lower().removesuffix(".gz")
     form = _FORM_BY_SUFFIX.get(Path(name).suffix)
     if form is None:
-        known = ", ".join([*_FORM_BY_SUFFIX, *([f".{SHEET_FORM}"] if is_own else [])])
-        raise InvalidInput(f"its suffix is none of {known} (text also with .gz); name the format", place=path.name)
+        known = (*_FORM_BY_SUFFIX, *([f".{SHEET_FORM}"] if is_own else []))
+        raise InvalidInput(CodedText("suffix_unknown", names=known), place=path.name)
     return form
 
 

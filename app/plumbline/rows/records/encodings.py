@@ -10,11 +10,12 @@ import unicodedata
 from typing import BinaryIO, Final
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText, join_texts
 
 UTF_8: Final = "utf-8"
-HOW_TO_NAME: Final = "name it: --encoding NAME (gb18030, cp1252, ...), or save the file as UTF-8"
+HOW_TO_NAME: Final = CodedText("name_encoding")
 # The finding and the expectation of one row
-NOT_UTF_8: Final = ("text that is not UTF-8", "text saved as UTF-8, or its encoding named: --encoding NAME")
+NOT_UTF_8: Final = (CodedText("not_utf8"), CodedText("utf8_or_encoding_named"))
 SAMPLE_BYTES: Final = 1 << 20
 _MARKS: Final = (
     (codecs.BOM_UTF8, UTF_8),
@@ -65,8 +66,8 @@ def detect_encoding(sample: bytes) -> str:
         return certain
     if len(bad) * 2 < len(lines) and len(lines) > len(foreign) + 1:
         return UTF_8
-    looks = f"; it looks like {likely}" if likely else ""
-    raise InvalidInput(f"is not UTF-8, and its encoding is not certain{looks}; {HOW_TO_NAME}")
+    looks = [CodedText("looks_like", encoding=likely)] if likely else []
+    raise InvalidInput(join_texts([CodedText("encoding_uncertain"), *looks, HOW_TO_NAME]))
 
 
 def _wide(sample: bytes) -> str | None:
@@ -130,9 +131,7 @@ def check_encoding(name: str) -> str:
     except LookupError:
         info = None
     if info is None or not getattr(info, "_is_text_encoding", True):
-        raise InvalidInput(
-            f"--encoding: there is no encoding {quoted(name)}; expected one as gb18030, utf-16 or cp1252"
-        )
+        raise InvalidInput(CodedText("encoding_unknown", name=quoted(name)), place="--encoding")
     return info.name
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.rows.records.record import BadRow, describe_type
 
 # The column of the answer among the fields of a sample; None if they make none
@@ -45,8 +46,8 @@ def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple
 def _listed_rows(value: Mapping[str, object], fits: FieldTest) -> tuple[Rows, str] | None:
     lists = [(path, rows) for path, rows in _lists(value) if any(map(fits, rows[:_ROWS_TRIED]))]
     if len(lists) > 1:
-        several = " and ".join(quoted(path) for path, _ in lists)
-        raise InvalidInput(f"the rows could be {several}; put one of these lists into a file of its own")
+        several = tuple(quoted(path) for path, _ in lists)
+        raise InvalidInput(CodedText("rows_could_be", lists=several[:-1], last=several[-1]))
     if lists:
         path, rows = lists[0]
         return [*rows], f"rows from {quoted(path)}"
@@ -62,9 +63,8 @@ def _columns(value: Mapping[str, object], answer: str) -> dict[str, list[object]
         return None
     for name, each in listed.items():
         if len(each) != len(answers):
-            raise InvalidInput(
-                f"{quoted(name)} has {len(each)} values and {quoted(answer)} {len(answers)}; expected one for each row"
-            )
+            one, other, count = quoted(name), quoted(answer), len(answers)
+            raise InvalidInput(CodedText("columns_of_lengths", name=one, values=len(each), other=other, rows=count))
     return listed
 
 
@@ -80,8 +80,8 @@ def _rows_of_columns(columns: Mapping[str, list[object]]) -> Rows:
 
 def _row_of_cells(names: list[str], cells: object) -> Mapping[str, object] | BadRow:
     if not isinstance(cells, list) or len(cells) != len(names):
-        found = f"{len(cells)} cells" if isinstance(cells, list) else describe_type(cells)
-        return BadRow(found, f"{len(names)}, as columns has")
+        found = CodedText("cells", count=len(cells)) if isinstance(cells, list) else describe_type(cells)
+        return BadRow(found, CodedText("as_columns_has", count=len(names)))
     return dict(zip(names, cells, strict=True))
 
 

@@ -10,12 +10,13 @@ from typing import Final
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, TextLines, too_long
 from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
 from plumbline.rows.records.json_objects import FieldTest, rows_in_object
 from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPosition, RowSource, describe_type
 
-_WANTED: Final = "one JSON object"
+_WANTED: Final = CodedText("a_json_object")
 _BLOCK_BYTES: Final = 256 * 1024
 # Whole texts in one step; the quote alone where a text continues in the next block or is broken. Possessive: linear.
 _TEXT: Final = rb'"(?:[^"\\\n]++|\\[^\n])*+"'
@@ -124,8 +125,8 @@ class JsonArrayRows:
         try:
             first = self._next_char()
             if first != b"[":
-                what = f"begins with {first.decode('ascii', 'replace')!r}" if first else "is empty"
-                raise InvalidInput(f"{what}; expected '[' and JSON objects", place=self._name)
+                begins = CodedText("begins_with", text=repr(first.decode("ascii", "replace")))
+                raise InvalidInput(begins if first else CodedText("array_empty"), place=self._name)
             self._move(self._at + 1)
         except BaseException:
             self._stream.close()
@@ -148,7 +149,7 @@ class JsonArrayRows:
             return True
         self._move(self._at + 1)
         if self._next_char():
-            raise InvalidInput("more text after the array's ']'; expected its end", place=self._place())
+            raise InvalidInput(CodedText("text_after_array"), place=self._place())
         return False
 
     def _next_char(self) -> bytes:
@@ -172,8 +173,7 @@ class JsonArrayRows:
             if not is_ended and not self._fill():
                 # A whole element counts; the missing bracket raises after it
                 if scan.is_open or not kept.strip(_SPACE):
-                    detail = f"the array is not closed after row {self._row}; expected ']'; was the copy cut off?"
-                    raise InvalidInput(detail, place=self._place())
+                    raise InvalidInput(CodedText("array_not_closed", row=self._row), place=self._place())
                 break
         if is_ended and self._buffer[self._at : self._at + 1] == b",":
             self._move(self._at + 1)
@@ -252,7 +252,7 @@ def _mend(data: bytes) -> dict[str, object] | BadRow:
     except UnicodeDecodeError:
         return BadRow(*NOT_UTF_8)
     except json.JSONDecodeError as error:
-        return BadRow(f"not JSON at column {error.colno} ({error.msg})", _WANTED)
+        return BadRow(CodedText("not_json_at", column=error.colno, reason=error.msg), _WANTED)
     except (ValueError, RecursionError):
-        return BadRow("JSON that is too deep or too long to read", _WANTED)
+        return BadRow(CodedText("json_too_deep_or_long"), _WANTED)
     return MendedRow(fields) if isinstance(fields, dict) else BadRow(describe_type(fields), _WANTED)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText, join_texts
 from plumbline.rows.records.binary_files import ParquetRows, SheetRows
 from plumbline.rows.records.columns import (
     NONE_NAMED,
@@ -167,8 +168,8 @@ def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = 
     try:
         custom_id = parse_custom_id(raw, columns)
         if seen is not None and seen.add(custom_id):
-            found, custom_id = f"custom_id {quoted(custom_id)}, which an earlier row has", None
-            raise BadRow(found, "one row for each custom_id")
+            found, custom_id = CodedText("custom_id_repeated", name=quoted(custom_id)), None
+            raise BadRow(found, CodedText("one_row_each"))
         return build_record(raw, columns, custom_id=custom_id)
     except BadRow as bad:
         return RecordProblem(raw.row, raw.line, custom_id, bad.found, bad.expected)
@@ -241,8 +242,7 @@ def _by_rows(preset: str | None, source: Iterable[RawRow], named: NamedColumns) 
             unknown = unknown or error
     if unknown is not None:
         raise unknown
-    first = f"; {bad}" if bad else ""
-    raise InvalidInput(f"holds no good row among its first {_ROWS_LOOKED_AT}{first}")
+    raise InvalidInput(join_texts([CodedText("no_good_row", count=_ROWS_LOOKED_AT), *([bad.text] if bad else [])]))
 
 
 # Their hashes take 128 MiB.

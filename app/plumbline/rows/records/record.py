@@ -98,14 +98,16 @@ class RowSource(Protocol):
         """Close the file."""
 
 
+A_STRING: Final = CodedText("a_string")
+A_LIST: Final = CodedText("a_list")
 _KIND_BY_TYPE: Final[dict[type, str]] = {
-    str: "a string",
-    bool: "true or false",
-    int: "a number",
-    float: "a number",
-    list: "a list",
-    dict: "an object",
-    type(None): "null",
+    str: A_STRING,
+    bool: CodedText("type_boolean"),
+    int: CodedText("type_number"),
+    float: CodedText("type_number"),
+    list: A_LIST,
+    dict: CodedText("type_object"),
+    type(None): CodedText("type_null"),
 }
 
 
@@ -121,11 +123,11 @@ def checked_text(value: object, name: str, expected: str) -> str:
         BadRow: it is not.
     """
     if not isinstance(value, str):
-        raise BadRow(f"{name} is {describe_type(value)}", expected)
+        raise BadRow(CodedText("is_of_type", name=name, type=describe_type(value)), expected)
     try:
         value.encode("utf-8")
     except UnicodeEncodeError:
-        raise BadRow(f"{name} holds half of a surrogate pair", "text that UTF-8 can hold") from None
+        raise BadRow(CodedText("holds_surrogate", name=name), CodedText("text_of_utf8")) from None
     return value
 
 
@@ -172,17 +174,17 @@ def parse_passage(item: object, name: str) -> Passage:
     if isinstance(item, Mapping):
         text_name = next((each for each in (*_TEXT_NAMES, *_OTHER_TEXT_NAMES) if isinstance(item.get(each), str)), None)
         if text_name is None:
-            found = ", ".join(quoted(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
-            wanted = f"{', '.join(_TEXT_NAMES[:-1])} or {_TEXT_NAMES[-1]}"
-            raise BadRow(f"{name} is an object with {found}", f"a string, or an object with its text in {wanted}")
-        text = checked_text(item[text_name], f"{name}.{text_name}", "a string")
+            found = tuple(quoted(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
+            wanted = CodedText("text_of_object", names=_TEXT_NAMES[:-1], last=_TEXT_NAMES[-1])
+            raise BadRow(CodedText("is_object_with", name=name, found=found), wanted)
+        text = checked_text(item[text_name], f"{name}.{text_name}", A_STRING)
         if text_name == "q" and isinstance(said := item.get("a"), str) and said.strip():
             # FastGPT's passages are often a question and its answer
-            text = f"{text}\n{checked_text(said, f'{name}.a', 'a string')}"
+            text = f"{text}\n{checked_text(said, f'{name}.a', A_STRING)}"
         return _label_passage(
             text, item, is_ours=name.rpartition(".")[2].startswith("contexts[") and _OUR_NAMES.issuperset(item)
         )
-    return checked_text(item, name, "a string"), NO_LABELS
+    return checked_text(item, name, A_STRING), NO_LABELS
 
 
 def _label_passage(text: str, item: Mapping[object, object], *, is_ours: bool) -> Passage:

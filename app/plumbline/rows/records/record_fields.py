@@ -8,10 +8,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from plumbline.ground.errors import quoted
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import NO_LABELS, Passage, Sample, join_labels
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import (
+    A_STRING,
     BadRow,
     MendedRow,
     RawRow,
@@ -50,11 +52,12 @@ def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     url = fields.get("url")
     is_batch_line = isinstance(url, str) and isinstance(fields.get("body"), Mapping)
     if is_batch_line and urlsplit(str(url)).path.rstrip("/") != _EVALUATIONS:
-        raise BadRow(f"url is {quoted(str(url))}", quoted(_EVALUATIONS))
+        raise BadRow(CodedText("has_value", name="url", value=quoted(str(url))), quoted(_EVALUATIONS))
     answer = _found(fields, columns.answer)
     if "*" in columns.answer and isinstance(answer, list):
         if len(answer) > 1:
-            raise BadRow(f"{columns.answer} leads to {len(answer)} answers", "one answer a row; write a row for each")
+            found = CodedText("several_answers", name=str(columns.answer), count=len(answer))
+            raise BadRow(found, CodedText("one_answer_a_row"))
         answer = answer[0] if answer else None
     if columns.answer == columns.contexts or isinstance(answer, list):
         return Record(raw.row, custom_id, _conversation(fields, columns), _extra(fields, columns))
@@ -62,7 +65,7 @@ def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     sample = Sample(
         question=_optional_text(fields, columns.question) or "",
         contexts=tuple(text for text, _ in passages),
-        answer=_text(answer, columns.answer, "a string, the answer"),
+        answer=_text(answer, columns.answer, CodedText("a_string_the_answer")),
         reference=_reference(fields, columns.reference),
         context_labels=join_labels([labels for _, labels in passages]),
     )
@@ -94,9 +97,10 @@ def parse_custom_id(raw: RawRow, columns: ColumnMap) -> str:
         return str(raw.row)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
-    text = _text(value, columns.custom_id or "", "a string or a whole number, or nothing")
+    text = _text(value, columns.custom_id or "", CodedText("a_string_or_number_or_nothing"))
     if len(text) > _MAX_ID_CHARACTERS:
-        raise BadRow(f"{columns.custom_id} has {len(text)} characters", f"at most {_MAX_ID_CHARACTERS}")
+        found = CodedText("has_characters", name=str(columns.custom_id), count=len(text))
+        raise BadRow(found, CodedText("at_most", limit=_MAX_ID_CHARACTERS))
     return text
 
 
@@ -228,9 +232,9 @@ def _open_json(value: object) -> object:
 def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage, ...]:
     if not isinstance(columns.contexts, str):
         values = [(column, _found(fields, column)) for column in columns.contexts]
-        texts = [_text(value, column, "a string") for column, value in values if value is not None]
+        texts = [_text(value, column, A_STRING) for column, value in values if value is not None]
         return tuple((text, NO_LABELS) for text in texts if text.strip())
-    column, expected = columns.contexts, "a list of strings"
+    column, expected = columns.contexts, CodedText("a_list_of_strings")
     value = _found(fields, column)
     if isinstance(value, str) and isinstance(passages := _open_json(value), list):
         with suppress(BadRow):
@@ -241,8 +245,7 @@ def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage
             listed = context_texts(_text(value, column, expected), columns.context_separator)
             return tuple((text, NO_LABELS) for text in listed)
         except ValueError:
-            found = f"{column} begins as a list and cannot be read as one"
-            raise BadRow(found, 'a JSON list of strings: ["...", "..."]') from None
+            raise BadRow(CodedText("list_unreadable", name=column), CodedText("a_json_list")) from None
     if isinstance(value, Mapping) and value and all(isinstance(item, Mapping) for item in value.values()):
         # Passages by their ids
         value = [*value.values()]
@@ -256,7 +259,7 @@ def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage
 def _reference(fields: Mapping[str, object], column: str | None) -> str | None:
     value = None if column is None else _found(fields, column)
     if isinstance(value, list):
-        return _text(value[0], f"{column}[0]", "a string") if value else None
+        return _text(value[0], f"{column}[0]", A_STRING) if value else None
     # An empty cell of a table is no answer
     return _optional_text(fields, column) or None
 
@@ -267,12 +270,12 @@ def _optional_text(fields: Mapping[str, object], column: str | None) -> str | No
         value = next(iter(value), None)
     if column is None or value is None or value is _ABSENT:
         return None
-    return _text(value, column, "a string, or nothing")
+    return _text(value, column, CodedText("a_string_or_nothing"))
 
 
 def _text(value: object, column: str, expected: str) -> str:
     if value is _ABSENT:
-        raise BadRow(f"{column} is missing", expected)
+        raise BadRow(CodedText("is_missing", name=column), expected)
     return checked_text(value, column, expected)
 
 

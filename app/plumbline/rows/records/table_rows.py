@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, TextLine, TextLines, too_long
 from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
 
 # The standard limit is 128 KiB a cell; rows have a limit of their own.
 csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
-_NEVER_CLOSED: Final = ("a quote that is never closed", "a closing quote")
+_NEVER_CLOSED: Final = (CodedText("quote_not_closed"), CodedText("a_closing_quote"))
 # Memory of a buffered line besides its bytes, so that millions of empty ones are bounded too
 _LINE_COST: Final = 150
 
@@ -59,18 +60,18 @@ class TableRows:
     def _header(self) -> tuple[str, ...]:
         line = self._lines.next_line()
         if line is None or line.data is None or not line.data.strip():
-            raise InvalidInput("the first line should be a header; it is empty", place=f"{self._name}:1")
+            raise InvalidInput(CodedText("header_empty"), place=f"{self._name}:1")
         # Spreadsheets write semicolons where the comma is for decimals; some programs write tabs
         if self._delimiter == "," and b"," not in line.data:
             self._delimiter = next((each for each in ";\t" if each.encode() in line.data), ",")
         try:
             cells, _ = self._cells(line)
         except BadRow as bad:
-            raise InvalidInput(f"the header: {bad.found}; expected {bad.expected}", place=f"{self._name}:1") from None
+            raise InvalidInput(CodedText("header_says", fault=bad.text), place=f"{self._name}:1") from None
         columns = tuple(cell.strip() for cell in cells)
         for column in columns:
             if column and columns.count(column) > 1:
-                raise InvalidInput(f"column {quoted(column)} is named twice in the header", place=f"{self._name}:1")
+                raise InvalidInput(CodedText("column_repeated", name=quoted(column)), place=f"{self._name}:1")
         return columns
 
     def _fields(self, line: TextLine) -> tuple[Mapping[str, object] | BadRow, TextLine]:
@@ -79,7 +80,9 @@ class TableRows:
         except BadRow as bad:
             return bad, line
         if len(cells) != len(self.columns):
-            return BadRow(f"{len(cells)} cells", f"{len(self.columns)}, as the header has"), last
+            return BadRow(
+                CodedText("cells", count=len(cells)), CodedText("as_header_has", count=len(self.columns))
+            ), last
         # pandas writes its index as a column without a name
         return {column: cell for column, cell in zip(self.columns, cells, strict=True) if column}, last
 
@@ -120,5 +123,5 @@ def _bad_row(said: str) -> BadRow:
     if "unexpected end" in said:
         return BadRow(*_NEVER_CLOSED)
     if "new-line character" in said:
-        return BadRow("a bare CR outside of quotes", "LF or CRLF at line ends, or quotes around it")
-    return BadRow("text after a closing quote", "a separator, or doubled quotes")
+        return BadRow(CodedText("bare_cr"), CodedText("line_ends_or_quotes"))
+    return BadRow(CodedText("text_after_quote"), CodedText("separator_or_quotes"))

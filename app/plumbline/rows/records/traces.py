@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Message
 from plumbline.rows.records.conversations import parse_messages
 from plumbline.rows.records.data_file import ByteStream
@@ -219,12 +220,12 @@ def _row(trace: str, spans: Sequence[_Span]) -> Mapping[str, object] | BadRow:
     others = sorted(spans, key=lambda span: span.end, reverse=True)
     answering = next((each for each in (*roots, *others) if each.kind not in _NO_ANSWER and each.answer.strip()), None)
     if answering is None:
-        return BadRow(f"trace {trace} has no answer in its {len(spans)} spans", "a span with the answer as its output")
+        return BadRow(CodedText("trace_without_answer", name=trace, count=len(spans)), CodedText("a_span_with_answer"))
     question = next((each.question for each in (answering, *ordered) if each.question.strip()), "")
     try:
         contexts = [*_contexts(ordered)]
     except BadRow as bad:
-        return BadRow(f"trace {trace}: {bad.found}", bad.expected)
+        return BadRow(CodedText("trace_says", name=trace, fault=bad.found), bad.expected)
     return {"custom_id": trace, "question": question, "contexts": contexts, "answer": answering.answer}
 
 
