@@ -56,7 +56,7 @@ def test_rows_are_paired_by_id_within_their_tier() -> None:
 
     (tier,) = compared.tiers
     assert (tier.tier, tier.pairs, tier.newly_failing, tier.newly_passing) == ("llm", 3, 1, 1)
-    assert tier.mean == pytest.approx((-0.75 + 0.5 + 0.0) / 3)
+    assert tier.shift == pytest.approx((-0.75 + 0.5 + 0.0) / 3)
     assert [(each.custom_id, each.before.row, each.now.row) for each in compared.worse] == [("worse", 1, 0)]
     assert [each.custom_id for each in compared.better] == ["better"]
     assert [each.custom_id for each in compared.other_tier] == ["tier"]
@@ -71,9 +71,8 @@ def test_many_pairs_are_compared_by_the_normal_law() -> None:
 
     assert tier.method == "student"
     assert tier.p_value < 1e-6
-    assert tier.interval is not None
     # mean 0.05, deviation 0.05: 0.05 -+ 1.96 * 0.05 / sqrt(2400)
-    assert tier.interval == pytest.approx((0.048, 0.052), abs=1e-5)
+    assert (tier.low, tier.high) == pytest.approx((0.048, 0.052), abs=1e-5)
 
 
 def job(number: int, passed: int, **versions: str) -> Job:

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from plumbline.cli import Commands, print_json, print_lines
 from plumbline.ground.errors import InvalidInput
@@ -15,21 +15,6 @@ if TYPE_CHECKING:
 # Tests of a tier: of its scores, and of its decisions.
 _TESTS: Final = 2
 _VERSION: Final = ("model", "prompt", "prompt_digest")
-
-
-class TierDrift(NamedTuple):
-    """Shift of one tier from before to now, in mean faithfulness with its 95 % interval; `is_drift`: beyond chance."""
-
-    tier: str
-    pairs: int
-    shift: float
-    low: float | None
-    high: float | None
-    p_value: float
-    newly_passing: int
-    newly_failing: int
-    flip_p_value: float
-    is_drift: bool
 
 
 def add_drift(commands: Commands) -> None:
@@ -63,28 +48,22 @@ def _drift(options: argparse.Namespace) -> int:
     }
     other_tier = len(comparison.other_tier)
     if options.json:
-        shown = {"tiers": [each._asdict() for each in found], "changed": changed, "other_tier": other_tier}
+        tiers = [{**each._asdict(), "is_drift": is_drift} for each, is_drift in found]
+        shown = {"tiers": tiers, "changed": changed, "other_tier": other_tier}
         print_json(shown)
     else:
         print_lines(_lines(found, changed, other_tier))
-    return int(any(each.is_drift for each in found))
+    return int(any(is_drift for _, is_drift in found))
 
 
-def find_drift(comparison: "RunComparison", *, alpha: float) -> list[TierDrift]:
-    """Return the shift of each tier; all tests together raise a false alarm in at most `alpha` of the cases.
+def find_drift(comparison: "RunComparison", *, alpha: float) -> "list[tuple[TierDifference, bool]]":
+    """Tell of each tier if it has drifted; all tests together raise a false alarm in at most `alpha` of the cases.
 
     Tests: random signs of the differences of scores, McNemar's of changed decisions, each at alpha / their number
     (Bonferroni).
     """
     level = alpha / (_TESTS * len(comparison.tiers))
-    return [_tier_drift(each, level) for each in comparison.tiers]
-
-
-def _tier_drift(each: "TierDifference", level: float) -> TierDrift:
-    low, high = each.interval or (None, None)
-    is_drift = min(each.p_value, each.flip_p_value) <= level
-    flips = (each.newly_passing, each.newly_failing, each.flip_p_value)
-    return TierDrift(each.tier, each.pairs, each.mean, low, high, each.p_value, *flips, is_drift)
+    return [(each, min(each.p_value, each.flip_p_value) <= level) for each in comparison.tiers]
 
 
 def _versions(heads: "Iterable[RowHead]", name: str) -> list[str]:
@@ -92,11 +71,13 @@ def _versions(heads: "Iterable[RowHead]", name: str) -> list[str]:
     return sorted({value for judge in judges if (value := getattr(judge, name, None)) is not None})
 
 
-def _lines(found: Sequence[TierDrift], changed: Mapping[str, list[list[str]]], other_tier: int) -> Iterator[str]:
-    for each in found:
+def _lines(
+    found: "Sequence[tuple[TierDifference, bool]]", changed: Mapping[str, list[list[str]]], other_tier: int
+) -> Iterator[str]:
+    for each, is_drift in found:
         interval = "" if each.low is None or each.high is None else f" [{each.low:+.3f}, {each.high:+.3f}]"
         yield (
-            f"tier {each.tier}: {'DRIFT' if each.is_drift else 'no drift'}: {each.pairs:,} pairs, shift "
+            f"tier {each.tier}: {'DRIFT' if is_drift else 'no drift'}: {each.pairs:,} pairs, shift "
             f"{each.shift:+.3f}{interval}, p {each.p_value:.3g}; {each.newly_passing} pass now, "
             f"{each.newly_failing} fail now, p {each.flip_p_value:.3g}"
         )

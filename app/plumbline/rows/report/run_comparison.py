@@ -8,15 +8,13 @@ from typing import Final, NamedTuple
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.uncertainty import bootstrap_interval, paired_differences, paired_t_test, sign_flip_test
+from plumbline.ground.uncertainty import paired_differences, paired_t_test, sign_flip_test
 from plumbline.rows.report.result_lines import RowJudge, decode_result_row
-from plumbline.rows.report.tallies import NORMAL_95
+from plumbline.rows.report.tallies import MeanTally
 
 # Pairs up to which the exact test of random signs is quick; Student's test above.
 _MOST_FLIPPED: Final = 2_000
 _RESAMPLES: Final = 2_000
-# 2,000 resamples of 1,000 pairs take 60 ms, of which a page has 100; the normal interval is as good there.
-_MOST_RESAMPLED: Final = 500
 
 
 class _Trace(msgspec.Struct, frozen=True, gc=False):
@@ -49,12 +47,16 @@ class Move(NamedTuple):
 
 
 class TierDifference(NamedTuple):
-    """Pairs of one tier. `p_value`: of the mean difference, two-sided; `flip_p_value`: of the changed decisions."""
+    """Pairs of one tier, with the 95 % interval of their mean difference `shift`.
+
+    `p_value`: of that, two-sided; `flip_p_value`: of the changed decisions.
+    """
 
     tier: str
     pairs: int
-    mean: float
-    interval: tuple[float, float] | None
+    shift: float
+    low: float | None
+    high: float | None
     p_value: float
     method: str
     newly_failing: int
@@ -134,12 +136,10 @@ def _judged(heads: Iterable[RowHead]) -> dict[str, RowHead]:
 
 def _tier_difference(tier: str, pairs: Sequence[tuple[RowHead, RowHead]]) -> TierDifference:
     differences = paired_differences([_score(now) for _, now in pairs], [_score(before) for before, _ in pairs])
-    mean = float(differences.mean())
-    if len(pairs) > _MOST_RESAMPLED:
-        half = NORMAL_95 * float(differences.std(ddof=1)) / math.sqrt(len(pairs))
-        interval: tuple[float, float] | None = (mean - half, mean + half)
-    else:
-        interval = bootstrap_interval(differences, resamples=_RESAMPLES)
+    tally = MeanTally(low=-1.0, width=2.0)
+    for each in differences.tolist():
+        tally.add(each)
+    found = tally.mean()
     if len(pairs) > _MOST_FLIPPED:
         method, p_value = "student", paired_t_test(differences).p
     else:
@@ -147,7 +147,16 @@ def _tier_difference(tier: str, pairs: Sequence[tuple[RowHead, RowHead]]) -> Tie
     failing = sum(_passed(before) is True and _passed(now) is False for before, now in pairs)
     passing = sum(_passed(before) is False and _passed(now) is True for before, now in pairs)
     return TierDifference(
-        tier, len(pairs), mean, interval, p_value, method, failing, passing, exact_flip_test(failing, passing)
+        tier,
+        len(pairs),
+        float(differences.mean()),
+        found.low,
+        found.high,
+        p_value,
+        method,
+        failing,
+        passing,
+        exact_flip_test(failing, passing),
     )
 
 
