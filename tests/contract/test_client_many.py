@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, closing
 from typing import Any
 
+import pyarrow
 import pytest
 
 from plumbline.client import (
@@ -90,6 +91,17 @@ async def test_each_sample_has_its_row(service: ScriptedService, client: AsyncPl
     assert all(len(asked.json["samples"]) <= 5 for asked in service.asked)
     assert all(asked.json["options"] == {"tiers": ["lexical"]} for asked in service.asked)
     assert all(asked.json["format"] == "ndjson" for asked in service.asked)
+
+
+def test_a_frame_is_evaluated_and_comes_back_as_one() -> None:
+    table = pyarrow.table({"id": ["x", "y"], "contexts": [["c"], ["c"]], "answer": ["a0", None]})
+
+    with scripted(batch_answer) as service, Plumbline(service.url, retries=AT_ONCE) as client:
+        frame = client.evaluate_many(table).to_frame("pyarrow")
+
+    assert frame.column("custom_id").to_pylist()[0] == "x"
+    assert frame.column("status").to_pylist() == ["judged", None]
+    assert frame.column("error").to_pylist() == [None, "answer is null; expected a string, the answer"]
 
 
 async def test_samples_come_in_many_forms(service: ScriptedService, client: AsyncPlumbline) -> None:

@@ -69,7 +69,7 @@ def test_columns_that_fit_no_form_or_several_are_listed(tmp_path: Path, row: dic
 
     assert said in str(refused.value)
     assert str(refused.value).startswith("a.jsonl: ")
-    assert re.search(r"; name yours: (--column (contexts|answer)=COLUMN ?)+$", str(refused.value))
+    assert re.search(r"; name yours: (--column (contexts|answer)=COLUMN ?)+, or rename the column$", str(refused.value))
 
 
 def test_a_preset_without_a_needed_column_says_so(tmp_path: Path) -> None:

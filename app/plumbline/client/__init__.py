@@ -20,7 +20,7 @@ from plumbline.client.failures import (
 )
 from plumbline.client.job import AsyncJob
 from plumbline.client.jobs import AsyncJobs
-from plumbline.client.row import Row
+from plumbline.client.row import Row, Rows, to_frame
 from plumbline.client.sync_client import Job, Jobs, Plumbline
 from plumbline.ground.service_address import KEY_VARIABLE, URL_VARIABLE
 
@@ -47,6 +47,8 @@ __all__ = [
     "RequestRefused",
     "Retries",
     "Row",
+    "Rows",
     "ServiceFailed",
     "TimedOut",
+    "to_frame",
 ]

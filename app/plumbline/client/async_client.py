@@ -8,7 +8,14 @@ from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
 from plumbline.client.failures import Retries, check_shape, parse_model
 from plumbline.client.jobs import AsyncJobs
 from plumbline.client.row import Row
-from plumbline.client.samples import AnyOptions, AnySample, OptionFields, encode_model, evaluation_request
+from plumbline.client.samples import (
+    AnyOptions,
+    AnySample,
+    OptionFields,
+    encode_model,
+    evaluation_request,
+    open_samples,
+)
 from plumbline.schemas.evaluation import EvaluationResult
 
 S = TypeVar("S", bound=AnySample)
@@ -102,17 +109,19 @@ class AsyncPlumbline:
 
         Args:
             samples: `BatchSample`s, mappings with its fields, or samples and records of files; read on the event loop.
+                Or a data frame of pandas, polars or Arrow, or a mapping of columns, with names as in a file: each row
+                is a `Record`.
             options: for each of them.
             in_flight: most samples that are read and not yet returned.
             batch_size: most samples of one request; a request waits for so many, or for the end.
             in_order: rows in the order of the samples; otherwise in order of completion.
 
         Raises:
-            InvalidInput: at once: options or numbers that cannot be.
+            InvalidInput: at once: options or numbers that cannot be, or a frame without a known column.
             ClientError: while iterating: the service was not reached, refused the whole, or stayed busy.
         """
         plan = BatchPlan[S](options, in_flight=in_flight, batch_size=batch_size, in_order=in_order)
-        return iterate_batches(self.connection, samples, plan)
+        return iterate_batches(self.connection, open_samples(samples), plan)
 
     async def close(self) -> None:
         """Close the connections."""

@@ -19,6 +19,7 @@ from plumbline.client.samples import AnyOptions, check_options, encode_json, enc
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.data_file import parse_row_format
+from plumbline.rows.records.frames import frame_rows
 from plumbline.rows.records.record import Record
 from plumbline.schemas.jobs import JOBS_PATH, JobChoices, JobInfo, JobList
 
@@ -48,8 +49,8 @@ class AsyncJobs:
         """Submit rows; the service has them on disk when this returns.
 
         Args:
-            source: path of a JSONL, JSON, CSV, TSV or Parquet file, sent as it is; or rows, which pass through a
-                temporary file. Neither is ever whole in memory.
+            source: path of a JSONL, JSON, CSV, TSV or Parquet file, sent as it is; or rows or a data frame, which pass
+                through a temporary file. Neither is ever whole in memory.
             options: for each row, as for a single evaluation.
             name: of the job, for people.
             columns: name of a known row format; None: detected from the names of the columns.
@@ -123,7 +124,7 @@ def open_rows(source: str | os.PathLike[str] | Iterable[AnyRow]) -> IO[bytes]:
             raise InvalidInput(f"cannot be opened: {error.strerror}", place=Path(source).name) from None
     with ExitStack() as undo:
         file = undo.enter_context(tempfile.TemporaryFile())
-        for number, row in enumerate(source):
+        for number, row in enumerate(frame_rows(source) or source):
             _write_row(file, number, row)
         # The announced length is that of the file on disk.
         file.flush()

@@ -1,14 +1,18 @@
 """One row of a response, parsed lazily from the JSON that came."""
 
 import json
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from plumbline.client.failures import AnswerUnreadable, check_shape, parse_model
+from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result
 from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.notebook import FrameLibrary, build_frame
 from plumbline.schemas.problem import RowProblem
 
 S = TypeVar("S")
@@ -60,6 +64,39 @@ class Row(Generic[S]):
             return b'%b"result":%b}' % (head, self.result_json)
         at = self.line if line is None else line
         return b'%b"line":%b,"error":%b}' % (head, msgspec.json.encode(at), self.problem_json or b"null")
+
+    def _repr_html_(self) -> str:
+        if self.result is not None:
+            return self.result._repr_html_()
+        return f"<p>{escape(self.problem.detail or self.problem.title)}</p>" if self.problem else ""
+
+
+class Rows(Iterator[Row[S]]):
+    """The rows of one call, read once; `close` cancels what is in flight."""
+
+    def __init__(self, rows: Generator[Row[S], None, None]) -> None:
+        self._rows = rows
+        self.close = rows.close
+
+    def __next__(self) -> Row[S]:
+        return next(self._rows)
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """Read the rows to their end, as `to_frame`."""
+        return to_frame(self, library)
+
+
+def to_frame(rows: Iterable[Row[Any]], library: FrameLibrary = "pandas") -> Any:
+    """Return rows as a data frame with the columns of a table of results: `custom_id`, `passed`, scores, `error`.
+
+    Args:
+        library: `pandas`, `polars` or `pyarrow`, which the caller has installed.
+
+    Raises:
+        InvalidInput: it is not installed.
+    """
+    flat = [flat_result(json.loads(each.to_line())) for each in sorted(rows, key=lambda each: each.index)]
+    return build_frame(flat, list(RESULT_COLUMNS), library)
 
 
 class WireRow(msgspec.Struct):

@@ -10,14 +10,15 @@ from pydantic_core import PydanticSerializationError
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.records.record import Record, context_fields
+from plumbline.rows.records.frames import frame_records
+from plumbline.rows.records.record import Record, RecordProblem, context_fields
 from plumbline.schemas.batch import BatchConversation, BatchSample
 from plumbline.schemas.conversation import ConversationRequest, is_conversation
 from plumbline.schemas.evaluation import CONTEXT_TAGS, Criterion, EvaluationOptions, EvaluationRequest
 from plumbline.schemas.problem import VALIDATION, RowProblem
 from plumbline.schemas.result_parts import TierName
 
-AnySample = BatchSample | BatchConversation | Sample | Record | Mapping[str, Any]
+AnySample = BatchSample | BatchConversation | Sample | Record | RecordProblem | Mapping[str, Any]
 AnyOptions = EvaluationOptions | Mapping[str, Any] | None
 S = TypeVar("S", bound=AnySample)
 M = TypeVar("M", bound=BaseModel)
@@ -54,12 +55,18 @@ class EncodedSample(Generic[S]):
     problem: RowProblem | None
 
 
+def open_samples(samples: Any) -> Any:
+    """Return the records of a data frame, or the samples as they are; raises as `frame_records`."""
+    records = frame_records(samples)
+    return samples if records is None else records
+
+
 def encode_sample(index: int, sample: S) -> EncodedSample[S]:
     """Encode a sample as JSON; the service validates it."""
-    value = sample_fields(sample)
-    name = value.get("custom_id") if isinstance(value, Mapping) else None
-    custom_id = name if isinstance(name, str) else None
     try:
+        value = sample_fields(sample)
+        name = value.get("custom_id") if isinstance(value, Mapping) else None
+        custom_id = name if isinstance(name, str) else None
         return EncodedSample(index, sample, custom_id, encode_json(value), None)
     except InvalidInput as error:
         problem = RowProblem(type=VALIDATION.urn, title=VALIDATION.title, status=VALIDATION.status, detail=error.detail)
@@ -67,7 +74,13 @@ def encode_sample(index: int, sample: S) -> EncodedSample[S]:
 
 
 def sample_fields(sample: object) -> Any:
-    """Return the fields of the wire format; anything that is no sample is returned unchanged."""
+    """Return the fields of the wire format; anything that is no sample is returned unchanged.
+
+    Raises:
+        InvalidInput: it is a row that could not be read.
+    """
+    if isinstance(sample, RecordProblem):
+        raise InvalidInput(sample.fault)
     if isinstance(sample, Record):
         return {"custom_id": sample.custom_id, **_texts(sample.sample)}
     if isinstance(sample, Sample):

@@ -16,8 +16,8 @@ from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import ClientClosed, Retries
 from plumbline.client.job import DEFAULT_POLL_SECONDS, AsyncJob
 from plumbline.client.jobs import AnyRow, AsyncJobs, open_rows, plan_submission, send_submission
-from plumbline.client.row import Row
-from plumbline.client.samples import AnyOptions, AnySample
+from plumbline.client.row import Rows
+from plumbline.client.samples import AnyOptions, AnySample, open_samples
 from plumbline.ground.concurrency import end_tasks
 from plumbline.schemas.jobs import JobInfo, JobStatus
 
@@ -192,12 +192,12 @@ class Plumbline(_Blocking[AsyncPlumbline]):
         in_flight: int = DEFAULT_IN_FLIGHT,
         batch_size: int = DEFAULT_BATCH_SIZE,
         in_order: bool = False,
-    ) -> Generator[Row[S], None, None]:
+    ) -> Rows[S]:
         """As `AsyncPlumbline.evaluate_many`; the samples are read on the calling thread, while it waits for a row."""
         evaluate_many = functools.partial(
             self._async.evaluate_many, options=options, in_flight=in_flight, batch_size=batch_size, in_order=in_order
         )
-        return self._loop.iterate(evaluate_many, samples)
+        return Rows(self._loop.iterate(evaluate_many, open_samples(samples)))
 
     def close(self) -> None:
         """Close the connections."""
@@ -266,9 +266,9 @@ class Job(_Blocking[AsyncJob]):
         page_size: int = 1000,
         follow: bool = True,
         poll_seconds: float = DEFAULT_POLL_SECONDS,
-    ) -> Generator[Row[None], None, None]:
+    ) -> Rows[None]:
         rows = self._async.results(after=after, page_size=page_size, follow=follow, poll_seconds=poll_seconds)
-        return self._loop.iterate(lambda _: rows)
+        return Rows(self._loop.iterate(lambda _: rows))
 
     pause = _run(AsyncJob.pause)
     resume = _run(AsyncJob.resume)

@@ -1,10 +1,10 @@
 """The one way by which every integration judges: a running service, or this process."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, Self, Unpack
 
 from plumbline.client import Plumbline
-from plumbline.client.row import Row
+from plumbline.client.row import Rows
 from plumbline.client.samples import AnyOptions, OptionFields
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.service_address import explain_missing_service, find_url
@@ -28,7 +28,7 @@ class EvaluationClient(Protocol):
 
     def evaluate_many(
         self, samples: Iterable[dict[str, Any]], *, options: AnyOptions = None, in_order: bool = False
-    ) -> Generator[Row[dict[str, Any]], None, None]: ...
+    ) -> Rows[dict[str, Any]]: ...
 
     def close(self) -> None: ...
 
@@ -120,7 +120,7 @@ class Checker:
         sample = row.sample
         return self.check(sample.answer, sample.contexts, question=sample.question, reference=sample.reference)
 
-    def check_many(self, samples: Iterable[dict[str, Any]]) -> Generator[Row[dict[str, Any]], None, None]:
+    def check_many(self, samples: Iterable[dict[str, Any]]) -> Rows[dict[str, Any]]:
         """Yield a row for each sample (question, contexts, answer, reference, custom_id), in their order."""
         return self.client.evaluate_many(samples, options=self._options, in_order=True)
 

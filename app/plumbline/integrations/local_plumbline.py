@@ -2,15 +2,23 @@
 
 import logging
 import sys
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from typing import Any, Final, TypeVar
 
 import structlog
 
 from plumbline.assembly import Plan, Service, build, make_plan
-from plumbline.client.row import Row, parse_line
-from plumbline.client.samples import AnyOptions, AnySample, OptionFields, check_options, sample_fields, validate
+from plumbline.client.row import Row, Rows, parse_line
+from plumbline.client.samples import (
+    AnyOptions,
+    AnySample,
+    OptionFields,
+    check_options,
+    open_samples,
+    sample_fields,
+    validate,
+)
 from plumbline.client.sync_client import LoopThread
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
@@ -69,9 +77,7 @@ class LocalPlumbline:
             raise InvalidInput("; ".join(faults) or (problem.detail if problem else "no result"))
         return row.result.model_copy(update={"id": id})
 
-    def evaluate_many(
-        self, samples: Iterable[S], *, options: AnyOptions = None, in_order: bool = False
-    ) -> Generator[Row[S], None, None]:
+    def evaluate_many(self, samples: Iterable[S], *, options: AnyOptions = None, in_order: bool = False) -> Rows[S]:
         """Evaluate many samples, as `Plumbline.evaluate_many`."""
         scorer = RowScorer(
             self._service.scorer, self._settings, check_options(options), judge_names=self._plan.judge_names
@@ -94,8 +100,8 @@ class LocalPlumbline:
             return Row(index, given.custom_id, sample, line.result_json, line.problem_json)
 
         limit = self._settings.batch_concurrency if self._plan.judge_names else _WITHOUT_JUDGE
-        numbered = enumerate(samples)
-        return self._loop.iterate(lambda _: map_concurrently(score, numbered, limit=limit, in_order=in_order))
+        numbered = enumerate(open_samples(samples))
+        return Rows(self._loop.iterate(lambda _: map_concurrently(score, numbered, limit=limit, in_order=in_order)))
 
     def close(self) -> None:
         """Close connections and models, and stop the thread; idempotent."""

@@ -6,21 +6,19 @@ It imports none of them: install `plumbline-rag[ray]`, or `plumbline-rag[service
 """
 
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Unpack
 
 from plumbline.client.samples import OptionFields, sample_fields
 from plumbline.integrations.checker import Checker, EvaluationClient
 from plumbline.rows.records.columns import ColumnMap
-from plumbline.rows.records.reading import choose_columns, record_or_problem
-from plumbline.rows.records.record import RawRow, ReadPosition, Record, RecordProblem
+from plumbline.rows.records.frames import frame_records
+from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.schemas.explanation import explain
 
 RESULT_FIELDS: Final = ("id", "status", "tier", "faithfulness", "passed", "reason", "result", "error")
 # A batch does not know where its rows stand in the data set: a row without an id of its own has none.
 _NO_ROW: Final = -1
-_NOT_AVAILABLE: Final = ("NAType", "NaTType")  # of pandas
 
 
 class ColumnScorer:
@@ -59,7 +57,7 @@ class ColumnScorer:
             ClientError: the service cannot be asked.
         """
         columns = dict(batch.items())
-        rows = self._read_rows(columns)
+        rows = list(frame_records(columns, columns=self._columns, row=_NO_ROW) or ())
         samples = (sample_fields(row.sample) for row in rows if isinstance(row, Record))
         answers = iter(list(self._checker.check_many(samples)))
         scored = []
@@ -79,28 +77,3 @@ class ColumnScorer:
     def close(self) -> None:
         """Close what was opened."""
         self._checker.close()
-
-    def _read_rows(self, columns: Mapping[str, Any]) -> list[Record | RecordProblem]:
-        values = zip(*map(_values, columns.values()), strict=True)
-        raws = [RawRow(_NO_ROW, None, dict(zip(columns, each, strict=True)), ReadPosition()) for each in values]
-        chosen = choose_columns(columns, raws, self._columns).map
-        return [record_or_problem(raw, chosen) for raw in raws]
-
-
-def _values(column: Any) -> Iterator[object]:
-    read = next((found for name in ("to_pylist", "to_list", "tolist") if (found := getattr(column, name, None))), None)
-    return map(_plain, column if read is None else read())
-
-
-def _plain(value: Any) -> object:
-    """Return a value as JSON has it: lists for arrays, None for what is not available."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    is_missing = type(value).__name__ in _NOT_AVAILABLE or (isinstance(value, float) and math.isnan(value))
-    return None if is_missing else value

@@ -16,6 +16,7 @@ from pydantic import (
     field_validator,
 )
 
+from plumbline.schemas.notebook import CLAIM_COLUMNS, FrameLibrary, build_frame, claim_rows, result_html
 from plumbline.schemas.result_parts import (
     CitationItem,
     ClaimItem,
@@ -319,3 +320,12 @@ class EvaluationResult(SparseModel):
     offset_unit: Literal["code_point", "utf16"] = Field(
         default="code_point", description="Unit of all `start` and `end`, if it is `utf16`."
     )
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """Return a data frame of the claims, with the columns of `CLAIM_COLUMNS`; raises as `build_frame`."""
+        return build_frame(claim_rows(self.claims), CLAIM_COLUMNS, library)
+
+    def _repr_html_(self) -> str:
+        score = None if self.faithfulness is None else f"faithfulness {self.faithfulness:.2f}"
+        facts = [each for each in (score, self.tier and f"tier {self.tier}") if each]
+        return result_html(passed=self.passed, status=self.status, facts=facts, claims=self.claims)

@@ -109,7 +109,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
         except InvalidInput as error:
             raise error if error.place else InvalidInput(error.detail, place=path.name) from error
         self.columns = chosen.map
-        self.explanation = "; ".join([chosen.explanation, *filter(None, [note, *notes])])
+        self.explanation = "; ".join([chosen.explanation, *filter(None, [note, *notes, chosen.warning])])
         self._seen = SeenIds() if has_unique_ids else None
         self._source = source()
         self._rows = iter(self._source)
@@ -202,8 +202,8 @@ def choose_columns(
     map_ = chosen.map.drop_absent(names)
     if map_.context_separator:
         return ChosenColumns(map_, chosen.explanation)
-    separator, note = _find_separator([fields.get(str(map_.contexts)) for fields in first])
-    return ChosenColumns(replace(map_, context_separator=separator), chosen.explanation + note)
+    separator, doubt = _find_separator([fields.get(str(map_.contexts)) for fields in first])
+    return ChosenColumns(replace(map_, context_separator=separator), chosen.explanation, doubt)
 
 
 def _find_separator(cells: Sequence[object]) -> tuple[str | None, str]:
@@ -217,10 +217,10 @@ def _find_separator(cells: Sequence[object]) -> tuple[str | None, str]:
         if not split:
             continue
         if len(split) * 2 >= len(texts) and not any(_IN_TEXT.search(text) for text in split):
-            return separator, f"; contexts split at {quoted(name)} (--context-separator none keeps a cell whole)"
+            return separator, f"contexts split at {quoted(name)} (--context-separator none keeps a cell whole)"
         return (
             None,
-            f"; {quoted(name)} in some contexts was not taken as a separator (--context-separator {quoted(name)})",
+            f"{quoted(name)} in some contexts was not taken as a separator (--context-separator {quoted(name)})",
         )
     return None, ""
 
