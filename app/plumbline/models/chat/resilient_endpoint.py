@@ -244,7 +244,7 @@ class ResilientEndpoint:
             async with self._limit.slot() as slot:
                 self.guard.check(until)
                 if until - time.monotonic() < _LEAST_SECONDS:
-                    raise CallFailure(FailureReason.TIMEOUT, CodedText("turn_timed_out"))
+                    raise CallFailure(FailureReason.TIMEOUT, CodedText("turn_timed_out"), is_throttle=True)
                 if pause := self.guard.pause_seconds:
                     # With jitter, against a thundering herd.
                     await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
