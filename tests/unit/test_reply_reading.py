@@ -164,6 +164,7 @@ def counted(*ids: object, mark: str = "0f3a9c1e", key: str = "sentences") -> str
         counted(0, 1, 2),
         counted(1, 2, 3),
         counted("1", "2", "3", mark="BEGIN 0F3A9C1E"),
+        counted("s0", "s1", "s2"),
         json.dumps({**json.loads(counted(0, 1, 2, mark="")), "mark": "0f3a9c1e"}),
     ],
 )

@@ -4,7 +4,6 @@ The instructions of each stand under its name in `prompts/ask_metrics`. A list t
 evidence is asked for once more, alone; the verdicts on sentences never depend on it.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,7 @@ from plumbline.ground.phrases import load_data
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
-from plumbline.judging.judge.reply_items import Item, reply_items
+from plumbline.judging.judge.reply_items import Item, fold_word, read_id, reply_items
 from plumbline.judging.ports.exchange import ChatReply
 from plumbline.judging.ports.numbering import OURS, Numbering
 from plumbline.judging.text.segmentation import split_sentences
@@ -28,9 +27,6 @@ UNVERIFIED: Final = "evidence_unverified"
 _WHOLE: Final = ("",)
 _MAX_TEXT_CHARACTERS: Final = 1_000
 _MAX_ITEMS: Final = 500
-_MAX_ID_CHARACTERS: Final = 40
-_NUMBER: Final = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
-_JOINTS: Final = re.compile(r"[\W_]+")
 # Members with ids of the answer's sentences.
 _NAMING: Final = ("answered_by", "stated_by")
 # Of a part's words, in the question: a part with fewer was not asked.
@@ -51,8 +47,8 @@ class Material:
 
         None if it named only others: it may have counted them itself, from 0 or from 1.
         """
-        ids = (_NUMBER.search(str(each)) for each in (value if isinstance(value, list) else [value]))
-        named = dict.fromkeys(self.numbering.number(int(found[0].split(".")[0])) - 1 for found in ids if found)
+        ids = filter(None, map(read_id, value if isinstance(value, list) else [value]))
+        named = dict.fromkeys(self.numbering.number(int(each.split(".")[0])) - 1 for each in ids)
         checkable = self.case.checkable
         found = tuple(checkable[number] for number in named if 0 <= number < len(checkable))
         return found if found or not named else None
@@ -126,8 +122,8 @@ def read_probe(
     """
     names = (probe.verdict, "verdict") if is_alone else (probe.verdict,)
     items, _ = reply_items(content, probe.name, is_truncated=is_truncated, verdict_names=names)
-    verdicts = {_fold(word): verdict for verdict, words in probe.words.items() for word in (verdict, *words.split())}
-    said_ids = [_meant_id(item.get(probe.about, item.get("id"))) for item in items[:_MAX_ITEMS]]
+    verdicts = {fold_word(word): each for each, words in probe.words.items() for word in (each, *words.split())}
+    said_ids = [read_id(item.get(probe.about, item.get("id"))) for item in items[:_MAX_ITEMS]]
     ids = [each if probe.about in ("", "claim_id") else int(each) for each in wanted]
     ours = material.numbering.ours_by_shown(ids, set(said_ids), content)
     said: dict[str, dict[str, MetricVerdict | None]] = {}
@@ -137,7 +133,7 @@ def read_probe(
         item_id = str(ours[said_id]) if probe.about else _WHOLE[0]
         word = next(item[name] for name in names if name in item)
         text = item.get(probe.text) if probe.text else ""
-        verdict = verdicts.get(_fold(word)) if isinstance(word, str) else None
+        verdict = verdicts.get(fold_word(word)) if isinstance(word, str) else None
         found = said.setdefault(item_id, {})
         names_others = any(material.sentences(item.get(name)) is None for name in _NAMING if name in item)
         if verdict is None or names_others or not isinstance(text, str) or not _is_unicode(text):
@@ -147,7 +143,7 @@ def read_probe(
         proven = probe.prove(plain, item, material)
         if proven is None:
             continue
-        key = _fold(text)
+        key = fold_word(text)
         earlier = found.get(key, proven)
         found[key] = proven if earlier is not None and earlier.verdict == verdict else None
     return {
@@ -159,18 +155,6 @@ def read_probe(
 
 def _proven_share(probe: Probe, verdicts: Sequence[MetricVerdict]) -> float:
     return sum(not each.flags and each.verdict != probe.unproven for each in verdicts) / max(1, len(verdicts))
-
-
-def _meant_id(given: object) -> str:
-    """Return the id that 2, "2" or "Context 2" means; empty if it means none."""
-    if isinstance(given, bool) or not isinstance(given, str | int):
-        return ""
-    numbers = _NUMBER.findall(str(given)[:_MAX_ID_CHARACTERS])
-    return numbers[0] if len(numbers) == 1 else ""
-
-
-def _fold(word: str) -> str:
-    return _JOINTS.sub("", word.casefold())
 
 
 def _is_unicode(text: str) -> bool:
@@ -210,7 +194,7 @@ _SENTENCES: Final = {"type": "array", "items": {"type": "integer"}}
 
 def _prove_part(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict | None:
     question, words = material.case.source.question, word_stems(verdict.text)
-    is_copied = _fold(verdict.text) in _fold(question)
+    is_copied = fold_word(verdict.text) in fold_word(question)
     if not is_copied and len(words & word_stems(question)) < _LEAST_ASKED * len(words):
         return None
     sentences = material.sentences(item.get("answered_by")) or ()

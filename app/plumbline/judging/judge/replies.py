@@ -1,6 +1,5 @@
 """Parsing of a judge's reply into claims: whole items are kept, broken ones are asked again."""
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Generic, TypeVar
@@ -20,7 +19,7 @@ from plumbline.judging.judge.evidence.verdict_rules import (
     with_flags,
     word_stems,
 )
-from plumbline.judging.judge.reply_items import VERDICT_NAMES, Item, reply_items
+from plumbline.judging.judge.reply_items import VERDICT_NAMES, Item, fold_word, read_id, reply_items
 from plumbline.judging.ports.numbering import OURS, Numbering
 from plumbline.judging.quantities.arithmetic import missing
 from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
@@ -45,9 +44,6 @@ _VERDICT_BY_WORD: Final = {
     for verdict, words in load_data("judging/judge/verdict_words")["verdicts"].items()
     for word in words.split()
 }
-_MAX_ID_CHARACTERS: Final = 40
-_ID: Final = re.compile(r"(\d{1,6})(?:\.\d{1,6})?")
-_JOINTS: Final = re.compile(r"[\W_]+")
 
 
 def _texts(value: object) -> list[object]:
@@ -57,7 +53,7 @@ def _texts(value: object) -> list[object]:
 
 
 def _verdict(value: object) -> object:
-    return _VERDICT_BY_WORD.get(_JOINTS.sub("", value.lower()), value) if isinstance(value, str) else value
+    return _VERDICT_BY_WORD.get(fold_word(value), value) if isinstance(value, str) else value
 
 
 def _beginning(quote: str) -> str:
@@ -139,7 +135,8 @@ def _match_ids(
 
     Of a reply that leaves a wanted id out and has one that was not shown no item is read: all may be shifted by one.
     """
-    ours_by_shown: dict[str, IdT] = numbering.ours_by_shown(wanted, {str(item.get("id")) for item in items}, content)
+    ids = {read_id(item.get("id")) for item in items}
+    ours_by_shown: dict[str, IdT] = numbering.ours_by_shown(wanted, ids, content)
     said = [_meant_id(item, ours_by_shown) for item in within_deadline(items)]
     named = set(said)
     if not named <= {"", *ours_by_shown} and not named >= ours_by_shown.keys():
@@ -152,17 +149,10 @@ def _match_ids(
 
 
 def _meant_id(item: Item, wanted: Collection[str]) -> str:
-    """Return the id that "s1", "Sentence 1", "[1]" or, for a claim of a sentence, "1.2" means; empty for none."""
-    given = item.get("id")
-    said = str(given)
-    if said in wanted:
-        return said
-    if isinstance(given, bool) or not isinstance(given, str | int) or len(said) > _MAX_ID_CHARACTERS:
-        return ""
-    found = _ID.search(said)
-    if found is None or _ID.search(said, found.end()):
-        return ""
-    return found[1] if "claims" not in item and found[0] not in wanted and found[1] in wanted else found[0]
+    """Return the id that an item names; for a claim of a sentence that may be "1.2"."""
+    said = read_id(item.get("id"))
+    whole = said.partition(".")[0]
+    return whole if "claims" not in item and said not in wanted and whole in wanted else said
 
 
 def _merge(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimReply, ...] | None:

@@ -31,7 +31,24 @@ _TAG: Final = re.compile(r"<([a-z]{1,20})((?:\s[^<>]{0,200})?)>([^<]{0,4000})")
 _TAG_ID: Final = re.compile(r"""\bid\s?=\s?["']([^"'<>]{1,40})["']""")
 _ID_KEY: Final = re.compile(r"\D{0,12}\d{1,6}(?:\.\d{1,6})?\D{0,2}")
 
+_NUMBER: Final = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
+_MAX_ID_CHARACTERS: Final = 40
+_JOINTS: Final = re.compile(r"[\W_]+")
+
 Item = dict[str, Any]
+
+
+def read_id(given: object) -> str:
+    """Return the number in 2, "s2", "[2]" or "Context 2.1"; empty if there is none, or several."""
+    if isinstance(given, bool) or not isinstance(given, str | int):
+        return ""
+    numbers = _NUMBER.findall(str(given)[:_MAX_ID_CHARACTERS])
+    return numbers[0] if len(numbers) == 1 else ""
+
+
+def fold_word(word: str) -> str:
+    """Return a verdict's word in lower case, without what joins its parts."""
+    return _JOINTS.sub("", word.casefold())
 
 
 def reply_items(
