@@ -237,7 +237,7 @@ UNNAMED = 'Content-Disposition: form-data; name="file"'
         ({"content": b"{}"}, 415, "multipart/form-data"),
         ({"content": b"{}", "headers": {"content-type": LINES, "content-encoding": "br"}}, 415, "gzip is read"),
         ({"content": b"{}", "headers": {"content-type": LINES, "content-encoding": "gzip"}}, 400, "is damaged"),
-        ({"content": b'{"rows": [1}', "headers": {"content-type": "application/json"}}, 400, "this is not JSON"),
+        ({"content": b'{"rows": [1}', "headers": {"content-type": "application/json"}}, 400, "not JSON"),
     ],
 )
 async def test_a_body_that_is_none_of_the_forms_leaves_nothing(

@@ -131,4 +131,4 @@ async def test_an_unknown_part_is_refused(client: httpx2.AsyncClient) -> None:
 async def test_options_that_are_no_json_are_said_to_be_the_options(client: httpx2.AsyncClient) -> None:
     response = await client.post(URL, files=form(), data={"options": "per_query"})
 
-    assert read_problem(response, 422).detail.startswith("options: this is not JSON")
+    assert read_problem(response, 422).detail.startswith("options: not JSON")

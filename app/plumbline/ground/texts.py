@@ -89,6 +89,14 @@ def parse_text(code: Any, fields: Any, *, nested: int = _MOST_NESTED) -> CodedTe
         raise ValueError(code) from error
 
 
+def restore(text: str, code: str | None, fields: Mapping[str, Any]) -> str:
+    """Return a stored text with its code; as it is without one, or with one of another version."""
+    try:
+        return text if code is None else parse_text(code, fields)
+    except ValueError:
+        return text
+
+
 def load_texts(language: Language) -> Mapping[str, str]:
     """Return the template of each code."""
     return load_data(f"ground/texts.{language}")

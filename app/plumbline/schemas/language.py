@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from plumbline.ground.phrases import load_data
-from plumbline.ground.texts import Language, parse_text, render
+from plumbline.ground.texts import Language, render, restore
 from plumbline.schemas.problem import problem_title
 
 _PLACE: Final = re.compile(r"\{(\w+)\}")
@@ -27,10 +27,7 @@ _JOINTS: Final = {"\n": "\n", "; ": "；", ": ": "："}
 
 def render_coded(text: str, code: str | None, fields: Mapping[str, Any], language: Language) -> str:
     """Return a stored text in this language; as it is without a code, or with one of another version."""
-    try:
-        return text if code is None else render(parse_text(code, fields), language)
-    except ValueError:
-        return text
+    return render(restore(text, code, fields), language)
 
 
 def render_line(line: bytes, language: Language | None) -> bytes:

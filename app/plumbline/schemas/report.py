@@ -7,7 +7,7 @@ from pydantic import Field
 from plumbline.ground.texts import Language
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.result_parts import PassRule, UsageItem, VerdictCounts
-from plumbline.schemas.wire import SparseModel, WireModel
+from plumbline.schemas.wire import OurText, SparseModel, WireModel
 
 ReportLanguage = Language
 ReportFormat = Literal["html", "json"]
@@ -166,7 +166,7 @@ class BadLine(WireModel):
     """A line that is no row of results."""
 
     line: int = Field(ge=1)
-    problem: str
+    problem: OurText
 
 
 class ShareEstimate(WireModel):

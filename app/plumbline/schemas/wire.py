@@ -4,7 +4,7 @@ import operator
 from functools import partial
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, SkipValidation
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from plumbline.ground.texts import load_texts
@@ -12,6 +12,10 @@ from plumbline.ground.texts import load_texts
 CODE: Final = "Stable name of what it says, where the text is ours; of a judge's text left out."
 FIELDS: Final = "What stands in the places of the text, by name; an object with `code` and `fields` is a text, too."
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+# A text of ours keeps its code as long as it stays in the process.
+OurText = Annotated[str, SkipValidation]
 
 
 class WireModel(BaseModel):

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from plumbline.ground.texts import CodedText
 from plumbline.rows.report.baseline import Baseline, ComparisonTally
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.result_lines import ResultRow, read_line
@@ -84,7 +85,8 @@ class ReportBuilder:
         row = read_line(line)
         if isinstance(row, str):
             self._bad_lines += 1
-            bad = BadLine(line=self._lines, problem=f"{self._file}: {row}" if self._file else row)
+            problem = CodedText("at_place", place=self._file, detail=row) if self._file else row
+            bad = BadLine(line=self._lines, problem=problem)
             if len(self._first_bad_lines) < _MOST_BAD_LINES:
                 self._first_bad_lines.append(bad)
             return bad

@@ -4,7 +4,9 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from plumbline.ground.texts import CodedText, restore
 from plumbline.schemas.evaluation import EvaluationResult
+from plumbline.schemas.problem import problem_title
 from plumbline.schemas.report import ReportRowStatus, ReportTier
 from plumbline.schemas.result_parts import PassRule, TierName
 from plumbline.schemas.result_upgrade import upgrade_row
@@ -172,6 +174,13 @@ def to_row_result(result: EvaluationResult) -> RowResult:
 class FieldFault(msgspec.Struct, frozen=True, gc=False):
     pointer: str
     detail: str
+    detail_code: str | None = None
+    detail_fields: dict[str, Any] = {}
+
+    @property
+    def text(self) -> str:
+        """Return the detail, which keeps its code."""
+        return restore(self.detail, self.detail_code, self.detail_fields)
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -181,7 +190,19 @@ class Fault(msgspec.Struct, frozen=True):
     title: str
     status: int
     detail: str
+    detail_code: str | None = None
+    detail_fields: dict[str, Any] = {}
     errors: list[FieldFault] = []
+
+    @property
+    def heading(self) -> str:
+        """Return the title, which keeps its code."""
+        return problem_title(self.type) or self.title
+
+    @property
+    def text(self) -> str:
+        """Return the detail, which keeps its code."""
+        return restore(self.detail, self.detail_code, self.detail_fields)
 
 
 class ResultRow(msgspec.Struct, frozen=True):
@@ -253,19 +274,19 @@ def read_line(line: bytes | None) -> ResultRow | str:
     Returns a text in place of the row if the line is none: its problem, which quotes no value of it.
     """
     if line is None:
-        return "too long to be a row of results"
+        return CodedText("result_too_long")
     try:
         return decode_result_row(_DECODER, line)
     except UnicodeDecodeError:
-        return "not UTF-8"
+        return CodedText("result_not_utf8")
     except msgspec.ValidationError as error:
         message = str(error)
         if message.startswith(_UNKNOWN_VALUE):
             _, at, place = message.rpartition(_AT)
             message = f"unknown value{at}{place}"
-        return f"no row of results: {message}"
+        return CodedText("no_result", flaw=message)
     except msgspec.DecodeError as error:
         # The message names the error and its byte, never a character.
-        return f"not JSON: {error}"
+        return CodedText("not_json", flaw=str(error))
     except RecursionError:
-        return "nested too deep to be a row of results"
+        return CodedText("result_too_deep")

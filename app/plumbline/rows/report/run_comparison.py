@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.ground.uncertainty import paired_differences, paired_t_test, sign_flip_test
 from plumbline.rows.report.result_lines import RowJudge, decode_result_row
 from plumbline.rows.report.tallies import MeanTally
@@ -84,7 +85,7 @@ def read_head(line: bytes) -> RowHead:
     try:
         return decode_result_row(_DECODER, line)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"no line of results: {error}") from None
+        raise InvalidInput(CodedText("no_result", flaw=str(error))) from None
 
 
 def compare_runs(before: Iterable[RowHead], now: Iterable[RowHead]) -> RunComparison:
