@@ -68,7 +68,7 @@ def score_file(given: argparse.Namespace) -> int:
             if end.mended:
                 _say(
                     progress,
-                    f"{end.mended} rows hold NaN, Infinity or half a character in fields that nothing needs: null",
+                    f"NaN, Infinity or half a character read as null, where nothing needs it: {end.mended} rows",
                 )
             if url is not None and (count := end.unreachable):
                 _say(progress, f"{count} rows cannot pass: the threshold is above the highest score of their tier")

@@ -131,18 +131,18 @@ class TextLines:
 
 def find_encoding(path: Path) -> str:
     """Return the encoding of a text file by its first bytes; raises as `ByteStream` and `detect_encoding`."""
-    sample = b""
+    sample: list[bytes] = []
     with closing(ByteStream(path)) as stream:
         try:
-            while len(sample) < SAMPLE_BYTES and (line := stream.readline(_BLOCK_BYTES)):
-                sample += line
+            while stream.offset < SAMPLE_BYTES and (line := stream.readline(_BLOCK_BYTES)):
+                sample.append(line)
         except InvalidInput:
             # What stands before the damage is read
             if not sample:
                 raise
     try:
         # The mark of UTF-8 is read already
-        return detect_encoding(sample)
+        return detect_encoding(b"".join(sample))
     except InvalidInput as error:
         raise InvalidInput(error.detail, place=path.name) from None
 

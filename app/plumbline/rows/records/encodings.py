@@ -39,8 +39,8 @@ _COMMON_SHARE: Final = 0.7
 # Letters and signs of Western texts; others that Windows-1252 has are those of another code page, read wrongly.
 _WESTERN: Final = frozenset("àâäáãåæçèéêëìíîïñòóôöõøœùúûüß“”‘’„‚–—…•€£°·§«»¿¡©®™²³½¼´ºª\xa0")
 _WESTERN_SHARE: Final = 0.4
-# Signs inside a word, and the tilde that only Portuguese has, before an e
-_MISREAD: Final = re.compile(r"[a-z][¿¡£³²°§«»ªº´][a-z]|õ(?!e)", re.IGNORECASE)
+# Signs inside a word; and tildes where no word has the endings of Portuguese: Hungarian and Romanian, read wrongly
+_MISREAD: Final = re.compile(r"[a-z][¿¡£³²°§«»ªº´][a-z]|õ(?!e)|\A(?!.*ão).*ã", re.IGNORECASE | re.DOTALL)
 
 
 def detect_encoding(sample: bytes) -> str:
@@ -56,18 +56,30 @@ def detect_encoding(sample: bytes) -> str:
             return name
     if (wide := _wide(sample)) is not None:
         return wide
-    lines = sample.splitlines()[:-1] if len(sample) >= SAMPLE_BYTES else sample.splitlines()
+    sample = _cut(sample, SAMPLE_BYTES)
+    if _reads(sample, UTF_8):
+        return UTF_8
+    lines = sample.splitlines()
     foreign = [line for line in lines if not line.isascii()]
     bad = [line for line in foreign if not _reads(line, UTF_8)]
     if len(bad) * 2 <= len(foreign):
         return UTF_8
-    certain, likely = _compare(b"\n".join(foreign)[:_MOST_COMPARED])
+    certain, likely = _compare(_cut(b"\n".join(foreign), _MOST_COMPARED))
     if certain is not None:
         return certain
     if len(bad) * 2 < len(lines) and len(lines) > len(foreign) + 1:
         return UTF_8
     looks = [CodedText("looks_like", encoding=likely)] if likely else []
     raise InvalidInput(join_texts([CodedText("encoding_uncertain"), *looks, HOW_TO_NAME]))
+
+
+def _cut(text: bytes, size: int) -> bytes:
+    """Return the beginning of a text, at most about `size` bytes, that ends with a whole character."""
+    if len(text) < size:
+        return text
+    # No byte below 0x40 is a part of a longer character
+    whole = re.match(rb".*[\x00-\x3f]", text[:size], re.DOTALL)
+    return whole[0] if whole else text[:size]
 
 
 def _wide(sample: bytes) -> str | None:
@@ -117,8 +129,7 @@ def _is_common_chinese(text: bytes) -> bool:
 
 def _reads(data: bytes, encoding: str) -> bool:
     try:
-        # The end of a sample may cut a character
-        codecs.getincrementaldecoder(encoding)().decode(data)
+        data.decode(encoding)
     except UnicodeDecodeError:
         return False
     return True

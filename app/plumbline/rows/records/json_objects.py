@@ -12,10 +12,11 @@ from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
+from plumbline.rows.records.columns import FIELDS, ColumnMap
 from plumbline.rows.records.record import BadRow, describe_type
 
-# The column of the answer among the fields of a sample; None if they make none
-FieldTest = Callable[[Mapping[str, object]], str | None]
+# The columns of a sample among the fields of a row; None if they make none
+FieldTest = Callable[[Mapping[str, object]], ColumnMap | None]
 Rows = list[Mapping[str, object] | BadRow]
 _DEEPEST: Final = 3
 _ROWS_TRIED: Final = 3
@@ -37,8 +38,8 @@ def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple
         return [_row_of_cells([*map(str, names)], each) for each in data], "rows from 'data', by 'columns'"
     if fits is None:
         return [value], ""
-    if (answer := fits(value)) is not None:
-        columns = _columns(value, answer)
+    if (found := fits(value)) is not None:
+        columns = _columns(value, found)
         return (_rows_of_columns(columns), "a list for each column") if columns else ([value], "")
     return _listed_rows(value, fits) or ([value], "")
 
@@ -55,8 +56,11 @@ def _listed_rows(value: Mapping[str, object], fits: FieldTest) -> tuple[Rows, st
     return ([*by_id], "rows by their ids") if len(by_id) == len(value) and by_id and fits(by_id[0]) else None
 
 
-def _columns(value: Mapping[str, object], answer: str) -> dict[str, list[object]] | None:
-    """Return the columns of a table, if the answers are a list of texts as long as the other lists."""
+def _columns(value: Mapping[str, object], found: ColumnMap) -> dict[str, list[object]] | None:
+    """Return the columns of a table, if the answers are a list of texts, and the other fields as many values."""
+    answer = found.answer
+    if any(isinstance(value.get(column), str) for name in FIELDS for column in found.columns_of(name)):
+        return None
     listed = {name: each for name, column in value.items() if (each := _listed(column)) is not None}
     answers = listed.get(answer)
     if not answers or any(isinstance(each, Mapping) for each in answers):

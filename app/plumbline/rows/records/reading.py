@@ -95,7 +95,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
             if encoding is None and given["encoding"] not in (UTF_8, "utf-16"):
                 notes.append(f"not UTF-8: read as {given['encoding']} (--encoding NAME names another)")
         is_json = self.format in _JSON_FORMS
-        fits = {"fits": partial(_answer_column, columns=columns, named=named)} if is_json else {}
+        fits = {"fits": partial(_fit, columns=columns, named=named)} if is_json else {}
         source: Callable[[], RowSource] = partial(_SOURCES[self.format], path, **given, **fits)
         try:
             try:
@@ -139,13 +139,13 @@ def _choose(
         return choose_columns(source.columns, source, columns, named), source.note
 
 
-def _answer_column(fields: Mapping[str, object], *, columns: ColumnMap | str | None, named: NamedColumns) -> str | None:
-    """Return the column of the answer among the fields of a row; None if they make no sample."""
+def _fit(fields: Mapping[str, object], *, columns: ColumnMap | str | None, named: NamedColumns) -> ColumnMap | None:
+    """Return the columns of a sample among the fields of a row; None if they make none."""
     names = RowNames(fields)
     if isinstance(columns, ColumnMap):
-        return columns.answer if columns.answer in names else None
+        return columns if columns.answer in names else None
     try:
-        return _by_name(columns, names, named).map.answer
+        return _by_name(columns, names, named).map
     except InvalidInput:
         return None
 
