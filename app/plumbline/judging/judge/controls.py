@@ -47,6 +47,7 @@ _MOST_VALUES: Final = 400
 _TRIES: Final = 12
 # Two years of one life or one story.
 _MOST_YEARS_APART: Final = 18
+_DATES: Final = re.compile(rf"(?:{_WORDS.pattern('parts.month')}|[A-Z]\w+day)\b")
 _NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,15}(?: [A-Z][a-z]{2,15}){0,2}(?![\w'’])|《[^》\n]{2,12}》")
 
 
@@ -221,7 +222,9 @@ def _neutral(sample: SegmentedSample, draw: Random) -> str:
     places = _WORDS.read(f"neutral_{language}.places")
     place = draw.choice([each for each in places if each not in texts] or places)
     found = (name[0] for name in islice(_NAME.finditer("\n".join(source.contexts)), _MOST_TRIED))
-    names = sorted({name for name in found if name.startswith("《") == (language == "zh")})
+    # A word that is written small, too, is no name.
+    known = (name for name in found if name.lower() not in texts or name.startswith("《"))
+    names = sorted({name for name in known if name.startswith("《") == (language == "zh") and not _DATES.match(name)})
     forms = _WORDS.read(f"neutral_{language}.{'named' if names else 'plain'}")
     return str(draw.choice(forms).format(place=place, name=draw.choice(names or [""])))
 
