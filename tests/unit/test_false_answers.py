@@ -105,6 +105,15 @@ def silent(row: Row, texts: Sequence[str], known: Sequence[str], is_second: bool
     return [{"verdict": "not_a_claim"} if each["verdict"] == "contradicted" else each for each in said]
 
 
+def replies_of(judge: Judge, row: Row, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the judge's reply on what the data of a request asks about."""
+    known = [each.strip() for text in row["contexts"] for each in _SENTENCE.findall(text)]
+    asked = data.get("claims") or [each for each in (*data["answer"], *data.get("statements", ())) if "id" in each]
+    said = judge(row, [each["text"] for each in asked], known, "claims" in data)
+    items = [{"id": each["id"], **verdict} for each, verdict in zip(asked, said, strict=True)]
+    return {"claims" if "claims" in data else "sentences": items}
+
+
 class JudgingChat(ScriptedChat):
     """A chat model that answers about one row as a judge does."""
 
@@ -115,13 +124,7 @@ class JudgingChat(ScriptedChat):
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         await super().complete(request, seconds=seconds, ledger=ledger)
         data = json.loads(request.user[request.user.index("\n{") : request.user.rindex("}\n") + 1])
-        known = [each.strip() for text in self._row["contexts"] for each in _SENTENCE.findall(text)]
-        asked = data.get("claims") or [each for each in (*data["answer"], *data.get("statements", ())) if "id" in each]
-        said = self._judge(self._row, [each["text"] for each in asked], known, "claims" in data)
-        items = [{"id": each["id"], **verdict} for each, verdict in zip(asked, said, strict=True)]
-        if "claims" not in data:
-            items = [{"id": item.pop("id"), "claims": [item]} for item in items]
-        return ChatReply(json.dumps({"claims" if "claims" in data else "sentences": items}), self.name)
+        return ChatReply(json.dumps(replies_of(self._judge, self._row, data)), self.name)
 
 
 METRICS = find_metrics(["answer_relevance", "context_relevance"])
