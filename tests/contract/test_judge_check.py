@@ -206,3 +206,15 @@ def test_the_doctor_tries_nothing_else_where_a_setting_is_wrong(
     out = capsys.readouterr().out
     assert "FAILED settings: unknown setting PLUMBLINE_TRESHOLD; did you mean PLUMBLINE_THRESHOLD?" in out
     assert trial.requests == []
+
+
+def test_the_doctor_reads_the_error_of_an_embeddings_api_too(
+    trial: ScriptedJudge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"PROVIDER": "dashscope", "BASE_URL": trial.base_url, "MODEL": "v", "API_KEY": KEY}.items():
+        monkeypatch.setenv(f"PLUMBLINE_EMBEDDING_{name}", value)
+    trial.reply_when(lambda request: "input" in request.json, openai_error(401, "invalid_api_key"))
+
+    assert main(["doctor"]) == 1
+
+    assert "set PLUMBLINE_EMBEDDING_PROVIDER=dashscope-intl" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
 from plumbline.cli import Commands, start_logging
-from plumbline.cli.judge_check import add_judge_check, check_endpoint, safe_line
+from plumbline.cli.judge_check import add_judge_check, check_endpoint, find_advice, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
 from plumbline.ground.telemetry import configure_logging
@@ -77,6 +77,7 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
     # Seconds of import that the other commands do not pay
     from plumbline.assembly import make_plan  # noqa: PLC0415
     from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
+    from plumbline.models.embeddings.embedding_service import resolve_embedding_service  # noqa: PLC0415
 
     try:
         unknown = unknown_variables(os.environ.keys() - _OF_CLIENT)
@@ -104,8 +105,9 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
     if readiness.state is State.READY:
         yield Finding("ok", "embedding", readiness.detail)
     else:
-        is_named = _OF_EMBEDDING & settings.model_fields_set
-        yield Finding("FAILED" if is_named else "note", "embedding", readiness.detail, _NO_MODEL)
+        is_named, service = _OF_EMBEDDING & settings.model_fields_set, resolve_embedding_service(settings)
+        said = find_advice(service.endpoint, readiness.detail, settings="PLUMBLINE_EMBEDDING") if service else None
+        yield Finding("FAILED" if is_named else "note", "embedding", readiness.detail, said or _NO_MODEL)
     if settings.detector is not None:
         yield _detector(settings)
     yield _jobs(settings)

@@ -3,11 +3,12 @@
 import argparse
 import asyncio
 import json
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _FAILED: Final = 1
 _SHOWN_CHARACTERS: Final = 600
 _IS_SUPPORTED: Final = (True, False, False)
+# A code of an error: Throttling.RateQuota, model_not_found, 402
+_WORD: Final = re.compile(r"\w+(?:\.\w+)*")
 _JUDGE_SAID: Final = "judge_said_"
 
 
@@ -102,8 +105,10 @@ def check_endpoint(
     result = asyncio.run(_ask(endpoint, settings, sample, seconds or settings.deadline_seconds, exchanges))
     (attempt,) = result.attempts
     if not attempt.answered:
-        said = _find_advice(texts["errors"], endpoint, exchanges[-1]) if exchanges else None
-        silence = f"{attempt.reason}: {attempt.detail}", said or advice.get(attempt.reason or "", advice["other"])
+        refused = [each for each in exchanges[-1:] if each.status >= HTTPStatus.BAD_REQUEST]
+        said = [f"{each.status} {each.body.decode('utf-8', errors='replace')}" for each in refused]
+        known = find_advice(endpoint, said[0]) if said else None
+        silence = f"{attempt.reason}: {attempt.detail}", known or advice.get(attempt.reason or "", advice["other"])
         return EndpointCheck(endpoint, exchanges, result, (), silence)
     by_sentence = {claim.sentence: claim for claim in reversed(result.claims)}
     verdicts = [_own_verdict(by_sentence[position]) for position in range(len(_IS_SUPPORTED))]
@@ -112,20 +117,20 @@ def check_endpoint(
     return EndpointCheck(endpoint, exchanges, result, verdicts, failure)
 
 
-def _find_advice(rules: Sequence[Mapping[str, Any]], endpoint: "Endpoint", exchange: "Exchange") -> str | None:
-    """Return the advice of the first rule that fits a provider's error; None for an unknown one, or a good status."""
-    from plumbline.models.chat.call_failures import error_codes  # noqa: PLC0415 - as above
+def find_advice(endpoint: "Endpoint", said: str, *, settings: str = "PLUMBLINE_LLM") -> str | None:
+    """Return the advice for what a provider said of a refused call; None where none of its codes is known.
 
-    if exchange.status < HTTPStatus.BAD_REQUEST:
-        return None
-    body = exchange.body.decode("utf-8", errors="replace").lower()
-    codes = {str(exchange.status)}
-    with suppress(ValueError, RecursionError):
-        codes.update(error_codes(json.loads(body)))
-    for rule in rules:
-        fits = codes & {each.lower() for each in rule["codes"]} or any(each in body for each in rule.get("says", ()))
+    Args:
+        settings: how the variables begin that name the endpoint.
+    """
+    text = said.lower()
+    words = set(_WORD.findall(text))
+    for rule in load_data("cli/doctor")["errors"]:
+        fits = any(each.lower() in words for each in rule["codes"]) or any(
+            each in text for each in rule.get("says", ())
+        )
         if fits and endpoint.provider.name in rule.get("providers", (endpoint.provider.name,)):
-            return str(rule["advice"]).format(model=endpoint.model, url=endpoint.base_url)
+            return str(rule["advice"]).format(model=endpoint.model, url=endpoint.base_url, settings=settings)
     return None
 
 

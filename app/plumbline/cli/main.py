@@ -30,23 +30,10 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 # A process loads the file of its own command alone; all of them take some tenths of a second.
-_FILE_BY_COMMAND: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "serve": "serve",
-        "worker": "worker",
-        "score": "score.command",
-        "report": "report",
-        "rate": "rate",
-        "calibrate": "calibrate",
-        "detectors": "detectors",
-        "retrieval": "retrieval",
-        "lab": "lab",
-        "batch-file": "batch_file",
-        "keys": "keys",
-        "doctor": "doctor",
-        "mcp": "mcp",
-    }
-)
+_COMMANDS: Final = (
+    "serve", "worker", "score", "report", "rate", "calibrate", "detectors", "retrieval", "lab", "batch-file", "keys",
+    "doctor", "mcp",
+)  # fmt: skip
 # Commands before 0.3.
 _NEW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -111,9 +98,10 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument(_ENV_FILE, metavar="PATH", help=help_text)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = arguments[0] if arguments else ""
-    for command in [named] if named in _FILE_BY_COMMAND else () if named == "--version" else _FILE_BY_COMMAND:
+    for command in [named] if named in _COMMANDS else () if named == "--version" else _COMMANDS:
+        file = "score.command" if command == "score" else command.replace("-", "_")
         try:
-            import_module(f"plumbline.cli.{_FILE_BY_COMMAND[command]}").add_command(commands)
+            import_module(f"plumbline.cli.{file}").add_command(commands)
         except ModuleNotFoundError as error:
             # The base install has no service: the list of commands marks those that need it.
             if not _is_third_party(error) or command == named:

@@ -250,17 +250,14 @@ def _checked_url(base_url: str | None) -> "httpx2.URL":
         raise ConfigurationError(
             f"no service is named: give base_url or --url, http://127.0.0.1:8000 for example, or set {URL_VARIABLE}"
         )
-    place = f"address of the service (base_url, --url or {URL_VARIABLE})"
-    try:
+    with suppress(httpx2.InvalidURL, TypeError):
         url = httpx2.URL(found or "")
-    except (httpx2.InvalidURL, TypeError):
-        raise ConfigurationError(f"{place}: not a URL; expected one like http://127.0.0.1:8000") from None
-    if url.scheme not in ("http", "https") or not url.host or url.query or url.fragment or url.userinfo:
-        raise ConfigurationError(
-            f"{place}: expected http:// or https:// with a host, like http://127.0.0.1:8000, and no user, no query and "
-            "no fragment"
-        )
-    return url
+        if url.scheme in ("http", "https") and url.host and not (url.query or url.fragment or url.userinfo):
+            return url
+    raise ConfigurationError(
+        f"address of the service (base_url, --url or {URL_VARIABLE}): expected http:// or https:// with a host, like "
+        "http://127.0.0.1:8000, and no user, no query and no fragment"
+    )
 
 
 def _key_header(api_key: str | None) -> dict[str, str]:

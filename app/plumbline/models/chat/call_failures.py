@@ -134,7 +134,7 @@ def showable_word(word: object, endpoint: Endpoint) -> str | None:
 
 
 def _classify(seen: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> CallFailure:
-    codes = list(error_codes(body))
+    codes = list(_codes(body))
     complaint = _own_words(body)[:_COMPLAINT_CHARACTERS].lower() or "(nothing)"
     status, wait = _status_meant(seen, codes), parse_wait(headers, complaint)
     word = next((each for each in codes if each != str(status) and showable_word(each, endpoint)), None)
@@ -206,15 +206,15 @@ def _own_words(body: object) -> str:
     return body if isinstance(body, str) else json.dumps(strip(body), ensure_ascii=False)
 
 
-def error_codes(body: object, depth: int = 4) -> Iterator[str]:
+def _codes(body: object, depth: int = 4) -> Iterator[str]:
     """Yield the codes and kinds of a problem: of `error` first, then of what else is in the body."""
     if isinstance(body, list) and depth:
         for each in body[:_MOST_PROBLEMS]:
-            yield from error_codes(each, depth - 1)
+            yield from _codes(each, depth - 1)
     if not isinstance(body, dict) or not depth:
         return
-    yield from error_codes(body.get("error"), depth - 1)
+    yield from _codes(body.get("error"), depth - 1)
     yield from (str(body[name]) for name in _CODE_NAMES if isinstance(body.get(name), str | int) and body[name])
     for name, each in body.items():
         if name != "error":
-            yield from error_codes(each, depth - 1)
+            yield from _codes(each, depth - 1)
