@@ -5,6 +5,7 @@ import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,14 @@ from plumbline.ground.concurrency import InlineExecutor
 from plumbline.ground.errors import FailureReason
 from plumbline.judging.judge.context_windows import Piece
 from plumbline.judging.judge.controls import Control, draw_controls, is_right
+from plumbline.judging.judge.metrics import criterion, find_metrics
 from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.judge.replies import ClaimReply
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import Sample
+from plumbline.judging.text.words import content_words
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
@@ -202,3 +205,77 @@ def test_replies_of_batch_files_are_not_read_without_the_controls_that_were_aske
     assert "settings changed since the batch files were prepared: llm_controls; " in capsys.readouterr().err
     assert [each["trace"]["judge"]["controls"] for each in found if each["tier"] == "llm"] == [2, 2, 2]
     assert [each.get("flags", []) for each in found if each["tier"] == "llm"] == [[], [], []]
+
+
+class _Reader(ScriptedChat):
+    """Judges by the words that it is given: sentences by the contexts, the metrics and a criterion by the answer."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.shown: list[Mapping[str, Any]] = []
+
+    async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
+        await super().complete(request, seconds=seconds, ledger=ledger)
+        data = json.loads(request.user[request.user.index("\n{") : request.user.rindex("}\n") + 1])
+        self.shown.append(data)
+        asked = {each["id"]: each["text"] for each in (*data.get("answer", ()), *data.get("statements", ())) if "id" in each}
+        contexts = {each["id"]: each["text"] for each in data.get("contexts", ())}
+        words = {number: set(content_words(text)) for number, text in contexts.items()}
+        wanted = set(content_words(data["question"]))
+
+        def verdict(text: str) -> dict[str, Any]:
+            copied = next((each for each in contexts.values() if text in each), None)
+            return {"quotes": [text] if copied else [], "verdict": "supported" if copied else "not_mentioned"}
+
+        answering = [each.get("id") for each in data.get("answer", ()) if wanted.intersection(content_words(each["text"]))]
+        whole = " ".join(each["text"] for each in data.get("answer", ()))
+        reply = {
+            "sentences": [{"id": number, **verdict(text)} for number, text in asked.items()],
+            "question_parts": [
+                {
+                    "part": data["question"],
+                    "answered_by": [each for each in answering if each in asked][:1],
+                    "answered": "fully" if answering else "no",
+                }
+            ],
+            "passages": [
+                {
+                    "context": number,
+                    "quote": text[:60],
+                    "relevance": "relevant" if wanted & words[number] else "irrelevant",
+                }
+                for number, text in contexts.items()
+            ],
+            "criterion_number": [{"label_number": "yes" if re.search(r"\d", whole) else "no"}],
+        }
+        return ChatReply(json.dumps(reply), "m")
+
+
+async def test_metrics_of_the_same_call_are_the_same_with_and_without_controls() -> None:
+    metrics = (
+        *find_metrics(["answer_relevance", "context_relevance", "context_precision@2"]),
+        criterion("number", "Does the answer name a number?", {"yes": 1.0, "no": 0.0}, None),
+    )
+    rows = [json.loads(line) for line in (DATA / "everyday.jsonl").read_text(encoding="utf-8").splitlines()]
+    compared = 0
+    for row in [each for each in rows if each.get("question")][:140]:
+        contexts = tuple(each if isinstance(each, str) else each["text"] for each in row["contexts"])
+        chats = {has: _Reader() for has in (True, False)}
+        results = {
+            has: await Scorer(
+                JudgeCascade([LlmTier({"default": chat}, PROMPTS, InlineExecutor(), has_controls=has)]),
+                InlineExecutor(),
+            ).score(Sample(row["question"], contexts, row["answer"]), JudgeOptions(metrics=metrics))
+            for has, chat in chats.items()
+        }
+        if not chats[True].shown:
+            continue
+        compared += 1
+        with_controls, without = (chats[has].shown[0] for has in (True, False))
+        assert results[True].metrics == results[False].metrics
+        assert [each.verdict for each in results[True].claims] == [each.verdict for each in results[False].claims]
+        assert [each["text"] for each in with_controls["answer"]] == [each["text"] for each in without["answer"]]
+        real, *controls = with_controls["statements"]
+        assert real in with_controls["answer"]
+        assert len(controls) == 2
+    assert compared >= 100
