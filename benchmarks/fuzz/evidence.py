@@ -9,8 +9,8 @@ from benchmarks.fuzz.material import divided, raw, text_of
 from plumbline.judging.judge.evidence.quotes import fold, plain, strip_markup
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import apply_evidence
-from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.quantities.comparison import facts_in, missing
+from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text.negation import differs
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
@@ -113,10 +113,10 @@ def _must_be_found(quote: str, contexts: Sequence[str]) -> bool:
 
 def _check_comparisons(one: str, other: str) -> None:
     for text in (one, other):
-        lost = missing(stated_in_claim(text), facts_in(text), is_derived=False)
+        lost = missing(read_amounts(text), facts_in(text))
         assert not lost, "a text lacks its own numbers"
         assert not differs(text, text), "a text negates itself"
-    missing(stated_in_claim(one), facts_in(other), is_derived=True)
+    missing(read_amounts(one), facts_in(other))
     differs(one, other)
 
 

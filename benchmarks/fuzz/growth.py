@@ -20,8 +20,8 @@ from plumbline.ground.errors import InvalidInput, TierFailure
 from plumbline.judging.judge.context_windows import context_windows
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.replies import read_claims, read_sentences
-from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.quantities.comparison import facts_in, missing
+from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text.checkable import abstains
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.negation import differs
@@ -105,7 +105,7 @@ def _quote(cut: slice, change: str) -> Callable[[str], None]:
 
 def _comparison(text: str) -> None:
     """A claim of a few thousand characters, as long as a judge's may be, beside a long passage."""
-    missing(stated_in_claim(text[:4_000]), facts_in(text), is_derived=True)
+    missing(read_amounts(text[:4_000]), facts_in(text))
 
 
 def _negation(text: str) -> None:
@@ -141,7 +141,7 @@ PARSERS: dict[str, Callable[[str], None]] = {
     "quote of half": _quote(slice(None), ""),
     "altered quote of half": _quote(slice(None), "zq"),
     "numbers": lambda text: void(facts_in(text)),
-    "numbers of a claim": lambda text: void(stated_in_claim(text)),
+    "numbers of a claim": lambda text: void(read_amounts(text)),
     "comparison": _comparison,
     "negation": _negation,
     "reply": _reply,

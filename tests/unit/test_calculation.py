@@ -2,14 +2,13 @@
 
 import pytest
 
-from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.context_quantities import drop_calculated
-from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.quantities.comparison import drop_calculated, facts_in, missing
+from plumbline.judging.quantities.reader import read_amounts
 from tests.making.cases import load_cases
 
 
 def _is_calculated(claim: str, passage: str) -> bool:
-    lacking = missing(stated_in_claim(claim), facts_in(passage), is_derived=False)
+    lacking = missing(read_amounts(claim), facts_in(passage))
     assert lacking
     return not drop_calculated(lacking, [passage])
 

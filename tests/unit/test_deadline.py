@@ -16,7 +16,7 @@ from benchmarks.fuzz.families import FAMILIES
 from plumbline.ground import concurrency
 from plumbline.ground.concurrency import InlineExecutor, within_deadline, work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.quantities import context_quantities
+from plumbline.judging.quantities import context_amounts
 from plumbline.judging.text import offload
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
@@ -107,7 +107,7 @@ def test_no_long_stretch_of_work_goes_without_a_look_at_the_deadline(
 def test_the_search_for_amounts_in_one_long_sentence_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     case = segment(Sample("", ("a b " * CHARACTERS,), "It is 40 metres long."))
     searched: list[str] = []
-    monkeypatch.setattr(context_quantities, "_states_fact", searched.append)
+    monkeypatch.setattr(context_amounts, "_states_fact", searched.append)
     monkeypatch.setattr(concurrency, "time", SimpleNamespace(monotonic=lambda: float(len(searched))))
 
     with work_deadline(0.5), pytest.raises(TierFailure):

@@ -4,8 +4,8 @@ import pytest
 
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import TierFailure
-from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.quantities.comparison import facts_in, missing
+from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text.words import pieces
 
 
@@ -28,8 +28,8 @@ def test_a_short_text_is_one_piece() -> None:
 def test_amounts_are_found_at_both_ends_of_a_long_text() -> None:
     facts = facts_in(f"It weighs 12 tonnes. {'It is grey. ' * 5_000} It was built on 3 May 1931.")
 
-    assert not missing(stated_in_claim("It weighs 12 tonnes, built on 3 May 1931."), facts, is_derived=False)
-    assert missing(stated_in_claim("It weighs 13 tonnes."), facts, is_derived=False)
+    assert not missing(read_amounts("It weighs 12 tonnes, built on 3 May 1931."), facts)
+    assert missing(read_amounts("It weighs 13 tonnes."), facts)
 
 
 def test_reading_amounts_stops_at_the_deadline() -> None:

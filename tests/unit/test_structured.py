@@ -3,7 +3,8 @@
 import pytest
 
 from plumbline.judging.text.segmentation import split_sentences
-from plumbline.judging.text.structured import ExactFacts, split_context
+from plumbline.judging.text.structured import split_context
+from plumbline.judging.text.structured_facts import StructuredFacts
 from tests.making.cases import load_cases
 
 JSON = (
@@ -55,7 +56,7 @@ def test_other_texts_are_split_as_before(text: str) -> None:
     ("claim", "misplaced"), load_cases("structured", "a_number_or_identifier_of_another_line_is_misplaced")
 )
 def test_a_number_or_identifier_of_another_line_is_misplaced(claim: str, misplaced: tuple[str, ...]) -> None:
-    facts = ExactFacts(["worker-7 started pid 4411", "worker-3 restarted pid 4427"])
+    facts = StructuredFacts(["worker-7 started pid 4411", "worker-3 restarted pid 4427"])
 
     assert tuple(each.partition(" ")[0] for each in facts.find_misplaced(claim)) == misplaced
 
@@ -64,7 +65,7 @@ def test_a_number_or_identifier_of_another_line_is_misplaced(claim: str, misplac
 def test_a_number_between_chinese_words_belongs_to_its_line(claim: str, misplaced: tuple[str, ...]) -> None:
     text = '{"库存": [{"门店": "海淀店", "数量": 6}, {"门店": "朝阳店", "数量": 0}]}'
 
-    found = ExactFacts(split_context(text).readings.values()).find_misplaced(claim)
+    found = StructuredFacts(split_context(text).readings.values()).find_misplaced(claim)
 
     assert tuple(each.partition(" ")[0] for each in found) == misplaced
 

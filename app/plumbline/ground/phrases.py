@@ -39,8 +39,12 @@ class Phrases:
 
     def pattern(self, *keys: str) -> str:
         """Return the pattern of all alternatives of these keys, in their order."""
+        return "|".join(self.patterns(*keys))
+
+    def patterns(self, *keys: str) -> list[str]:
+        """Return the alternatives of these keys, a pattern each."""
         found: list[str] = []
         for key in keys:
             value = self.read(key)
             found += [value.replace("\n", "")] if isinstance(value, str) else value
-        return _PART.sub(lambda part: self.pattern(f"parts.{part[1]}"), "|".join(found))
+        return [_PART.sub(lambda part: self.pattern(f"parts.{part[1]}"), each) for each in found]

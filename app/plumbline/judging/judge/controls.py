@@ -14,7 +14,7 @@ from typing import Final
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.replies import ClaimReply
-from plumbline.judging.quantities.extraction import facts_in
+from plumbline.judging.quantities.comparison import facts_in
 from plumbline.judging.text.injection import instructing_sentences
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict

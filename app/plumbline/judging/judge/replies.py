@@ -21,8 +21,8 @@ from plumbline.judging.judge.evidence.verdict_rules import (
 )
 from plumbline.judging.judge.reply_items import VERDICT_NAMES, Item, fold_word, read_id, reply_items
 from plumbline.judging.ports.numbering import OURS, Numbering
-from plumbline.judging.quantities.arithmetic import missing
-from plumbline.judging.quantities.extraction import facts_in, stated_in_claim
+from plumbline.judging.quantities.comparison import facts_in, missing
+from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text.injection import inspect
 from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.sample import Sample
@@ -265,7 +265,7 @@ def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> boo
     wanted = word_stems(sentence)
     if len(wanted) > _SHORT_SENTENCE_WORDS and len(wanted & word_stems(said)) < _LEAST_COVERED * len(wanted):
         return False
-    if missing(stated_in_claim(sentence), facts_in(said), is_derived=False):
+    if missing(read_amounts(sentence), facts_in(said)):
         return False
     return not KnownNames(frozenset(split_words(said).every), [said]).find_unknown(sentence)
 

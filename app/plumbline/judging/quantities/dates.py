@@ -1,18 +1,22 @@
-"""Dates and times of day in a text, in the ways that English and Chinese write them."""
+"""Dates and times of day in a text, in the ways that English, Chinese and the larger European languages write them."""
 
 import re
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from plumbline.judging.quantities.numerals import HOURS, han_value
+from plumbline.judging.quantities.numerals import HOURS, han_value, letter_runs
+from plumbline.judging.quantities.units import WORDS
 
-_MONTHS = "january february march april may june july august september october november december"
-_MONTH_BY_NAME = {name: number for number, name in enumerate(_MONTHS.split(), start=1)}
-_MONTHS_CUT = tuple(name[:3] for name in _MONTH_BY_NAME)
-_MONTH_BY_NAME |= {name[:3]: number for name, number in list(_MONTH_BY_NAME.items())} | {"sept": 9}
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTH_BY_NAME, key=len, reverse=True))})\b\.?"
-_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th)?"
+_MONTH_BY_NAME = {name: int(number) for number, names in WORDS.read("months").items() for name in names.split()}
+_ENGLISH = {names.split()[0]: int(number) for number, names in WORDS.read("months").items()}
+_ENGLISH |= {name[:3]: number for name, number in list(_ENGLISH.items())} | {"sept": 9}
+_MONTH_BY_NAME |= _ENGLISH
+_NAMES, _FOREIGN_NAMES = frozenset(_MONTH_BY_NAME), frozenset(_MONTH_BY_NAME) - frozenset(_ENGLISH)
+_MONTH, _ANY_MONTH = (
+    rf"(?P<month>{'|'.join(sorted(names, key=len, reverse=True))})\b\.?" for names in (_ENGLISH, _MONTH_BY_NAME)
+)
+_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|er|\.|º)?(?:[ -]of| de| di)?[ -]"
 _YEAR = r"(?P<year>[12]\d{3})(?!\d)"
 _HAN = "[〇零一二三四五六七八九十]"
 # "15 Feb 19", "'85": of this century or of the last. Without an apostrophe it ends its clause, or it may be a number.
@@ -20,18 +24,17 @@ _SHORT_YEAR = r"(?:['’](?P<short>\d\d)(?![\ds])|(?P<short2>\d\d)(?= ?(?:$|[.,;
 _HAN_YEAR = r"(?<!\d)(?P<year>[12]\d{3}|[〇零一二三四五六七八九]{4}) ?年"
 _HAN_MONTH = rf"(?P<month>1[0-2]|0?[1-9]|{_HAN}{{1,2}}) ?月"
 _HAN_DAY = rf"(?P<day>[0-3]?\d|{_HAN}{{1,3}}) ?[日号]"
-_JOINED, _NAMED = "joined", "named"
+_JOINED, _NAMED, _FOREIGN = "joined", "named", "foreign"
 # A pattern is tried where the text has one of these, an apostrophe, or numbers that a mark joins.
 _DATE = tuple(
     (marks, re.compile(pattern))
     for marks, pattern in (
-        (_NAMED, rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH},?[ -]{_SHORT_YEAR}"),
-        (_NAMED, rf"\b{_MONTH} {_DAY},? {_SHORT_YEAR}"),
-        ("'", rf"\b{_MONTH},? ['’](?P<short>\d\d)(?![\ds])"),
-        (_NAMED, rf"(?<![\d.,]){_DAY}(?:[ -]of)?[ -]{_MONTH}(?:,?[ -]{_YEAR})?"),
-        (_NAMED, rf"\b{_MONTH} {_DAY}(?![\d:]|,\d{{3}})(?:,? {_YEAR})?"),
+        (_NAMED, rf"(?<![\d.,]){_DAY}{_MONTH}(?:,?[ -](?:{_YEAR}|{_SHORT_YEAR}))?"),
+        (_FOREIGN, rf"(?<![\d.,]){_DAY}{_ANY_MONTH}(?:,?(?: del? |[ -]){_YEAR})?"),
+        (_NAMED, rf"\b{_MONTH} (?P<day>[0-3]?\d)(?:st|nd|rd|th)?(?![\d:]|,\d{{3}})(?:,? (?:{_YEAR}|{_SHORT_YEAR}))?"),
         ("last day of", rf"\blast day of {_MONTH}(?:,? (?:of )?{_YEAR})?"),
-        (_NAMED, rf"\b{_MONTH},? (?:of )?{_YEAR}"),
+        (_NAMED, rf"\b{_MONTH},? (?:(?:of )?{_YEAR}|['’](?P<short>\d\d)(?![\ds]))"),
+        (_FOREIGN, rf"\b{_ANY_MONTH},? (?:del? )?{_YEAR}"),
         (_JOINED, rf"(?<!\d){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?!\d)"),
         ("月", rf"(?:{_HAN_YEAR} ?)?{_HAN_MONTH}份?的?最后一[天日]"),
         ("月", rf"{_HAN_YEAR} ?{_HAN_MONTH}(?: ?{_HAN_DAY})?"),
@@ -44,69 +47,80 @@ _DATE = tuple(
 # Either order: the day before the month or after it.
 _NUMERIC = re.compile(r"(?<![\d/.])(?P<first>[0-3]?\d)[/.](?P<second>[0-3]?\d)[/.](?P<year>[12]\d{3}|\d{2})(?![\d/])")
 _JOIN = re.compile(r"[-/.](?<=\d[-/.])\d")
-_MONTH_ALONE = re.compile(
+_LED_MONTH = re.compile(
     rf"\b(?P<lead>in|of|on|since|until|by|last|this|next|early|mid|late|from|to|during)[ -]{_MONTH}"
 )
 _MONTH_ANYWHERE = re.compile(rf"\b{_MONTH}")
+_PART_OF_DAY = {word: part for part, words in WORDS.read("day_parts").items() for word in words.split()}
+_HAN_PART = f"(?P<part>{'|'.join(word for word in _PART_OF_DAY if not word.isascii())})?"
 _TIME = re.compile(
-    r"(?<![\d:.])(?P<hour>[012]?\d)(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)? ?(?P<half>[ap]\.?m\b\.?)"
-    r"|(?<![\d:.])(?P<hour2>[012]?\d):(?P<minute2>[0-5]\d)(?![\d:])"
+    r"(?<![\d:.])(?P<hour>[012]?\d)(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)? ?"
+    r"(?:(?P<half>[ap])\.?m\b\.?|(?:o['’]?clock )?(?:in the |at )(?P<said>morning|afternoon|evening|night)\b)"
+    rf"|{_HAN_PART}(?<![\d:.])(?P<hour2>[012]?\d)"
+    r"(?::(?P<minute2>[0-5]\d|0)(?![\d:])|h(?P<minute3>[0-5]\d)\b| ?uhr\b| ?o['’]?clock\b)"
     r"|\b(?P<twelve>noon|midday|midnight)\b|(?P<twelve_han>正午|午夜)"
 )
-_CLOCK = re.compile(r"\d(?: ?[ap]\.?m|:\d)")
+_CLOCK = re.compile(r"\d(?: ?[ap]\.?m|:\d|h\d\d| ?uhr| ?o['’]?clock| (?:in the|at) [man])")
 _NAMED_TIMES = ("noon", "midday", "midnight", "正午", "午夜")
 _SPOKEN = ("half past ", "quarter past ", "quarter to ")
-_SPOKEN_TIME = re.compile(rf"\b(?P<part>half past|quarter (?:past|to)) (?P<hour>{'|'.join(HOURS)}|1[0-2]|[1-9])\b")
+_SPOKEN_TIME = re.compile(rf"\b(?P<spoken>half past|quarter (?:past|to)) (?P<hour>{'|'.join(HOURS)}|1[0-2]|[1-9])\b")
 # "三点" may be three points: there it needs a part of the day, or minutes.
 _HAN_TIME = re.compile(
-    rf"(?P<part>[上下]午|[早晚]上|凌晨|清晨|傍晚|中午|夜里|当晚)?"
-    rf"(?<![\d.{_HAN[1:-1]}])(?P<hour>[012]?\d|{_HAN}{{1,3}})[点點时時]"
-    rf"(?:(?P<half>半)|(?P<quarters>[一三])刻|(?P<minute>[0-5]?\d|{_HAN}{{1,3}})分)?"
+    rf"{_HAN_PART}(?<![\d.{_HAN[1:-1]}])(?P<hour>[012]?\d|{_HAN}{{1,3}})[点點时時]"
+    rf"(?:(?P<half>半)|(?P<quarters>[一三])刻|(?P<minute>[0-5]?\d|{_HAN}{{1,3}})分?)?"
 )
 _HAN_HOUR = re.compile("[点點时時]")
 _LAST_DAY = re.compile("^last day|最后一[天日]$")
 # Year of a date that names none.
 LEAP_YEAR = 2_000
-_MONTHS_IN_YEAR, _DAYS_IN_MONTH, _HALF_DAY_MINUTES = 12, 31, 720
-_HOUR, _HALF_HOUR, _QUARTER_HOUR, _HOURS_IN_DAY = 60, 30, 15, 24
+_MONTHS_IN_YEAR, _DAYS_IN_MONTH = 12, 31
+_HOUR, _QUARTER_HOUR, _NOON, _HOURS_IN_DAY, _DAY_MINUTES = 60, 15, 12, 24, 1_440
+_LAST_HOUR_OF_NIGHT = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A time of day in minutes on a dial of twelve hours. Lies at [start:end) of the text."""
+    """A time of day in minutes since midnight, both where it may be before noon or after it. At [start:end)."""
 
-    minutes: int
+    minutes: frozenset[int]
     start: int
     end: int
+    is_asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """A date; parts that are not given are None. Lies at [start:end) of the text."""
+    """A date; parts that are not given are None. Lies at [start:end) of the text.
+
+    `is_asked`: a claim that has it needs it in its evidence; "may" alone may be no month.
+    """
 
     year: int | None
     month: int | None
     day: int | None
     start: int
     end: int
+    is_asked: bool = True
 
     @property
     def parts(self) -> tuple[int, ...]:
         return tuple(part for part in (self.year, self.month, self.day) if part is not None)
 
 
-def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]:
-    """Return the dates of a casefolded text, and the text with blanks in their place.
+def find_dates(text: str) -> tuple[list[Date], str]:
+    """Return the dates of a prepared text, and the text with blanks in their place.
 
-    A month without day or year counts where it is "led" by a word such as "in", or "anywhere".
+    A month without day or year is asked for where it is led by a word such as "in".
     """
     dates: list[Date] = []
-    has_month = any(map(text.__contains__, _MONTHS_CUT)) and _MONTH_ANYWHERE.search(text) is not None
+    words = frozenset(letter_runs(text))
+    has_month = not _NAMES.isdisjoint(words)
     marks = set(filter(text.__contains__, ("月", "年", "last day of")))
     if "'" in text or "’" in text:
         marks.add("'")
     if has_month:
         marks.add(_NAMED)
+        marks |= set() if _FOREIGN_NAMES.isdisjoint(words) else {_FOREIGN}
     if _JOIN.search(text):
         marks.add(_JOINED)
     for mark, pattern in _DATE:
@@ -131,29 +145,49 @@ def find_dates(text: str, *, lone_months: str = "led") -> tuple[list[Date], str]
     text = blank_spans(text, spans)
     if not has_month:
         return dates, text
-    alone = _MONTH_ALONE if lone_months == "led" else _MONTH_ANYWHERE
-    dates += [Date(None, _MONTH_BY_NAME[match["month"]], None, *match.span()) for match in alone.finditer(text)]
+    led = {match.end("month"): match.start() for match in _LED_MONTH.finditer(text)}
+    for match in _MONTH_ANYWHERE.finditer(text):
+        start, is_led = led.get(match.end("month"), match.start()), match.end("month") in led
+        dates.append(Date(None, _ENGLISH[match["month"]], None, start, match.end(), is_led))
     return dates, text
 
 
-def find_times(text: str, *, bare: bool = False) -> Iterator[Time]:
-    """Yield the times of day in a casefolded text; `bare`: those too that may count something else, as in "三点"."""
+def find_times(text: str) -> Iterator[Time]:
+    """Yield the times of day in a prepared text; those that may count something else, as in "三点", are not asked."""
     has_time = _CLOCK.search(text) is not None or any(map(text.__contains__, _NAMED_TIMES))
     for match in _TIME.finditer(text) if has_time else ():
-        hour, minute = int(match["hour"] or match["hour2"] or 0), int(match["minute"] or match["minute2"] or 0)
-        yield Time((_HOUR * hour + minute) % _HALF_DAY_MINUTES, *match.span())
-    for match in _SPOKEN_TIME.finditer(text) if any(map(text.__contains__, _SPOKEN)) else ():
-        minute = _HALF_HOUR if match["part"] == "half past" else _QUARTER_HOUR
-        hour = HOURS.get(match["hour"]) or int(match["hour"])
-        minutes = _HOUR * hour + (-minute if match["part"] == "quarter to" else minute)
-        yield Time(minutes % _HALF_DAY_MINUTES, *match.span())
-    for match in _HAN_TIME.finditer(text) if _HAN_HOUR.search(text) else ():
-        if not (bare or any(match.group("part", "half", "quarters", "minute"))):
+        twelve = match["twelve"] or match["twelve_han"]
+        if twelve:
+            yield Time(frozenset([0 if twelve in ("midnight", "午夜") else _NOON * _HOUR]), *match.span())
             continue
+        hour, minute = match["hour"] or match["hour2"], match["minute"] or match["minute2"] or match["minute3"]
+        part = {"a": "morning", "p": "afternoon"}.get(match["half"]) or _PART_OF_DAY.get(match["said"] or match["part"])
+        # "2:0" may be a result.
+        yield Time(_minutes(hour, int(minute or 0), part), *match.span(), is_asked=minute != "0")
+    for match in _SPOKEN_TIME.finditer(text) if any(map(text.__contains__, _SPOKEN)) else ():
+        minute = 2 * _QUARTER_HOUR if match["spoken"] == "half past" else _QUARTER_HOUR
+        hour = HOURS.get(match["hour"]) or int(match["hour"])
+        shift = -minute if match["spoken"] == "quarter to" else minute
+        yield Time(frozenset((value + shift) % _DAY_MINUTES for value in _minutes(str(hour), 0, None)), *match.span())
+    for match in _HAN_TIME.finditer(text) if _HAN_HOUR.search(text) else ():
+        is_asked = any(match.group("part", "half", "quarters")) or match.group().endswith("分")
         hour, quarters = _number(match["hour"]) or 0, _number(match["quarters"]) or 0
-        minute = _HALF_HOUR if match["half"] else quarters * _QUARTER_HOUR + (_number(match["minute"]) or 0)
+        minute = 2 * _QUARTER_HOUR if match["half"] else quarters * _QUARTER_HOUR + (_number(match["minute"]) or 0)
         if hour <= _HOURS_IN_DAY and minute < _HOUR:
-            yield Time((_HOUR * hour + minute) % _HALF_DAY_MINUTES, *match.span())
+            part = _PART_OF_DAY.get(match["part"])
+            yield Time(_minutes(str(hour), minute, part), *match.span(), is_asked=is_asked)
+
+
+def _minutes(written: str, minute: int, part: str | None) -> frozenset[int]:
+    """Return the minutes since midnight: two for "5:00" without a part of the day, one for "05:00" and "17:00"."""
+    hour = int(written)
+    if hour > _NOON or written.startswith("0"):
+        return frozenset([(_HOUR * hour + minute) % _DAY_MINUTES])
+    early, late = ((_HOUR * (hour % _NOON + shift) + minute) for shift in (0, _NOON))
+    if part is None:
+        return frozenset([early, late])
+    is_late = part == "afternoon" or (part == "night" and _LAST_HOUR_OF_NIGHT < hour < _NOON)
+    return frozenset([late if is_late else early])
 
 
 def _read(match: re.Match[str]) -> Iterator[Date]:

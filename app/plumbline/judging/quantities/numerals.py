@@ -1,13 +1,11 @@
-"""Numerals written as words, English and Chinese, and the units that numbers carry."""
+"""Values of numerals: digits in every convention, English and Chinese words, fractions, powers and Roman numerals."""
 
 import re
+import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
 
-from plumbline.ground.phrases import Phrases
-
-WORDS: Final = Phrases("judging/quantities/words")
+from plumbline.judging.quantities.units import WORDS
+from plumbline.judging.text.words import nfkc, to_simplified
 
 
 def _values(key: str) -> dict[str, int]:
@@ -17,15 +15,17 @@ def _values(key: str) -> dict[str, int]:
 _ONES = {word: value for value, word in enumerate(WORDS.read("ones").split())}
 HOURS = {word: value for word, value in _ONES.items() if 1 <= value <= 12}  # noqa: PLR2004
 _TENS = {word: 10 * value for value, word in enumerate(WORDS.read("tens").split(), start=2)}
-_SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_WORD_SCALES = {"hundred": 100, "thousand": 1_000, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 ORDINALS = {word: value for value, word in enumerate(WORDS.read("ordinals").split(), start=1)} | _values(
     "more_ordinals"
 )
 _PARTS = {"half": 2, "halves": 2, "quarter": 4, **ORDINALS}
-MULTIPLES = {word: float(value) for word, value in _values("multiples").items()}
 DECADES = _values("decades")
+MULTIPLES = {word: float(value) for word, value in _values("multiples").items()}
+# Ordinals, multiples and their plurals.
+NUMBER_WORDS = {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
 # Every `ENGLISH_NUMERAL` has one of them.
-CARDINALS = frozenset((*_ONES, *_TENS, *_SCALES))
+CARDINALS = frozenset((*_ONES, *_TENS, *_WORD_SCALES))
 _CARDINAL = "|".join(sorted(CARDINALS, key=lambda word: (-len(word), word)))
 # Most words begin otherwise, and are passed over at once.
 _FIRST_LETTERS = "".join(sorted({"a", *(word[0] for word in CARDINALS)}))
@@ -46,14 +46,76 @@ _HAN_DIGITS = {
 }  # fmt: skip
 _HAN_SCALES = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1_000, "仟": 1_000}
 _HAN_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
-HAN_SCALE_VALUES = {**_HAN_SCALES, **_HAN_MYRIADS}
-HAN_NUMERAL = re.compile(
-    f"[{''.join([*_HAN_DIGITS, *_HAN_SCALES, *_HAN_MYRIADS])}]{{1,20}}(?:点[零〇一二三四五六七八九]{{1,8}})?"
-)
+HAN_CHARACTERS = "".join([*_HAN_DIGITS, *_HAN_SCALES, *_HAN_MYRIADS])
+HAN_NUMERAL = re.compile(f"[{HAN_CHARACTERS}]{{1,20}}(?:点[零〇一二三四五六七八九]{{1,8}})?")
 _ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
-
-
 _LETTERS, _ASCII_LETTERS = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
+
+# A value, and the unit of its last written digit.
+Value = tuple[float, float]
+# 12, 12.5, 12,5, 1,250.75, 1 250, 1'250, 1,50,000.
+DIGITS = r"\d{1,3}(?:[ '’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
+_MARK = re.compile("[.,]")
+_GROUPS = re.compile(r"[1-9]\d{0,2}(?:([.,])\d{3}(?!\d))(?:\1\d{3}(?!\d))*|[1-9]\d?(?:,\d\d){1,4},\d{3}")
+_VULGAR = re.compile("(\\d{0,6}) ?([½¼-¾⅐-⅞])")
+_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
+_POWER = re.compile(
+    r"(?:(?P<factor>\d{1,9}(?:\.\d{1,9})?) ?[x×*·] ?)?"
+    rf"(?<![\d.,])10(?:(?P<raised>[{_RAISED}]{{1,4}})|\^(?P<caret>[-−]?\d{{1,3}}))"
+    r"|(?<![\w.])(?P<mantissa>\d(?:\.\d{1,9})?)[eE](?P<exponent>[+-]\d{1,2})(?![\w.])"
+)
+_IN_POWER = re.compile(r"[½¼-¾⅐-⅞⁰¹²³⁴-⁹^]|\d[eE][+-]")
+_LARGEST_POWER = 18
+# Marks of footnotes; m² is a unit.
+_FOOTNOTE = re.compile(r"(?<!m)[¹²³⁰⁴-⁹]{1,4}")
+
+
+def prepare_text(text: str) -> str:
+    """Return the text in which amounts are read: NFKC, folded case, simplified; ¾ as .75, 3 × 10⁵ as 300000."""
+    if text.isascii():
+        return (_POWER.sub(_write_out, text) if _IN_POWER.search(text) else text).casefold()
+    if _IN_POWER.search(text):
+        text = _FOOTNOTE.sub(" ", _VULGAR.sub(_decimal, _POWER.sub(_write_out, text)))
+    return to_simplified(nfkc(text).casefold())
+
+
+def _decimal(match: re.Match[str]) -> str:
+    return f"{int(match[1] or 0) + unicodedata.numeric(match[2]):.6g}"
+
+
+def _write_out(match: re.Match[str]) -> str:
+    written = match["raised"] or match["caret"] or match["exponent"]
+    power = int(unicodedata.normalize("NFKC", written).replace("−", "-"))
+    if abs(power) > _LARGEST_POWER:
+        return match.group()
+    value = float(match["factor"] or match["mantissa"] or 1) * 10.0**power
+    return f"{value:.15g}" if value >= 1 and value < 1e15 else f"{value:.{max(0, -power) + 9}f}".rstrip("0").rstrip(".")  # noqa: PLR2004
+
+
+def read_digits(written: str) -> tuple[tuple[Value, ...], tuple[float, ...]]:
+    """Return what a run of digits and marks may mean, and the numbers of which it may be a list.
+
+    "1,250" is 1250 or 1.25; "12,5" is 12.5, or 12 and 5; "1.2.3" is nothing but its parts.
+    """
+    if written.isdigit():
+        return ((float(written), 1.0),), ()
+    if not written[1:].replace(".", "").replace(",", "").isdigit():
+        # 1 250: blanks and apostrophes only stand between thousands.
+        parts = re.split("[ '’]", written)
+        return read_digits("".join(parts))[0], tuple(float(part.replace(",", ".")) for part in parts)
+    marks = _MARK.findall(written)
+    parts = _MARK.split(written)
+    listed: tuple[float, ...] = tuple(map(float, parts)) if set(marks) == {","} else ()
+    decimals = (float(f"{''.join(parts[:-1])}.{parts[-1]}"), 10.0 ** -len(parts[-1]))
+    readings: tuple[Value, ...] = ()
+    if _GROUPS.fullmatch(written):
+        thousands, listed = (float("".join(parts)), 1.0), ()
+        readings = (thousands,) if len(marks) > 1 else tuple(sorted((thousands, decimals), reverse=marks == [","]))
+    elif len(marks) == 1 or (marks[-1] not in marks[:-1] and _GROUPS.fullmatch(written[: -len(parts[-1]) - 1])):
+        readings = (decimals,)
+    elif set(marks) == {"."}:
+        listed = tuple(float(".".join(parts[at : at + 2])) for at in range(len(parts) - 1))
+    return readings, listed
 
 
 def letter_runs(folded: str) -> list[str]:
@@ -66,9 +128,9 @@ def english_value(numeral: str) -> float:
     total = current = 0
     last = 0
     for word in re.split(r"[ ,-]+", numeral):
-        if word in _SCALES:
-            scale = _SCALES[word]
-            if scale == _SCALES["hundred"]:
+        if word in _WORD_SCALES:
+            scale = _WORD_SCALES[word]
+            if scale == _WORD_SCALES["hundred"]:
                 current = (current or 1) * scale
             else:
                 total, current = total + (current or 1) * scale, 0
@@ -87,7 +149,16 @@ def english_value(numeral: str) -> float:
 def english_part(count: str, part: str) -> float:
     """Return the value of "two thirds"."""
     divisor = _PARTS[part] if part in _PARTS else _PARTS[part.rstrip("s")]
-    return (1 if count in ("a", "an") else _ONES.get(count) or int(count)) / divisor
+    return count_value(count) / divisor
+
+
+def count_value(written: str) -> float:
+    """Return the value of a count: digits, "a", an English or a Chinese numeral."""
+    if written.isdecimal():
+        return float(written)
+    if written.isascii():
+        return 1.0 if written in ("a", "an") else english_value(written)
+    return han_value(written)
 
 
 def han_value(numeral: str) -> float:
@@ -130,33 +201,3 @@ def roman_values(text: str) -> Iterator[float]:
         digits = [_ROMAN[letter] for letter in match.group()]
         pairs = zip(digits, [*digits[1:], 0], strict=True)
         yield float(sum(-this if this < following else this for this, following in pairs))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Unit:
-    """A unit, one object for all its names, as a multiple of its dimension's base; systems are converted roughly."""
-
-    dimension: str
-    size: float
-    is_imperial: bool = False
-
-
-def _units_by_name() -> Iterator[tuple[str, Unit]]:
-    for dimension, units in WORDS.read("units").items():
-        for each in units:
-            unit = Unit(dimension, each["size"], each.get("imperial", False))
-            yield from ((name.replace("_", " "), unit) for name in each["names"].split())
-
-
-UNIT_BY_NAME = dict(_units_by_name())
-PERCENT = UNIT_BY_NAME["%"]
-# Quarters of a year by their number: Q3, the third quarter.
-QUARTER = Unit("quarter", 1.0)
-_ASCII_UNITS = sorted((name for name in UNIT_BY_NAME if name.isascii() and name[-1].isalnum()), key=len, reverse=True)
-_OTHER_UNITS = sorted((name for name in UNIT_BY_NAME if not name.isascii() or name == "%"), key=len, reverse=True)
-# After a number; a letter must not go on after the name of a unit, a Han character may.
-UNIT_AFTER = re.compile(
-    rf"[ -]?(?P<unit>(?:{'|'.join(re.escape(name) for name in _ASCII_UNITS)})(?![a-zà-öø-ÿ])"
-    rf"|{'|'.join(re.escape(name) for name in _OTHER_UNITS)})"
-)
-UNIT_BEFORE = re.compile(r"(?P<unit>us\$|usd|rmb|cny|eur|gbp|[$€£])\s?\Z")

@@ -115,6 +115,12 @@ def negates(text: str) -> bool:
     return not folded.isascii() and _NO_ZH.search(folded) is not None
 
 
+def is_negative(text: str) -> bool:
+    """Return True if a text has any negative turn: a negation, or a word such as "lacks" or 尚未."""
+    folded = text.lower()
+    return bool(_NEGATIVE_EN.search(folded) or _NEGATIVE_ZH.search(folded))
+
+
 def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
     """Return True if a clause has the words of known ones, one of the two a negation more, and none agrees; linear."""
     by_words: dict[frozenset[str], list[Clause]] = {}

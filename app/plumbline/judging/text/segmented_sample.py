@@ -17,7 +17,7 @@ from plumbline.judging.text.citation_marks import FoundMarks, find_marks, strip_
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.short_answers import question_assertions, says_yes_or_no
-from plumbline.judging.text.structured import header_positions, read_rows, split_context
+from plumbline.judging.text.structured import Flag, TableRow, header_positions, read_rows, read_table, split_context
 from plumbline.judging.text.words import (
     CITATION_MARK,
     STEM,
@@ -55,7 +55,8 @@ class Match:
 class ContextIndex:
     """Words (`words[row]`) of every context sentence (`places[row]`, with the number of its context); immutable.
 
-    `texts[row]` is what it says; `readings`: of each context, by position, where that is not its text.
+    `texts[row]` is what it says; `readings`: of each context, by position, where that is not its text; `flags`: of each
+    context, the values that affirm or deny their key; `tables`: rows of Markdown tables.
     """
 
     def __init__(
@@ -63,25 +64,34 @@ class ContextIndex:
         contexts: Sequence[Sequence[Sentence]],
         readings: Sequence[Mapping[int, str]] = (),
         *,
+        flags: Sequence[Sequence[Flag]] = (),
         words_by_text: dict[str, Words] | None = None,
     ) -> None:
         self.readings = dict(enumerate(readings))
+        self.flags = dict(enumerate(flags))
+        self.tables: list[TableRow] = []
         # Words of each text that was split for this sample.
         self.words_by_text: dict[str, Words] = {} if words_by_text is None else words_by_text
         self.texts: list[str] = []
         self.places: list[tuple[int, Sentence]] = []
         self.words: list[Words] = []
         self._distinct: list[frozenset[str]] = []
+        self.rows: dict[int, str] = {}
         self._postings: dict[str, list[int]] = defaultdict(list)
         self._passages: dict[int, Passage] = {}
         for context, sentences in enumerate(contexts):
             # A row says what it says under its header.
             headers = header_positions(sentences)
-            rows = read_rows(sentences, headers) if headers else {}
+            rows: dict[int, str] = {}
+            for position, read in read_table(sentences, headers).items() if headers else ():
+                self.tables += [read] if isinstance(read, TableRow) else []
+                rows[position] = read.text if isinstance(read, TableRow) else read
             said = self.readings.get(context, {})
             for position, sentence in enumerate(within_deadline(sentences)):
                 text = said.get(position, sentence.text)
                 words, row = self.split_words(rows.get(position, text)), len(self.places)
+                if position in rows:
+                    self.rows[row] = rows[position]
                 distinct = frozenset(words.content)
                 for word in distinct:
                     self._postings[word].append(row)
@@ -96,6 +106,11 @@ class ContextIndex:
         if words is None:
             words = self.words_by_text[text] = split_words(text)
         return words
+
+    @property
+    def lines(self) -> list[str]:
+        """Return what the sentences say, those of tables under their headers."""
+        return [self.rows.get(row, text) for row, text in enumerate(self.texts)]
 
     @property
     def structured(self) -> Iterator[str]:
@@ -168,13 +183,13 @@ def context_utilization(sentences: Sequence[Sentence], index: ContextIndex) -> f
 
 _LONGEST_FIELD_WORDS = 4
 _MAX_TURNS = 4
-_MAY_BE_MARKED = re.compile(r"[*_`#>\[【<(（~|¹²³⁰⁴-⁹:.](?:(?<![:.])|(?<=http:)|(?<=https:)|(?<=www\.))")
+_MAY_BE_MARKED = re.compile(r"[*_`#>\[【<(（~|¹²³⁰⁴-⁹]")
 _HEADING_OR_QUOTE = re.compile(r"\s*(?:>\s?){0,8}(?:#{1,6}\s+)?")
 _CHECKBOX = re.compile(r"\[[ xX✓]\]\s")
 _FENCE_LINE = re.compile(r"^[ \t>]{0,8}(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _LINK = re.compile(r"!?\[([^\[\]\n]{1,300})\]\([^()\s]{1,500}(?:\s\"[^\"\n]{0,200}\")?\)")
 _NOISE = re.compile(
-    r"https?://[^\s<>()]{1,500}|www\.[^\s<>()]{1,500}|</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>]{0,200})?/?>|\*{1,3}|__|~~|`+"
+    r"</?[a-zA-Z][a-zA-Z0-9]{0,9}(?:\s[^<>]{0,200})?/?>|\*{1,3}|__|~~|`+"
     rf"|{CITATION_MARK}|(?<=[.。,，;；!?！？”\"）)])[¹²³⁰⁴-⁹]{{1,4}}"
 )
 _MAY_BE_NUMBERED = re.compile(r"\d(?:(?<=[a-z#.] \d)|(?<=#\d)|(?<=[料档段落源]\d)|(?<=[料档段落源] \d))", re.IGNORECASE)
@@ -398,7 +413,8 @@ def restrict_to_contexts(case: SegmentedSample, contexts: Sequence[int]) -> Segm
     kept = tuple(case.context_sentences[index] for index in contexts)
     source = replace(case.source, contexts=tuple(case.source.contexts[index] for index in contexts), context_labels=())
     readings = [case.index.readings.get(index, {}) for index in contexts]
-    index = ContextIndex(kept, readings, words_by_text=case.index.words_by_text)
+    flags = [case.index.flags.get(index, ()) for index in contexts]
+    index = ContextIndex(kept, readings, flags=flags, words_by_text=case.index.words_by_text)
     return replace(case, source=source, context_sentences=kept, index=index)
 
 
@@ -413,7 +429,7 @@ def segment(sample: Sample) -> SegmentedSample:
     speaking = sample.answer if is_in_a_language(sample.answer) else " ".join(sample.contexts)
     split = [split_context(context, lead=labels.lead) for context, labels in sample.labelled_contexts]
     context_sentences = tuple(each.sentences for each in split)
-    index = ContextIndex(context_sentences, [each.readings for each in split])
+    index = ContextIndex(context_sentences, [each.readings for each in split], flags=[each.flags for each in split])
     stems = question_stems(sample.question)
     return SegmentedSample(
         source=sample,

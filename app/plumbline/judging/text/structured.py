@@ -1,18 +1,17 @@
-"""Structured text in lines: rows of Markdown tables under their header; JSON and CSV as values."""
+"""Structured text in lines: rows of Markdown tables under their header; JSON and CSV as values behind their keys."""
 
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, pairwise
 from typing import Final
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import TABLE_RULE
 from plumbline.judging.text.segmentation import Sentence, split_sentences
-from plumbline.judging.text.words import STEM, split_words
 
 _SPACE: Final = re.compile(r"\s*+")
 # A string whole, also as Python prints it, a number or literal, a bracket, a colon or a comma; possessive: linear.
@@ -25,18 +24,33 @@ _JSON_START: Final = re.compile(r"(?:\A|[:：]\s|\n)\s{0,3}(?=\{\s{0,9}[\"']|\[\
 _MOST_LEAD: Final = 200
 _QUOTES: Final = "\"'"
 _DEEPEST: Final = 64
+# A value of JSON, or of Python's, that is no text.
+_LITERAL: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[tT]rue|[fF]alse|null|None|NaN")
+_DENYING: Final = frozenset({"", "false", "null", "none", "nan", "0", "0.0", "no", "n/a", "无", "否", "没有"})
+_AFFIRMING: Final = frozenset({"true", "yes", "是", "有"})
 _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
-# Chinese stands around a number without a blank.
-_TOKEN: Final = re.compile(r"[^\W\u3400-\u9fff](?:[^\W\u3400-\u9fff]|[.-])*+")
-_CLAUSE_ENDS: Final = re.compile(r"[,;，；、。]\s|\b(?:and|while|but|whereas)\b|[和而但]")
-_MOST_LINES: Final = 2_000
 _FEWEST_ROWS: Final = 2
 _COLUMN_NAME: Final = re.compile(r"(?=.*\w)[\w ()/%.#&€$£¥°'-]{1,40}")
 _FEWEST_COLUMNS: Final = 3
 
 
-# Its place in the text, and how it reads
-_Value = tuple[int, int, str]
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A value that affirms its key or denies it, as false, null, zero and nothing do; `path` is what leads to it."""
+
+    path: str
+    key: str
+    is_true: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """A value at [start:end) of a text, how it reads behind its path, and what it says of its key."""
+
+    start: int
+    end: int
+    reading: str
+    flag: Flag | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +59,7 @@ class ContextText:
 
     sentences: tuple[Sentence, ...]
     readings: Mapping[int, str]
+    flags: tuple[Flag, ...] = ()
 
 
 def split_context(text: str, *, lead: int = 0) -> ContextText:
@@ -64,10 +79,12 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
             if values is not None:
                 before, after = _split_shifted(text[:start], 0), _split_shifted(text[end:], end)
                 found = tuple(
-                    Sentence(inside[at:to], at + start, to + start, "code") for at, to, _ in within_deadline(values)
+                    Sentence(inside[each.start : each.end], each.start + start, each.end + start, "code")
+                    for each in within_deadline(values)
                 )
-                readings = {len(before) + place: words for place, (_, _, words) in enumerate(values)}
-                return ContextText((*before, *found, *after), readings)
+                readings = {len(before) + place: each.reading for place, each in enumerate(values)}
+                flags = tuple(each.flag for each in values if each.flag)
+                return ContextText((*before, *found, *after), readings, flags)
     return ContextText(split_sentences(text), {})
 
 
@@ -85,46 +102,6 @@ def _split_shifted(text: str, start: int) -> tuple[Sentence, ...]:
     return tuple(each._replace(start=each.start + start, end=each.end + start) for each in split_sentences(text))
 
 
-class ExactFacts:
-    """Numbers and identifiers of the structured contexts, which belong to the words of their own line.
-
-    Args:
-        lines: what each says.
-    """
-
-    def __init__(self, lines: Iterable[str]) -> None:
-        stems = ((line, frozenset(word[:STEM] for word in _plain_words(line))) for line in islice(lines, _MOST_LINES))
-        self._lines = [(words, frozenset(_exact(line))) for line, words in within_deadline(stems)]
-        self._known = frozenset[str]().union(*(tokens for _, tokens in self._lines))
-
-    def find_misplaced(self, text: str) -> tuple[str, ...]:
-        """Return the numbers and identifiers that stand in other lines than those with most words of their clause."""
-        found: list[str] = []
-        for clause in _CLAUSE_ENDS.split(text) if self._lines else ():
-            wanted = [token for token in _exact(clause) if token in self._known]
-            plain = _plain_words(clause)
-            words = frozenset(word[:STEM] for word in plain)
-            scores = [len(words & line) for line, _ in self._lines] if wanted else []
-            if top := max(scores, default=0):
-                near = [tokens for (_, tokens), score in zip(self._lines, scores, strict=True) if score == top]
-                found += [
-                    f"{token} with {' '.join(plain)!r}"
-                    for token in wanted
-                    if not any(token in tokens for tokens in near)
-                ]
-        return tuple(dict.fromkeys(found))
-
-
-def _exact(text: str) -> list[str]:
-    tokens = (token.rstrip(".-").lower() for token in _TOKEN.findall(text))
-    return [token for token in tokens if "_" in token or any(mark.isdecimal() for mark in token)]
-
-
-def _plain_words(text: str) -> list[str]:
-    words = split_words(text).content
-    return [word for word in words if not any(mark.isdecimal() or mark == "_" for mark in word)]
-
-
 def _words(name: str) -> str:
     return " ".join(_WORD_ENDS.sub(" ", name).split())
 
@@ -138,32 +115,65 @@ class _Level:
     identity: str = ""
     pending: str | None = None
     key_start: int = -1
+    is_filled: bool = False
 
 
 def _json(text: str) -> list[_Value] | None:
-    """Return the values of a JSON object or list; None if it is neither, or not well formed."""
+    """Return the values of a JSON object or list, or of one that Python prints; None if it is neither."""
     if not text.lstrip().startswith(("{", "[")) or not text.rstrip().endswith(("}", "]")):
         return None
-    levels: list[_Level] = []
-    values: list[_Value] = []
+    reader = _JsonReader(text)
     for token, after in within_deadline(_json_tokens(text)):
-        if token is None or len(levels) > _DEEPEST:
+        if token is None or not reader.take(token, after):
             return None
-        mark, start, end = token.group(), token.start(), token.end()
+    return reader.values if not reader.levels else None
+
+
+class _JsonReader:
+    """The values of JSON, mark by mark."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._needs_comma = False
+        self.levels: list[_Level] = []
+        self.values: list[_Value] = []
+
+    def take(self, token: re.Match[str], after: int) -> bool:
+        """Return False if the mark cannot stand there; `after`: where the next one starts."""
+        mark, levels = token.group(), self.levels
+        if mark not in ",}]" if self._needs_comma else not levels and mark not in "{[":
+            return False
         if mark in "{[":
-            above = levels[-1] if levels else None
-            levels.append(_Level(mark == "{", (above.pending or above.key) if above else ""))
-        elif mark in "}]":
-            if not levels or levels.pop().is_object != (mark == "}"):
-                return None
-        elif not levels:
-            return None
-        elif mark not in ":,":
-            if levels[-1].is_object and text[after : after + 1] == ":":
-                levels[-1].pending, levels[-1].key_start = mark.strip(_QUOTES), start
-            else:
-                values.append(_scalar(levels, mark, start, end))
-    return values if values and not levels else None
+            above = levels[-1] if levels else _Level(is_object=False)
+            above.is_filled = True
+            levels.append(_Level(mark == "{", above.pending or above.key))
+            return len(levels) <= _DEEPEST
+        if mark in "}]":
+            self._needs_comma = True
+            return self._close(token, is_object=mark == "}")
+        if mark == ",":
+            is_due, self._needs_comma = self._needs_comma, False
+            return is_due
+        return mark == ":" or self._read(token, is_key=levels[-1].is_object and self._text.startswith(":", after))
+
+    def _close(self, token: re.Match[str], *, is_object: bool) -> bool:
+        level = self.levels.pop()
+        if not level.is_filled and level.key and self.levels:
+            # Nothing is in it.
+            start = self.levels[-1].key_start if self.levels[-1].is_object else token.start()
+            reading, flag = _reading([*self.levels, level], "", ""), _flag(self.levels, level.key, "")
+            self.values.append(_Value(start, token.end(), reading, flag))
+        return level.is_object == is_object
+
+    def _read(self, token: re.Match[str], *, is_key: bool) -> bool:
+        mark, level = token.group(), self.levels[-1]
+        level.is_filled = True
+        if is_key:
+            level.pending, level.key_start = mark.strip(_QUOTES), token.start()
+            return mark[0] in _QUOTES
+        self._needs_comma = True
+        self.values.append(_scalar(self.levels, mark, *token.span()))
+        return mark[0] in _QUOTES or _LITERAL.fullmatch(mark) is not None
 
 
 def _json_tokens(text: str) -> Iterator[tuple[re.Match[str] | None, int]]:
@@ -180,10 +190,18 @@ def _scalar(levels: list[_Level], mark: str, start: int, end: int) -> _Value:
     with suppress(ValueError):
         value = json.loads(mark) if mark.startswith('"') else value
     key = level.pending or "" if level.is_object else ""
-    found = (level.key_start if level.is_object and level.key_start >= 0 else start, end, _reading(levels, key, value))
+    first = level.key_start if level.is_object and level.key_start >= 0 else start
+    found = _Value(first, end, _reading(levels, key, value), _flag(levels, key, value))
     if level.is_object and not level.identity and mark.startswith(tuple(_QUOTES)):
         level.identity = f"{_words(key)} {value}"
     return found
+
+
+def _flag(levels: list[_Level], key: str, value: str) -> Flag | None:
+    said = value.strip().lower()
+    if not key or not (said in _DENYING or said in _AFFIRMING):
+        return None
+    return Flag(_reading(levels, "", ""), _words(key), said in _AFFIRMING)
 
 
 def _reading(levels: list[_Level], key: str, value: str) -> str:
@@ -219,7 +237,7 @@ def _csv(text: str) -> list[_Value] | None:
             if number and row:
                 named = zip(header, row, strict=True)
                 cells = (f"{_words(name)} {' '.join(cell.split())}" for name, cell in named if cell.strip())
-                values.append((start, start + len(text[start:end].rstrip()), ", ".join(cells)))
+                values.append(_Value(start, start + len(text[start:end].rstrip()), ", ".join(cells)))
     except csv.Error:
         return None
     return values or None
@@ -243,6 +261,19 @@ def header_positions(sentences: Sequence[Sentence]) -> frozenset[int]:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table: its name, and what stands behind the name of each other column, empty cells left out."""
+
+    name: str
+    cells: tuple[tuple[str, str], ...]
+
+    @property
+    def text(self) -> str:
+        said = [f"{column} {value}" if column else value for column, value in self.cells]
+        return f"{self.name}: {', '.join(said)}" if self.name and said else ", ".join(filter(None, (self.name, *said)))
+
+
 def read_rows(
     sentences: Sequence[Sentence], header_positions: frozenset[int], name_of: Callable[[str], str] = str
 ) -> Mapping[int, str]:
@@ -250,19 +281,27 @@ def read_rows(
 
     Empty cells are left out; a row without a header is its cells. `name_of` may shorten a column's name, or omit it.
     """
-    texts: dict[int, str] = {}
+    rows = read_table(sentences, header_positions, name_of)
+    return {position: row if isinstance(row, str) else row.text for position, row in rows.items()}
+
+
+def read_table(
+    sentences: Sequence[Sentence], header_positions: frozenset[int], name_of: Callable[[str], str] = str
+) -> Mapping[int, TableRow | str]:
+    """Return each table row by its position, a header as its text."""
+    rows: dict[int, TableRow | str] = {}
     names: list[tuple[str, str]] = []
     for position, sentence in enumerate(within_deadline(sentences)):
         if sentence.kind == "table_row":
             cells = split_cells(sentence.text)
             if position in header_positions:
                 names = [_column(cell, name_of) for cell in cells]
-                texts[position] = ", ".join(cells)
+                rows[position] = ", ".join(cells)
             else:
-                texts[position] = _row(cells, names)
+                rows[position] = _row(cells, names)
         elif position - 1 not in header_positions:
             names = []
-    return texts
+    return rows
 
 
 def split_cells(row: str) -> list[str]:
@@ -281,15 +320,15 @@ def _column(cell: str, name_of: Callable[[str], str]) -> tuple[str, str]:
     return (name_of(cell[: unit.start()]), unit.group(1)) if unit else (name_of(cell), "")
 
 
-def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> str:
-    parts = []
+def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> TableRow | str:
+    parts: list[tuple[str, str]] = []
     for index, cell in enumerate(cells):
         if cell in EMPTY_CELLS:
             continue
         name, unit = names[index] if index < len(names) else ("", "")
-        value = f"{cell} {unit}" if unit and _ENDS_IN_DIGIT.search(cell) else cell
         # The first cell is the row's name; its column's ("Model") says nothing of it.
-        parts.append(f"{name} {value}" if name and index else value)
-    if len(parts) > 1:
-        return f"{parts[0]}: {', '.join(parts[1:])}"
-    return ", ".join(parts or cells)
+        parts.append((name if index else "", f"{cell} {unit}" if unit and _ENDS_IN_DIGIT.search(cell) else cell))
+    if not parts:
+        return ", ".join(cells)
+    (column, first), *rest = parts
+    return TableRow(f"{column} {first}".strip(), tuple(rest))

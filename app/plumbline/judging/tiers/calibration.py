@@ -60,7 +60,8 @@ class Finding:
     """Measures of one sentence, and the most similar place in the contexts.
 
     `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
-    `copied`: share in [0, 1] of its runs of words that stand in a context. Of a detector: `is_denied`, the contexts say
+    `copied`: share in [0, 1] of its runs of words that stand in a context; `hard_reasons`: identifiers that no context
+    has, and keys that structured contexts deny. Of a detector: `is_denied`, the contexts say
     the opposite; `unsupported_words` that it marked, with their characters.
     """
 
@@ -72,6 +73,7 @@ class Finding:
     copied: float = 0.0
     is_denied: bool = False
     unsupported_words: tuple[str, ...] = ()
+    hard_reasons: tuple[str, ...] = ()
 
     @property
     def is_doubted(self) -> bool:

@@ -90,8 +90,8 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
         if best is not None:
             context, found = sample.index.places[best]
             evidence = Evidence(context, found.text, found.start, found.end, verified=True)
-        # "27" for 二十七 is as good as the word itself.
-        is_copy = copy is not None or features.is_known_amount
+        # "27" for 二十七 is as good as the word itself; "12 °C" is no copy of "-12 °C", though it stands in it.
+        is_copy = (copy is not None and not features.unknown_numbers) or features.is_known_amount
         findings[position] = Finding(
             features.measures,
             evidence,
@@ -99,6 +99,7 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             features.unknown_names,
             features.unknown_numbers,
             features.copied,
+            hard_reasons=(*features.unknown_identifiers, *features.denied_keys),
         )
     return findings
 

@@ -13,13 +13,15 @@ from itertools import chain, islice, pairwise
 import numpy as np
 
 from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.quantities.context_quantities import ContextQuantities
-from plumbline.judging.quantities.numerals import UNIT_AFTER, han_to_digits
+from plumbline.judging.quantities.context_amounts import ContextAmounts
+from plumbline.judging.quantities.numerals import han_to_digits
+from plumbline.judging.quantities.units import UNIT_AFTER
 from plumbline.judging.text import negation
+from plumbline.judging.text.identifiers import KnownIdentifiers
 from plumbline.judging.text.names import KnownNames, are_swapped
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.short_answers import question_assertions
-from plumbline.judging.text.structured import ExactFacts
+from plumbline.judging.text.structured_facts import StructuredFacts
 from plumbline.judging.text.words import (
     COMMON_CHARACTERS,
     FUNCTION_CHARACTERS,
@@ -81,7 +83,8 @@ class LexicalFeatures:
     `measures` by name, see `measure_lexical_features`; `rows`: the few sentences of the index that hold most of it,
     shortest first; `is_whole`: they hold all of it; `unknown_names`, `unknown_numbers`: those that no context has;
     `copied` in [0, 1]: share of its runs of four words that stand in a context, 0 where answer or contexts are short.
-    `is_known_amount`: it is an amount alone, which the contexts have.
+    `unknown_identifiers`: those of the numbers that are links, addresses, codes or names of files; `denied_keys` of
+    structured contexts, which the sentence affirms; `is_known_amount`: it is an amount alone, which the contexts have.
     """
 
     measures: Mapping[str, float]
@@ -91,6 +94,8 @@ class LexicalFeatures:
     unknown_numbers: tuple[str, ...]
     copied: float = 0.0
     is_known_amount: bool = False
+    unknown_identifiers: tuple[str, ...] = ()
+    denied_keys: tuple[str, ...] = ()
 
 
 def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatures]:
@@ -133,10 +138,16 @@ class KnownPassages:
         self.question = question = sample.source.question
         self.names = KnownNames(self.vocabulary.union(split_words(question).every), [question, *sample.source.contexts])
         contexts = sample.source.contexts
-        self.quantities = ContextQuantities(
-            contexts, sample.context_sentences, lambda: "" if question_assertions(question, contexts) else question
+        self.amounts = ContextAmounts(
+            contexts, index.lines, lambda: "" if question_assertions(question, contexts) else question
         )
-        self._facts = ExactFacts(index.structured)
+        labels = [name for label in sample.source.context_labels for name in label.names]
+        self._identifiers = KnownIdentifiers([question, *contexts, *labels])
+        # Where a link leads to is no word of the sentence, and compared all the same.
+        written = (sample.without_marks(sample.sentences[position].text) for position in sample.checkable)
+        self._written = dict(zip(sample.assertions, written, strict=True))
+        flags = [flag for each in index.flags.values() for flag in each]
+        self._facts = StructuredFacts(index.structured, index.tables, flags)
         self._negates = cache(negation.negates)
         self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))
 
@@ -169,19 +180,29 @@ class KnownPassages:
         `content`: its words of content, where they are known.
         """
         rows = tuple(self.rows[number] for number in covered.rows)
-        numbers = (*self.quantities.find_missing(text), *self._facts.find_misplaced(text))
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
+        identifiers = self._identifiers.find_unknown(self._written.get(text, text))
+        numbers = (*self.amounts.find_missing(text, best), *self._facts.find_misplaced(text), *identifiers)
         best = [passage for passage in best if len(passage) <= _LONGEST_COMPARED]
         negates = bool(best) and (self._negates(text) or all(map(self._negates, best)))
         negates = negates and all(negation.differs(text, passage) for passage in best)
+        denied = self._facts.find_denied(text)
         counted = {
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
-            "negation": float(negates or self._is_denied(text, content, best)),
+            "negation": float(negates or bool(denied) or self._is_denied(text, content, best)),
             "roles": float(are_swapped(text, best)),
         }
-        is_known_amount = not numbers and self.quantities.holds_amount(text)
+        is_known_amount = not numbers and self.amounts.holds_amount(text)
         return LexicalFeatures(
-            {**measures, **counted}, rows, covered.best == 1.0, names, numbers, copied, is_known_amount
+            {**measures, **counted},
+            rows,
+            covered.best == 1.0,
+            names,
+            numbers,
+            copied,
+            is_known_amount,
+            unknown_identifiers=identifiers,
+            denied_keys=denied,
         )
 
     @cached_property

@@ -7,8 +7,7 @@ from itertools import islice
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.judge.evidence.quotes import Aligner, Quote, View, fold, plain, says_something, strip_markup
-from plumbline.judging.quantities.arithmetic import Facts
-from plumbline.judging.quantities.extraction import facts_in, same_numbers
+from plumbline.judging.quantities.comparison import Facts, facts_in, same_numbers
 from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.negation import is_turned
 from plumbline.judging.text.segmentation import Sentence, split_sentences

@@ -8,9 +8,11 @@ from typing import Final
 
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.evidence.search import EvidenceSearch
-from plumbline.judging.quantities.arithmetic import Facts, Stated, missing
-from plumbline.judging.quantities.context_quantities import drop_calculated, stand_verbatim
-from plumbline.judging.quantities.extraction import facts_in, prepare_text, stated_in_claim
+from plumbline.judging.quantities.amount import Stated
+from plumbline.judging.quantities.comparison import Facts, drop_calculated, facts_in, missing
+from plumbline.judging.quantities.context_amounts import stand_verbatim
+from plumbline.judging.quantities.numerals import prepare_text
+from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text import negation
 from plumbline.judging.text.scores import PassCriterion, score
 from plumbline.judging.text.verdicts import (
@@ -106,14 +108,14 @@ def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iter
     # A passage that has the claim itself agrees, negation and all.
     if claim.text in touched or any(contains_verbatim(passage, claim.text) for passage in touched):
         return
-    if stated := stated_in_claim(claim.text):
+    if stated := read_amounts(claim.text).asked:
         passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
         quoted = facts_in(passages)
-        if not stand_verbatim(stated.wordings, prepare_text(passages)) and (
-            lacking := drop_calculated(missing(stated, quoted, is_derived=False), touched)
+        if not stand_verbatim(stated, prepare_text(passages)) and (
+            lacking := drop_calculated(missing(stated, quoted), touched)
         ):
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
-            nowhere = missing(lacking, search.facts, is_derived=False)
+            nowhere = missing(lacking, search.facts)
             if _is_shown(lacking, claim.reason or "", quoted):
                 yield DERIVED
             else:
@@ -127,7 +129,7 @@ def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iter
 def _is_shown(lacking: Stated, reason: str, quoted: Facts) -> bool:
     """Return True if a judge's reason has each number and says what it comes from: "100 feet x 0.3048 = 30 m"."""
     shown = facts_in(reason)
-    if missing(lacking, shown, is_derived=False):
+    if missing(lacking, shown):
         return False
     return _CALCULATION.search(reason) is not None or not quoted.values.isdisjoint(shown.values)
 
@@ -143,7 +145,7 @@ def states_fact(text: str, search: EvidenceSearch) -> bool:
     """Return True for a text with an amount, a date or a name that no context has, but for questions and lead-ins."""
     if text.rstrip(" *_\"”'").endswith(("?", "？", ":", "：")):
         return False
-    return bool(stated_in_claim(text)) or bool(search.names.find_unknown(text))
+    return bool(read_amounts(text).asked) or bool(search.names.find_unknown(text))
 
 
 def _is_verbatim(claim: Claim, search: EvidenceSearch) -> bool:

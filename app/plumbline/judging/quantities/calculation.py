@@ -1,0 +1,139 @@
+"""Amounts and dates that follow from others, each only where a word calls for it: "together", "two days later"."""
+
+import datetime
+import re
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+
+from plumbline.judging.quantities.amount import Amount, Stated
+from plumbline.judging.quantities.dates import LEAP_YEAR, Date
+from plumbline.judging.quantities.numerals import HAN_NUMERAL, count_value
+from plumbline.judging.quantities.reader import YEARS
+from plumbline.judging.quantities.units import DAY, PERCENT, WORDS, YEAR, Unit
+
+_Value = tuple[float, Unit | None]
+
+# Of more numbers anything can be made.
+_MAX_OPERANDS = 8
+# The sum of so many amounts is hit by chance too seldom to need a word such as "together".
+_TELLING_TERMS = 3
+_MAX_DAYS, _MAX_SPAN_YEARS = 400, 200
+_SUM, _DIFFERENCE, _EACH, _SHARED, _MEAN, _TIMES, _CHANGE, _SHARE = (
+    re.compile(WORDS.pattern(f"calculations.{name}"))
+    for name in ("sum", "difference", "each", "shared", "mean", "times", "change", "share")
+)
+_SPAN, _SPAN_AFTER, _RISE, _RISE_AFTER, _FALL, _FALL_AFTER = (
+    re.compile(WORDS.pattern(f"calculations.{name}_{place}"))
+    for name in ("span", "rise", "fall")
+    for place in ("before", "behind")
+)
+_MULTIPLIED = tuple(
+    (re.compile(WORDS.pattern(f"multiplied.{name}")), factor)
+    for name, factor in (("two", 2.0), ("three", 3.0), ("half", 0.5))
+)
+_AGED = re.compile(
+    rf"(?:享年|终年|年仅|卒年|\baged|\bat the age of|\bat age) ?(?P<age>\d{{1,3}}|{HAN_NUMERAL.pattern})"
+    r"|(?P<age2>\d{1,3})(?: years? old|岁)"
+)
+_NEXT_YEAR = re.compile(r"\b(?:following|next) year\b|次年|翌年")
+_CALL_REACH = 24
+
+
+def calculate(claim: str, evidence: Stated) -> tuple[list[_Value], set[tuple[int, ...]]]:
+    """Return the amounts, and the parts of dates, that follow from those of a few passages.
+
+    Of at most eight amounts: the span between two years; a year or a date so many "later"; an amount that "rose by
+    50 %" or "doubled"; and where a word of the claim or the passages calls for it, sums, differences, products, equal
+    parts, changes and shares of amounts of like units.
+    """
+    stated = [each for each in evidence.amounts if each.is_asked and each.kind in ("number", "year")]
+    years = {float(date.year) for date in evidence.dates if date.year}
+    years |= {each.value for each in stated if each.unit in (None, YEAR) and each.value in YEARS}
+    plain = [each for each in stated if each.value not in years]
+    if len(years) > _MAX_OPERANDS or len(plain) > _MAX_OPERANDS:
+        return [], set()
+    days = [each.value * each.unit.size / DAY.size for each in evidence.amounts if each.unit and _is_called_span(each)]
+    values = [
+        *_by_years(years, days, evidence.text),
+        *_by_factors(plain, evidence, has_share=bool(_SHARE.search(claim))),
+    ]
+    values += _as_claimed(claim, evidence.text, [(each.value, each.unit) for each in plain])
+    return values, {later for date, count in product(evidence.dates, days) for later in _shift_date(date, round(count))}
+
+
+def _is_called_span(amount: Amount) -> bool:
+    """Return True for days or years so many "later", or that something "took"."""
+    unit, text = amount.unit, amount.text
+    if unit is None or unit.dimension != "time" or unit.size < DAY.size or not text:
+        return False
+    before = text[max(0, amount.start - _CALL_REACH) : amount.start]
+    return bool(_SPAN.search(before) or _SPAN_AFTER.match(text, amount.end))
+
+
+def _by_years(years: set[float], days: Sequence[float], text: str) -> Iterator[_Value]:
+    spans = [days * DAY.size / YEAR.size for days in days]
+    spans += [count_value(match["age"] or match["age2"]) for match in _AGED.finditer(text)]
+    spans += [1.0] if _NEXT_YEAR.search(text) else []
+    for span in spans:
+        if 1 <= span <= _MAX_SPAN_YEARS:
+            yield from ((year + sign * round(span), None) for year in years for sign in (1, -1))
+    for one, other in combinations(years, 2):
+        if abs(one - other) <= _MAX_SPAN_YEARS:
+            yield abs(one - other), YEAR
+
+
+def _by_factors(amounts: Sequence[Amount], evidence: Stated, *, has_share: bool) -> Iterator[_Value]:
+    """Yield amounts that have changed by a percentage or by a word such as "doubled", and shares of them."""
+    text = evidence.text
+    factors = [factor for words, factor in _MULTIPLIED if words.search(text)]
+    for each in evidence.amounts:
+        share = next((reading.value / 100 for reading in each.readings if reading.unit is PERCENT), None)
+        if share is None:
+            continue
+        before, after = text[max(0, each.start - _CALL_REACH) : each.start], text[each.end : each.end + _CALL_REACH]
+        is_called = has_share or any(mark in text[each.start : each.end] for mark in ("折", "分之"))
+        factors += [share] if is_called else []
+        factors += [1 + share] if _RISE.search(before) or _RISE_AFTER.match(after) else []
+        factors += [1 - share] if _FALL.search(before) or _FALL_AFTER.match(after) else []
+    for each, factor in product(amounts, factors[:_MAX_OPERANDS]):
+        if each.unit is not PERCENT:
+            yield each.value * factor, each.unit
+
+
+def _as_claimed(claim: str, text: str, operands: Sequence[_Value]) -> Iterator[_Value]:
+    plain = [each for each in operands if each[1] is not PERCENT]
+    units = {unit for _, unit in plain} - {None}
+    if len(plain) >= _TELLING_TERMS and len(units) <= 1:
+        yield sum(value for value, _ in plain), next(iter(units), None)
+    called = {words for words in (_SUM, _DIFFERENCE, _MEAN, _TIMES, _SHARED, _CHANGE, _SHARE) if words.search(claim)}
+    for (one, unit), (other, other_unit) in combinations(plain, 2):
+        if unit is not other_unit and None not in (unit, other_unit):
+            continue
+        either = unit or other_unit
+        share = 100 * min(one, other) / max(one, other) if one and other else 0.0
+        made: dict[re.Pattern[str], list[_Value]] = {
+            _SUM: [(one + other, either)],
+            _DIFFERENCE: [(abs(one - other), either)],
+            _MEAN: [((one + other) / 2, either)],
+            _TIMES: [(one / other, None), (other / one, None)] if share else [],
+            _SHARED: [(one / other, unit), (other / one, other_unit)] if share else [],
+            _CHANGE: [(100 * abs(other - one) / one, PERCENT)] if share else [],
+            _SHARE: [(share, PERCENT)] if share else [],
+        }
+        yield from (value for words, values in made.items() if words in called for value in values)
+        if _EACH.search(text):
+            yield one * other, either
+
+
+def _shift_date(date: Date, days: int) -> Iterator[tuple[int, ...]]:
+    if not (date.month and date.day and days <= _MAX_DAYS):
+        return
+    try:
+        first = datetime.date(date.year or LEAP_YEAR, date.month, date.day)
+    except ValueError:
+        return
+    for shift in (days, -days):
+        if 0 < first.toordinal() + shift <= datetime.date.max.toordinal():
+            other = first + datetime.timedelta(days=shift)
+            yield (other.year, other.month, other.day) if date.year else (other.month, other.day)
+            yield other.month, other.day

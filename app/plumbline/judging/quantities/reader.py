@@ -1,0 +1,300 @@
+"""The one reader of amounts: digits, words, phrases, dates and times of a text, in English and Chinese."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from plumbline.ground.concurrency import within_deadline
+from plumbline.judging.quantities.amount import Amount, Kind, Reading, Stated
+from plumbline.judging.quantities.dates import Time, blank_spans, find_dates, find_times
+from plumbline.judging.quantities.numerals import (
+    CARDINALS,
+    DIGITS,
+    ENGLISH_NUMERAL,
+    ENGLISH_PART,
+    HAN_NUMERAL,
+    NUMBER_WORDS,
+    Value,
+    count_value,
+    english_part,
+    english_value,
+    han_value,
+    letter_runs,
+    prepare_text,
+    read_digits,
+    roman_values,
+)
+from plumbline.judging.quantities.phrases import find_phrases
+from plumbline.judging.quantities.units import (
+    CELSIUS,
+    DAY_OF_DATE,
+    FAHRENHEIT,
+    PERCENT,
+    SCALE,
+    SCALE_AFTER_UNIT,
+    SCALES,
+    UNIT_AFTER,
+    UNIT_BY_NAME,
+    WORDS,
+    Unit,
+    find_unit_before,
+    find_units,
+)
+from plumbline.judging.text.identifiers import find_identifiers
+from plumbline.judging.text.words import CITATION_MARK, pieces
+
+# Years as a claim means them; frozenset: testing a float against a range is linear.
+YEARS = frozenset(range(1_000, 2_100))
+# The 千 of 千克 belongs to the unit.
+_NUMBER = re.compile(
+    rf"(?P<number>{DIGITS})(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米瓦])(?:{SCALE})(?![a-z]))?"
+)
+# Tokenised news writes "31. 8 million" and "1 , 200".
+_TORN, _TORN_APART = re.compile(r"(?<=\d)([.,]) (?=\d)"), re.compile(r"(?<=\d) ([.,]) (?=\d{3}(?!\d))")
+_AFTER_DIGIT = re.compile(r"\d[ -]?\Z")
+_FRACTION = re.compile(r"(?<![\d/.])(?P<count>\d{1,3}) ?[/⁄] ?(?P<divisor>\d{1,3})(?![\d/])")
+_HAN = re.compile("[〇\u3400-\u9fff\uf900-\ufaff]")
+_HAN_SHARE = re.compile(
+    f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二两兩三四五六七八九\\d])成(?![立为功])"
+)
+_CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
+_SHORT_RANGE = re.compile(r"(?P<century>[12](?<!\d[12])\d)\d\d[-–—/]{1,2}(?P<year>\d\d)(?![\d/-])")
+_RANGE_APART = re.compile(r"([12](?<!\d[12])\d)\d\d (?:[-–—]|to|until) ?(\d\d)(?![\d/-]| [a-z]{3,9} \d)")
+_FISCAL_YEAR = re.compile(r"(?<![a-z])fy ?['’]?(\d\d)(?!\d)")
+_CITED = re.compile(CITATION_MARK)
+_LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
+# "type 1" names a kind, where most ones only point at something.
+_KIND = r"\b(?:type|phase|stage|grade|level|class|category|tier|zone)[ -]"
+_KIND_BEFORE, _FIRST_KIND = re.compile(_KIND + r"\Z"), re.compile(_KIND + r"i\b|(?<![a-z])i[型级类期]")
+_LONGEST_KIND = 12
+_SAID_BEFORE = re.compile(rf"(?:{WORDS.pattern('idioms.before')})\Z")
+# In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
+_MEASURES = frozenset(WORDS.read("han.measures").replace("\n", ""))
+_HAN_IDIOMS = re.compile(WORDS.pattern("han.idioms"))
+_WORD = re.compile(r"[a-z-]{3,20}")
+_ORDINALS = ("st", "nd", "rd", "th")
+_YEAR_DIGITS, _SHORT_YEAR_DIGITS, _MONTHS = 4, 2, 12
+# A share stated as a fraction meets one in percent that is rounded to tens.
+_SHARE_STEP = 0.05
+
+
+def read_amounts(text: str, *, is_claim: bool = True) -> Stated:
+    """Return the amounts, dates and times of a text, each read in every way that it may be meant.
+
+    `is_claim`: the text is an answer's, which may begin with the mark of a list and cite; a passage's "¥" is in Chinese
+    the yuan.
+    """
+    found = [_read_piece(piece, is_claim=is_claim) for piece in within_deadline(pieces(text))]
+    if len(found) == 1:
+        return found[0]
+    return Stated(
+        tuple(amount for each in found for amount in each.amounts),
+        tuple(date for each in found for date in each.dates),
+        tuple(time for each in found for time in each.times),
+        "".join(each.text for each in found),
+    )
+
+
+def _read_piece(piece: str, *, is_claim: bool) -> Stated:
+    written = _prepare_claim(piece) if is_claim else _prepare_passage(piece)
+    dates, text = find_dates(written)
+    times = list(find_times(text))
+    text = blank_spans(text, _spans(times))
+    phrases = list(find_phrases(text))
+    text = blank_spans(text, _spans([each for each in phrases if each.is_asked]))
+    amounts = [*phrases, *_digits(text, written), *_english(text, written), *_han(text, written), *_implied(text)]
+    if _TORN.search(text):
+        whole = _TORN.sub(r"\1", text)
+        amounts += [_implied_amount(each.value, each.unit) for each in _digits(whole, whole)]
+    amounts += [
+        _implied_amount(value) for value in (*roman_values(piece), *([1.0] if _FIRST_KIND.search(text) else []))
+    ]
+    amounts += [_implied_amount(float(date.year)) for date in dates if date.year]
+    amounts += [_implied_amount(float(date.day), DAY_OF_DATE) for date in dates if date.day]
+    return Stated(tuple(amounts), tuple(dates), tuple(times), written)
+
+
+def _prepare_claim(piece: str) -> str:
+    if names := [(each.start, each.end) for each in find_identifiers(piece)]:
+        piece = blank_spans(piece, names)
+    if "[" in piece or "(" in piece or not piece.isascii():
+        piece = _CITED.sub(" ", piece)
+    return _write_years_out(_LIST_MARK.sub("", prepare_text(piece)))
+
+
+def _prepare_passage(piece: str) -> str:
+    text = prepare_text(piece)
+    if "¥" in text and _HAN.search(text) and "日" not in text:
+        text = text.replace("¥", "rmb")
+    return _write_years_out(text)
+
+
+def _write_years_out(text: str) -> str:
+    """Return the text with "2018-19" as two years, and with its thousands in one."""
+    if not text.isascii() or "-" in text or "/" in text:
+        text = _SHORT_RANGE.sub(_write_out, text)
+    return _TORN_APART.sub(r"\1", text)
+
+
+def _write_out(years: re.Match[str]) -> str:
+    first = years[0][:_YEAR_DIGITS]
+    # "2004-06" may be June.
+    return first if int(years["year"]) <= _MONTHS else f"{first} {years['century']}{years['year']}"
+
+
+def _implied_amount(value: float, unit: Unit | None = None) -> Amount:
+    """Return an amount that a passage has, and that no claim is asked for."""
+    return Amount((Reading(value, unit, 1.0),), 0, 0, is_asked=False)
+
+
+def _spans(found: Sequence[Time | Amount]) -> list[tuple[int, int]]:
+    """Return where they lie, ascending; of two that overlap the first."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted((each.start, each.end) for each in found):
+        if not spans or start >= spans[-1][1]:
+            spans.append((start, end))
+    return spans
+
+
+def _digits(text: str, written: str) -> Iterator[Amount]:
+    shares: dict[int, float] = {}
+    for match in _FRACTION.finditer(text) if "/" in text or "⁄" in text else ():
+        if int(match["divisor"]):
+            share = int(match["count"]) / int(match["divisor"])
+            shares |= {match.start("count"): share, match.start("divisor"): share}
+    for match in within_deadline(_NUMBER.finditer(text)):
+        start, number, suffix = match.start(), match["number"], (match["suffix"] or "").strip(" -")
+        values, parts = read_digits(number)
+        if not values:
+            yield from map(_implied_amount, parts)
+            continue
+        readings, end = _with_units(text, match, values)
+        value = values[0][0]
+        kind: Kind = "century" if _CENTURY.match(text, end) else "number"
+        if suffix == "s" or text.startswith("年代", end):
+            kind = "decade"
+        elif number.isdigit() and len(number) == _YEAR_DIGITS and end == match.end() and not suffix:
+            kind = "year"
+        if start in shares:
+            share = shares[start]
+            readings += [Reading(share, None, _SHARE_STEP), Reading(100 * share, PERCENT, 100 * _SHARE_STEP)]
+        is_bare_one = value == 1 and readings[0].unit is None and not _names_kind(text, start, end)
+        is_asked = not (is_bare_one or _is_in_name(text, start, match.end()) or _is_said_before(text, start, value))
+        yield Amount(tuple(readings), start, end, written, kind, parts, is_asked)
+        if suffix in SCALES:
+            yield _implied_amount(value)
+
+
+def _with_units(text: str, match: re.Match[str], values: Sequence[Value]) -> tuple[list[Reading], int]:
+    """Return what a number means with its scale and the unit around it, and where that ends."""
+    mark, end = match["suffix"] or "", match.end()
+    suffix = mark.strip(" -")
+    if suffix == "s":
+        return [Reading(value, None, step) for value, step in values], end
+    if suffix in _ORDINALS:
+        return [Reading(values[0][0], unit, 1.0) for unit in (None, DAY_OF_DATE)], end
+    before, factor = find_unit_before(text, match.start()), SCALES.get(suffix, 1.0)
+    units, end = find_units(text, end) if not text.startswith("年代", end) else ((), end)
+    if units and not suffix and (more := SCALE_AFTER_UNIT.match(text, end)):
+        end, factor = more.end(), SCALES.get(more["scale"], 1.0)
+    readings = [Reading(value * factor, unit, step * factor) for unit in units or (before,) for value, step in values]
+    readings += [Reading((each.value - 32) / 1.8, CELSIUS, 0.5) for each in readings if each.unit is FAHRENHEIT]
+    if suffix in UNIT_BY_NAME and not (units or before):
+        # "1500 m" is metres and "1.2m" a million, more often than not.
+        metres = [Reading(value, UNIT_BY_NAME[suffix], step) for value, step in values]
+        readings = metres if mark[0] == " " else [*readings, *metres]
+    if text[match.end() : end] == "年" and _is_short_year(match["number"]):
+        readings.append(Reading(1900 + values[0][0], None, 1.0))
+    return readings, end
+
+
+def _is_short_year(written: str) -> bool:
+    """Return True if it may be 85 or 九八 of 85年, which is 1985; 二十六年 counts years."""
+    return len(written) == _SHORT_YEAR_DIGITS and "十" not in written
+
+
+def _english(text: str, written: str) -> Iterator[Amount]:
+    if CARDINALS.isdisjoint(letter_runs(text)):
+        return
+    for match in ENGLISH_NUMERAL.finditer(text):
+        start, value = match.start(), english_value(match.group())
+        if _AFTER_DIGIT.search(text, max(0, start - 2), start):
+            continue
+        units, end = find_units(text, match.end())
+        is_asked = value > 1 and not (ENGLISH_PART.match(text, start) or _is_said_before(text, start, value))
+        kind: Kind = "year" if value in YEARS and " " in match.group() else "number"
+        if _CENTURY.match(text, end):
+            kind = "century"
+        readings = tuple(Reading(value, unit, 1.0) for unit in units or (None,))
+        yield Amount(readings, start, end, written, kind, is_asked=is_asked)
+
+
+def _implied(text: str) -> Iterator[Amount]:
+    """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
+    for match in ENGLISH_PART.finditer(text):
+        yield _share(english_part(match["count"], match["part"]))
+    words = set(_WORD.findall(text))
+    yield from (_implied_amount(float(NUMBER_WORDS[word])) for word in words & NUMBER_WORDS.keys())
+    if "half" in words or "halved" in words or "半" in text:
+        yield _share(0.5)
+    yield from (_implied_amount(float(century + year)) for century, year in _RANGE_APART.findall(text))
+    yield from (_implied_amount(2000.0 + int(year)) for year in (_FISCAL_YEAR.findall(text) if "fy" in text else ()))
+
+
+def _share(share: float) -> Amount:
+    return Amount((Reading(share, None, 1.0), Reading(share * 100, PERCENT, 1.0)), 0, 0, is_asked=False)
+
+
+def _han(text: str, written: str) -> Iterator[Amount]:
+    if text.isascii() or not _HAN.search(text):
+        return
+    for match in _HAN_SHARE.finditer(text):
+        value = count_value(match["tenths"]) * 10 if match["tenths"] else _share_value(match["number"])
+        yield Amount((Reading(value, PERCENT, 1.0),), match.start(), match.end(), written)
+    for match in HAN_NUMERAL.finditer(text):
+        start, end = match.span()
+        if text[max(0, start - 1) : start].isdigit():
+            continue
+        is_asked = _is_han_quantity(text, start, end)
+        kind: Kind = "century" if text.startswith("世纪", end) else "number"
+        units, after = find_units(text, end)
+        value = han_value(match.group())
+        readings = [Reading(value, unit, 1.0) for unit in units or (None,)]
+        if text[end:after] == "年" and _is_short_year(match.group()):
+            readings.append(Reading(1900 + value, None, 1.0))
+        yield Amount(tuple(readings), start, after, written, kind, is_asked=is_asked)
+
+
+def _share_value(number: str) -> float:
+    return float(number) if number[0].isdigit() else han_value(number)
+
+
+def _is_han_quantity(text: str, start: int, end: int) -> bool:
+    numeral = text[start:end]
+    if _HAN_IDIOMS.match(text, start) or numeral in ("一", "百", "千", "万", "亿", "零"):
+        return False
+    if text[max(0, start - 3) : start].endswith("之") or text.startswith(("分之", "成"), end):
+        return False
+    if numeral == "二" and text[max(0, start - 1) : start] == "第" and text[end : end + 1] in ("年", "天", "日"):
+        # The year after, the day after.
+        return False
+    return end < len(text) and (text[end] in _MEASURES or text.startswith("世纪", end))
+
+
+def _is_said_before(text: str, start: int, value: float) -> bool:
+    """Return True for "the two", which only speaks of them again."""
+    return value == 2 and _SAID_BEFORE.search(text[max(0, start - _LONGEST_KIND) : start]) is not None  # noqa: PLR2004
+
+
+def _names_kind(text: str, start: int, end: int) -> bool:
+    before = text[max(0, start - _LONGEST_KIND) : start]
+    return bool(_KIND_BEFORE.search(before)) or text.startswith(("型", "级", "类", "期"), end)
+
+
+def _is_in_name(text: str, start: int, end: int) -> bool:
+    """Return True if letters are joined to the number: COVID-19, F-16, 3D; a hash of a name is not a quantity."""
+    before, after = text[max(0, start - 2) : start], text[end : end + 2]
+    if before and ((before[-1].isascii() and before[-1].isalpha()) or before[-1] in "_#"):
+        return find_unit_before(text, start) is None
+    if len(before) > 1 and before[-1] in "-–./" and before[-2].isascii() and before[-2].isalnum():
+        return before[-2].isalpha()
+    return bool(after and after[0].isascii() and after[0].isalpha() and not UNIT_AFTER.match(text, end))

@@ -1,0 +1,101 @@
+"""Identifiers: links, addresses, file names, versions, hashes and codes, which are compared whole."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.phrases import Phrases
+
+Kind = Literal["link", "address", "file", "version", "hash", "code"]
+
+_WORDS: Final = Phrases("judging/text/identifiers")
+_HOST: Final = rf"(?:[A-Za-z0-9][A-Za-z0-9-]{{0,62}}\.){{1,5}}(?:{'|'.join(_WORDS.read('domains').split())})"
+_IN_LINK: Final = r"[^\s<>()\[\]{}\"'，。；、！？）」”》|\u3400-\u9fff]"
+_START, _END = r"(?<![A-Za-z0-9_.@/-])", r"(?![A-Za-z0-9_]|[.,]\d)"
+# Most words have nothing that an identifier has: digits beside letters, or a mark within.
+_CANDIDATE: Final = re.compile(
+    r"(?<![!-~])[!-~]{0,600}?(?:[A-Za-z_][-_#]?\d|\d[A-Za-z_]|://|www\.|@|\w\.[A-Za-z]|\d\.\d{1,5}\.\d|/\w+/)[!-~]{0,600}"
+)
+_PATTERNS: Final = re.compile(
+    rf"(?P<link>(?:https?|ftp)://{_IN_LINK}{{1,500}}|(?<!\w)www\.{_IN_LINK}{{1,500}})"
+    r"|(?P<address>(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24})"
+    rf"|(?P<host>{_START}{_HOST}(?![A-Za-z0-9-])(?:/{_IN_LINK}{{0,500}})?)"
+    rf"|(?P<file>(?<![A-Za-z0-9_.-])(?:~?/)?(?:[A-Za-z0-9_.-]{{1,64}}/){{0,8}}[A-Za-z0-9_-][A-Za-z0-9_.-]{{0,64}}\.(?:{'|'.join(_WORDS.read('endings').split())}){_END}|(?<![\w/.])~?(?:/[a-z_.][a-z0-9_.-]{{1,64}}){{2,8}}{_END})"
+    rf"|(?P<version>{_START}[vV]?(?!(?:\d{{1,3}}(?:\.\d{{3}})+|\d{{1,2}}\.\d{{1,2}}\.(?:\d\d|\d{{4}})|[12]\d{{3}}\.\d\d?\.\d\d?)(?!\.?\d))\d{{1,5}}(?:\.\d{{1,5}}){{2,5}}(?:-[a-z][a-z0-9.]{{0,15}})?{_END}|{_START}[vV]\d{{1,4}}\.\d{{1,4}}{_END})"
+    rf"|(?P<hash>{_START}(?:[0-9a-fA-F]{{8}}-(?:[0-9a-fA-F]{{4}}-){{3}}[0-9a-fA-F]{{12}}|(?=[0-9]{{0,63}}[a-fA-F])(?=[a-fA-F]{{0,63}}[0-9])(?:[0-9a-f]{{7,64}}|[0-9A-F]{{7,64}})){_END})"
+    rf"|(?P<code>{_START}(?:[A-Za-z]{{1,12}}[-_#]?\d[A-Za-z0-9]{{0,30}}|\d{{1,12}}[A-Z]{{1,12}}\d[A-Z0-9]{{0,30}}|[A-Z]{{1,8}}(?:-[A-Z]{{1,8}}){{1,3}}-\d[A-Z0-9]{{0,30}})"
+    rf"(?:[-_/](?:[A-Z]{{1,4}}|[A-Za-z]{{0,8}}\d[A-Za-z0-9]{{0,30}})(?![A-Za-z0-9])){{0,5}}{_END})"
+)
+# Quarters, halves, amounts behind their currency, and words that lead a number: "mid-2020".
+_NO_CODE: Final = re.compile(_WORDS.pattern("no_codes"), re.IGNORECASE)
+_WEAK: Final = re.compile(r"[a-z]+-?(?!0)\d{1,4}s?")
+_TRAILING: Final = ".,;:!?*_`'\"’”…-"
+_RUN: Final = re.compile(r"[a-z]+|\d+")
+_SEPARATORS: Final = r"[-_ ./#]?"
+_MAX_IDENTIFIERS: Final = 200
+_BEYOND_LINK: Final = r"/?(?![\w/?=&%#-]|\.\w)"
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A name of digits and letters as it is written at [start:end)."""
+
+    text: str
+    kind: Kind
+    start: int
+    end: int
+
+
+def find_identifiers(text: str) -> Iterator[Identifier]:
+    """Yield the identifiers of a text, in order."""
+    spans = (each.span() for each in _CANDIDATE.finditer(text))
+    for match in (match for start, end in spans for match in _PATTERNS.finditer(text, start, end)):
+        written = match.group().rstrip(_TRAILING)
+        kind = match.lastgroup or "code"
+        if kind == "code" and _NO_CODE.fullmatch(written):
+            continue
+        start = match.start()
+        yield Identifier(written, "link" if kind == "host" else kind, start, start + len(written))  # type: ignore[arg-type]
+
+
+class KnownIdentifiers:
+    """Identifiers that texts have: a code however it is parted, all others letter for letter."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._folded: list[str] | None = None
+
+    def find_unknown(self, text: str) -> tuple[str, ...]:
+        """Return the identifiers of a text that no text has, as they are written."""
+        found = {each.text: each for each in find_identifiers(text)}
+        return tuple(name for name, each in list(found.items())[:_MAX_IDENTIFIERS] if not self._has(each))
+
+    def _has(self, identifier: Identifier) -> bool:
+        if self._folded is None:
+            self._folded = [text.lower() for text in self._texts]
+        name = identifier.text.lower()
+        if identifier.kind in ("version", "code"):
+            # "V 2.1" and "COVID 19" are "v2.1" and "COVID-19".
+            runs = _RUN.findall(name.removeprefix("v") if identifier.kind == "version" else name)
+            whole = (r"\." if identifier.kind == "version" else _SEPARATORS).join(map(re.escape, runs))
+            pattern = re.compile(rf"(?<![a-z0-9])v?{whole}s?(?![a-z0-9])")
+            if identifier.kind == "code" and name.endswith("s") and runs[-1] == "s":
+                pattern = re.compile(rf"(?<![a-z0-9]){_SEPARATORS.join(runs[:-1])}s?(?![a-z0-9])")
+            if _WEAK.fullmatch(name) and not self._search(re.compile(rf"(?<![a-z0-9]){runs[0]}-?\d")):
+                return True
+            return self._search(pattern)
+        if identifier.kind == "link":
+            name = name.partition("://")[2] or name
+            name = name.removeprefix("www.").rstrip("/")
+            if "/" in name:
+                return self._search(re.compile(rf"(?<![\w-]){re.escape(name)}{_BEYOND_LINK}"))
+            # A host alone is that of a longer link, or the name of who has it: Booking.com.
+            is_bare = identifier.text.lower() == name
+            wanted = re.escape(name.rsplit(".", 2)[-2] if is_bare else name)
+            return self._search(re.compile(rf"(?<![a-z0-9-]){wanted}(?![a-z0-9-])"))
+        return self._search(re.compile(rf"(?<![\w.@-]){re.escape(name)}(?![\w-]|\.\w)", re.ASCII))
+
+    def _search(self, pattern: re.Pattern[str]) -> bool:
+        return any(pattern.search(text) for text in within_deadline(self._folded or ()))
