@@ -13,7 +13,7 @@ _VALUE = re.compile(
 )
 _KEY = re.compile(r'(["\'][^"\'0-9]{0,12})(\d{1,3}(?:\.\d+)?)(?=[^"\'0-9]{0,2}["\']\s*:)')
 _STARTS_LIST = re.compile(r'\{"[a-z_]+": ?\[')
-_NUMBER = re.compile(r"(?<![\d.])\d{1,3}(?!\d)")
+_NUMBER = re.compile(r"(?<![\d.])(\d{1,3})(\.\d+)?(?!\d)")
 
 
 def base_of(prompt: str) -> int:
@@ -24,8 +24,16 @@ def base_of(prompt: str) -> int:
 
 def counted_from_1(data: Mapping[str, Any], prompt: str) -> dict[str, Any]:
     """The data of a request with our numbers in place of its ids."""
-    ours = Numbering(-base_of(prompt))
-    return {name: [*map(ours.show, value)] if isinstance(value, list) else value for name, value in data.items()}
+    base = base_of(prompt)
+
+    def ours(shown: int | str) -> int | str:
+        index, dot, place = str(shown).partition(".")
+        return f"{int(index) - base - 1}{dot}{place}" if dot else int(index) - base
+
+    def item(each: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: ours(value) if name in ("id", "sentence") else value for name, value in each.items()}
+
+    return {name: [*map(item, value)] if isinstance(value, list) else value for name, value in data.items()}
 
 
 def with_request_ids(content: str, prompt: str) -> str:
@@ -37,6 +45,7 @@ def with_request_ids(content: str, prompt: str) -> str:
         content = f'{{"mark": "{_MARK.findall(prompt)[0]}", {content[1:]}'
 
     def moved(found: re.Match[str]) -> str:
-        return found[1] + _NUMBER.sub(lambda number: f"{int(number[0]) + base}", found[2])
+        # A claim's id counts sentences from 0.
+        return found[1] + _NUMBER.sub(lambda n: f"{int(n[1]) + base + bool(n[2])}{n[2] or ''}", found[2])
 
     return _KEY.sub(moved, _VALUE.sub(moved, content))

@@ -25,10 +25,10 @@ def test_ids_of_a_mark_are_its_own_and_stand_between_1000_and_the_five_digits() 
     assert 1_700 < len({each.base for each in drawn}) < 1_900
 
 
-def test_numbers_and_claims_are_moved_together_and_back() -> None:
+def test_numbers_are_moved_and_back_and_a_claim_begins_with_the_id_of_its_sentence() -> None:
     shown = [REQUEST.show(each) for each in ITEMS]
 
-    assert shown == [{"id": 4_001, "text": "a"}, {"id": 4_002, "text": "b"}, {"id": "4001.0", "sentence": 4_002}]
+    assert shown == [{"id": 4_001, "text": "a"}, {"id": 4_002, "text": "b"}, {"id": "4002.0", "sentence": 4_002}]
     assert [REQUEST.number(each) for each in (4_001, 4_002, 4_003, 1, 0)] == [1, 2, 0, 0, 0]
     assert (OURS.shown_id(3), OURS.shown_id("0.1"), OURS.number(3)) == (3, "0.1", 3)
 

@@ -30,7 +30,7 @@ class Numbering:
     """Translation between our numbers of sentences, contexts and claims and the ids that one request shows.
 
     Args:
-        base: is added to each number, of a claim's id (`0.1`) to the first.
+        base: is added to each number; 0 shows our own.
         shown: all ids of the request, without what follows a dot; empty for a request whose reply is not checked.
         mark: of the request, in lower case; empty for a request without one.
     """
@@ -48,13 +48,15 @@ class Numbering:
         return cls(base, frozenset(int(each.partition(".")[0]) for each in ids), mark)
 
     def shown_id(self, number: int | str) -> int | str:
-        """Return the id that stands for our number, or for our id of a claim; an id without a number is its own."""
+        """Return the id that stands for our number, or for our id of a claim, which begins with that of its sentence.
+
+        An id without a number is its own.
+        """
         if isinstance(number, int):
             return self.base + number
         index, dot, place = number.partition(".")
-        if not index.isdecimal():
-            return number
-        return f"{self.base + int(index)}{dot}{place}"
+        # Ours count from 0.
+        return f"{self.base + int(index) + 1}{dot}{place}" if self.base and index.isdecimal() else number
 
     def show(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """Return an item of the data with its ids."""
