@@ -256,6 +256,7 @@ def test_a_batch_that_failed_its_validation_is_not_written_again(run: Run, capsy
         (openai_error(500, None), "upstream_error"),
         (completion(""), "empty_reply"),
         (completion("Everything is fine."), "not_asked"),
+        (completion('{"mark": "0123abcd", "sentences": []}'), "foreign_reply"),
         (completion('{"sentences": [{"id": 1, "cl', finish_reason="length"), "not_asked"),
         (completion(None, refusal="I will not."), "refused"),
         (Reply(200, b'{"choices": NaN}'.replace(b"NaN", b"7")), "invalid_reply"),
