@@ -6,10 +6,8 @@ from typing import Any, Protocol, Self, Unpack
 from plumbline.client import Plumbline
 from plumbline.client.row import Rows
 from plumbline.client.samples import AnyOptions, OptionFields
-from plumbline.ground.errors import InvalidInput
 from plumbline.ground.service_address import explain_missing_service, find_url
-from plumbline.rows.records.reading import choose_columns, record_or_problem
-from plumbline.rows.records.record import RawRow, ReadPosition, RecordProblem
+from plumbline.rows.records.reading import read_sample
 from plumbline.schemas.evaluation import EvaluationResult
 
 
@@ -113,11 +111,7 @@ class Checker:
         Raises:
             InvalidInput: they are not found; the message has the names, and how to call them.
         """
-        raw = RawRow(0, None, fields, ReadPosition(1))
-        row = record_or_problem(raw, choose_columns(None, [raw], None).map)
-        if isinstance(row, RecordProblem):
-            raise InvalidInput(row.fault)
-        sample = row.sample
+        sample = read_sample(fields)
         return self.check(sample.answer, sample.contexts, question=sample.question, reference=sample.reference)
 
     def check_many(self, samples: Iterable[dict[str, Any]]) -> Rows[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Final, Self
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText, join_texts
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.binary_files import ParquetRows, SheetRows
 from plumbline.rows.records.columns import (
     NONE_NAMED,
@@ -173,6 +174,19 @@ def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = 
         return build_record(raw, columns, custom_id=custom_id)
     except BadRow as bad:
         return RecordProblem(raw.row, raw.line, custom_id, bad.found, bad.expected)
+
+
+def read_sample(fields: Mapping[str, object]) -> Sample:
+    """Return the sample in one row, whose fields are known by their names as in a file.
+
+    Raises:
+        InvalidInput: they are not known, or one of them is no text.
+    """
+    raw = RawRow(0, None, fields, ReadPosition(1))
+    row = record_or_problem(raw, choose_columns(None, [raw], None).map)
+    if isinstance(row, RecordProblem):
+        raise InvalidInput(row.fault)
+    return row.sample
 
 
 def choose_columns(

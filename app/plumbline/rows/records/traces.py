@@ -141,9 +141,9 @@ class TraceRows:
 
 def is_trace(fields: Mapping[str, object]) -> bool:
     """Return True if the fields are those of a span, or of an export of spans."""
-    return any(name in fields for name in ("resourceSpans", "scopeSpans")) or any(
-        _at(fields, *path) for path in (("data", "spans"), ("traceId",), ("trace_id",), ("context", "trace_id"))
-    )
+    names = ("resourceSpans", "scopeSpans", "observations", "traceId", "trace_id", "context.trace_id")
+    paths = (("data", "spans"), ("context", "trace_id"))
+    return any(name in fields for name in names) or any(_at(fields, *path) for path in paths)
 
 
 def _values(data: bytes) -> Iterator[tuple[int, object]]:

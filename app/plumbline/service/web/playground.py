@@ -23,10 +23,9 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.tier import TierName as Tier
 from plumbline.rows.evaluation_wire import request_limits
-from plumbline.rows.records.columns import detect_columns
 from plumbline.rows.records.json_rows import decode_row
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_fields
-from plumbline.rows.records.record_fields import RowNames, build_record
+from plumbline.rows.records.reading import read_sample
+from plumbline.rows.records.record import BadRow, context_fields
 from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
 from plumbline.rows.report.result_lines import to_row_result
 from plumbline.schemas.conversation import ConversationRequest
@@ -261,12 +260,9 @@ def parse_pasted(text: str) -> Sample:
         InvalidInput: it is no JSON object, or its fields are not known; the message says which were found.
     """
     fields = decode_row(text.encode("utf-8", "replace"))
+    if isinstance(fields, BadRow):
+        raise InvalidInput(fields.text, place=_PLACE)
     try:
-        if isinstance(fields, BadRow):
-            raise fields
-        columns = detect_columns(RowNames(fields)).map
-        return build_record(RawRow(0, 1, fields, ReadPosition()), columns, custom_id="pasted").sample
-    except BadRow as bad:
-        raise InvalidInput(bad.text, place=_PLACE) from None
+        return read_sample(fields)
     except InvalidInput as error:
         raise InvalidInput(error.detail, place=_PLACE) from None
