@@ -2,7 +2,7 @@
 
 import argparse
 import gzip
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from plumbline.cli.score.command import add_column_options
 from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
+from plumbline.rows.records.encodings import detect_encoding
 from plumbline.rows.records.record import Record
 from tests.making.cases import load_cases
 
@@ -61,3 +62,27 @@ def test_a_file_is_read_as_meant_or_refused_with_a_remedy(tmp_path: Path, name: 
             read(path, *case.get("options", ()))
         assert case["says"] in str(refused.value)
         assert case["name"] in str(refused.value)
+
+
+LANGUAGES: dict[str, tuple[str, tuple[str, ...]]] = load_cases("data_files", "languages")
+# Of which no other encoding of the list gives words that look right
+READ = {"fr", "de", "es", "pt", "it", "sv", "nl"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_text_of_a_language_is_read_right_or_not_at_all(language: str) -> None:
+    encoding, texts = LANGUAGES[language]
+    lines = ["question,contexts,answer", ";".join(texts[:3]), ";".join(texts[3:])]
+
+    found = {count: detected("\n".join(lines[:count]).encode(encoding, "ignore")) for count in (1, 2, 3)}
+
+    assert found[3] is not None or language not in READ
+    for count, name in found.items():
+        data = "\n".join(lines[:count]).encode(encoding, "ignore")
+        assert name is None or data.decode(name) == data.decode(encoding)
+
+
+def detected(data: bytes) -> str | None:
+    with suppress(InvalidInput):
+        return detect_encoding(data)
+    return None

@@ -94,7 +94,7 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 class _Announcement:
-    """What is said of the address: to the log once requests are served, to people once the models are loaded."""
+    """Announce the address: to the log once requests are served, to people once the models are loaded."""
 
     def __init__(self, listener: socket.socket, *, is_open: bool) -> None:
         host, self._port = listener.getsockname()[:2]

@@ -39,8 +39,8 @@ _COMMON_SHARE: Final = 0.7
 # Letters and signs of Western texts; others that Windows-1252 has are those of another code page, read wrongly.
 _WESTERN: Final = frozenset("àâäáãåæçèéêëìíîïñòóôöõøœùúûüß“”‘’„‚–—…•€£°·§«»¿¡©®™²³½¼´ºª\xa0")
 _WESTERN_SHARE: Final = 0.4
-# Signs inside a word; and tildes where no word has the endings of Portuguese: Hungarian and Romanian, read wrongly
-_MISREAD: Final = re.compile(r"[a-z][¿¡£³²°§«»ªº´][a-z]|õ(?!e)|\A(?!.*ão).*ã", re.IGNORECASE | re.DOTALL)
+# Signs inside a word, and letters where Western words have none: Hungarian, Romanian, Polish and Slovak, read wrongly
+_MISREAD: Final = re.compile(r"[a-z][¿¡£³²°§«»ªº´][a-z]|õ(?!e)|\A(?!.*ão).*ã|ê\b|eï[aou]", re.IGNORECASE | re.DOTALL)
 
 
 def detect_encoding(sample: bytes) -> str:
