@@ -66,6 +66,7 @@ async def test_the_summary_counts_what_became_of_the_rows() -> None:
         "not_judged": 0,
         "errors": 1,
         "passed": 1,
+        "unsure": 0,
         "tiers": {"llm": 0, "embedding": 1, "lexical": 0},
         # no judge is configured, so that the embedding tier answered after the judge had not
         "degraded": 1,

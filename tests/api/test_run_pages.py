@@ -45,6 +45,22 @@ async def test_runs_are_listed_with_their_rates(kept: JobStore) -> None:
     assert "No runs yet" in text_of(empty)
 
 
+async def test_unsure_rows_did_not_pass_and_are_found(kept: JobStore) -> None:
+    run = await make_run(kept, 20, unsure=range(4))
+    async with jobs_running(kept) as client:
+        info = (await client.get(f"/v1/jobs/{run.id}", headers=OWN)).json()
+        everything = await client.get("/runs", headers=OWN)
+        found = await client.get(f"/runs/{run.id}?passed=unsure", headers=OWN)
+        row = await client.get(f"/runs/{run.id}/rows/0", headers=OWN)
+
+    # Of 15 rows with a score that passes three are unsure: 12 of 20
+    assert (info["outcomes"]["judged"], info["outcomes"]["passed"], info["outcomes"]["not_passed"]) == (20, 12, 4)
+    assert "60.0%" in text_of(everything)
+    assert [each.rsplit("/", 1)[1] for each in links(found) if "/rows/" in each] == ["0", "1", "2", "3"]
+    assert text_of(found).count("unsure: no rule") == 0
+    assert "unsure: no rule decides" in text_of(row)
+
+
 async def test_runs_and_rows_are_paged(kept: JobStore) -> None:
     for _ in range(51):
         await make_run(kept, 1, name=None)

@@ -205,7 +205,7 @@ NO_USAGE = dict.fromkeys(("calls", "unmetered_calls", "prompt_tokens", "completi
 
 def result_of(name: str | None, **fields: Any) -> dict[str, Any]:
     """A result, as the service sends it."""
-    sent = dict.fromkeys(("tier", "hallucination_rate", "context_utilization", "passed"))
+    sent = {"tier": "llm", "passed": True, "hallucination_rate": None, "context_utilization": None}
     value = {"id": name, "status": "judged", "faithfulness": 1.0, **sent, "trace": {}, **fields}
     return EvaluationResult.model_validate(value).model_dump()
 

@@ -11,7 +11,7 @@ FALSE = "It is 65 metres high."
 def service_result(answer: str, name: str | None = None) -> dict[str, Any]:
     """A judge's result: an answer with the false sentence does not pass."""
     if answer == "I do not know.":
-        return result_of(name, status="abstained", faithfulness=None)
+        return result_of(name, status="abstained", faithfulness=None, passed=None, tier=None)
     is_false = FALSE in answer
     claim = {
         "id": "c1", "sentence": 0, "text": answer, "start": 0, "end": len(answer), "weight": 1.0,

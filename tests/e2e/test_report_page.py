@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.texts import one_line
-from plumbline.schemas.report import ReportLanguage
-from tests.making.result_rows import build_report, error_line, hostile_lines, result_line, scored_line
+from plumbline.schemas.report import GateOutcome, ReportLanguage
+from tests.making.result_rows import build_report, error_line, hostile_lines, result_line, scored_line, with_gates
 from tests.reading.report_html import HOSTILE
 from tests.running.browser import Opened, chromium
 
@@ -63,9 +62,9 @@ def test_no_hostile_text_runs_or_asks_for_anything(opened: Any, language: Report
     everything = " ".join(HOSTILE)
     lines = [line for text in HOSTILE for line in hostile_lines(text)]
     report = build_report(lines, baseline_lines=[scored_line(text, 1.0) for text in HOSTILE])
-    gates = [GateOutcome(text, text, text, passed=False) for text in HOSTILE]
+    gates = [GateOutcome(name=text, wanted=text, got=text, passed=False) for text in HOSTILE]
 
-    it = opened(render_html(report, language=language, title=everything, gates=gates))
+    it = opened(render_html(with_gates(report, *gates), language=language, title=everything))
     it.page.locator("[data-open]").click()
     for name in ("tier", "status", "verdict", "sort"):
         it.page.locator(f"select[name={name}]").select_option(index=1)

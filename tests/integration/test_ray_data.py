@@ -61,7 +61,7 @@ def score_by_command(rows: list[dict[str, Any]], folder: Path) -> dict[str, Any]
     """The lines of `plumbline score`, by their ids."""
     data, out = folder / "rows.jsonl", folder / "results.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    assert main(["score", str(data), "-o", str(out), "--tiers", "lexical", "--quiet"]) == 0
+    assert main(["score", str(data), "-o", str(out), "--tiers", "lexical", "--quiet", "--min-judged", "0"]) == 0
     lines = map(json.loads, out.read_text(encoding="utf-8").splitlines())
     return {line["custom_id"]: line for line in lines}
 

@@ -14,6 +14,8 @@ from tests.making.result_rows import error_line, scored_line
 from tests.reading.report_html import Page
 
 GOOD = [scored_line("a", 0.25, row=0), scored_line("b", 1.0, row=1), error_line("c", row=2)]
+# However few rows were judged
+ANY = ("--min-judged", "0")
 
 
 def written(path: Path, lines: list[bytes]) -> Path:
@@ -30,7 +32,7 @@ def test_a_page_is_written_whole(results: Path, tmp_path: Path, capsys: pytest.C
     target = tmp_path / "report.html"
     target.write_text("the one before")
 
-    code = main(["report", str(results), "-o", str(target)])
+    code = main(["report", str(results), "-o", str(target), *ANY])
 
     page = Page(target.read_text(encoding="utf-8"))
     assert code == 0
@@ -79,7 +81,7 @@ def test_a_baseline_is_compared_with(results: Path, tmp_path: Path) -> None:
 def test_bad_lines_are_told_by_number_and_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = written(tmp_path / "results.jsonl", [GOOD[0], b"", b'{"custom_id": "PLANTED"', GOOD[1]])
 
-    code = main(["report", str(results), "-o", str(tmp_path / "r.json")])
+    code = main(["report", str(results), "-o", str(tmp_path / "r.json"), *ANY])
 
     assert code == 0
     assert capsys.readouterr().err == "results.jsonl:3: not JSON: Input data was truncated: skipped\n"
@@ -89,7 +91,7 @@ def test_bad_lines_are_told_by_number_and_counted(tmp_path: Path, capsys: pytest
 def test_many_bad_lines_do_not_flood_the_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = written(tmp_path / "results.jsonl", [*[b"{"] * 1_030, GOOD[0]])
 
-    main(["report", str(results), "-o", str(tmp_path / "r.json")])
+    main(["report", str(results), "-o", str(tmp_path / "r.json"), *ANY])
 
     said = capsys.readouterr().err.splitlines()
     assert (len(said), said[-1]) == (21, "results.jsonl: 1,010 more lines skipped")
@@ -167,7 +169,7 @@ def shards(tmp_path: Path) -> list[str]:
 def test_gates_are_judged_on_the_rows_of_all_files(
     shards: list[str], capsys: pytest.CaptureFixture[str], bound: str, code: int, word: str
 ) -> None:
-    assert main(["report", *shards, "--fail-under", f"faithfulness={bound}", "--min-judged", "0"]) == code
+    assert main(["report", *shards, "--fail-under", f"faithfulness={bound}", *ANY]) == code
 
     out, said = capsys.readouterr()
     assert f"gate faithfulness: {word}: wanted at least {bound}, got 0.625" in said
@@ -177,11 +179,11 @@ def test_gates_are_judged_on_the_rows_of_all_files(
 def test_rows_in_error_fail_a_run_whose_gates_pass(shards: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["report", *shards, "--fail-under", "faithfulness=0.5"]) == 1
 
-    assert "gate judged: FAILED: wanted at least 0.95, got 0.6667 (2 of 3 rows)" in capsys.readouterr().err
+    assert "gate judged: FAILED: wanted at least 0.95, got 0.6667 (2 of 3 rows: 1 in error)" in capsys.readouterr().err
 
 
 def test_a_page_of_several_files_shows_their_gates(shards: list[str], tmp_path: Path) -> None:
-    assert main(["report", *shards, "-o", str(tmp_path / "r.html"), "--max-degraded", "0", "--min-judged", "0"]) == 0
+    assert main(["report", *shards, "-o", str(tmp_path / "r.html"), "--max-degraded", "0.4", *ANY]) == 0
 
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert "All gates passed" in page.text
@@ -193,7 +195,7 @@ def test_a_baseline_is_a_gate_with_max_drop_alone(
 ) -> None:
     before = str(written(tmp_path / "before.jsonl", [scored_line("a", 0.75)]))
 
-    assert main(["report", str(results), "--baseline", before, "--format", "json"]) == 0
+    assert main(["report", str(results), "--baseline", before, "--format", "json", *ANY]) == 0
     assert main(["report", str(results), "--baseline", before, "--max-drop", "0.1", "--markdown", "-"]) == 1
 
     out, said = capsys.readouterr()
@@ -206,7 +208,7 @@ def test_the_bad_line_of_one_of_several_files_names_its_file(
 ) -> None:
     bad = str(written(tmp_path / "bad.jsonl", [GOOD[1], b"{"]))
 
-    assert main(["report", *shards, bad, "--format", "json"]) == 0
+    assert main(["report", *shards, bad, "--format", "json", *ANY]) == 0
 
     out, said = capsys.readouterr()
     assert said == "line 2 of bad.jsonl: not JSON: Input data was truncated: skipped\n"
@@ -231,7 +233,9 @@ def test_the_page_shows_what_the_scored_file_had(results: Path, tmp_path: Path) 
     ]
     data = written(tmp_path / "samples.jsonl", [json.dumps(each).encode() for each in rows])
 
-    code = main(["report", str(results), "--data", str(data), "--column", "question=q", "-o", str(tmp_path / "r.html")])
+    code = main(
+        ["report", str(results), "--data", str(data), "--column", "question=q", "-o", str(tmp_path / "r.html"), *ANY]
+    )
 
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
     assert code == 0

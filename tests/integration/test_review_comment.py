@@ -184,6 +184,7 @@ def test_the_documented_workflow_runs_with_the_light_install_against_a_service(t
         inputs = {
             "FILE": action["with"]["file"],
             "OPTIONS": action["with"]["options"],
+            "MIN_JUDGED": "0.95",
             "URL": service.url,
             "NAME": "answers",
         }

@@ -1,5 +1,6 @@
 """`plumbline score` with a judge: what it estimates, what it may spend, and a service that does the scoring."""
 
+import gzip
 import json
 from collections.abc import Iterator
 from functools import partial
@@ -63,7 +64,8 @@ def test_the_estimate_has_every_request_and_errs_upwards_in_tokens(
     assert head == "22 rows: 20 for tier llm, 1 without it, 1 bad"
     requests, tokens_in, tokens_out = (int(word) for word in llm.replace(":", " ").split() if word.isdigit())
 
-    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "llm", "--quiet") == 0
+    # Two of the 22 rows have no contexts, or are none
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "llm", "--quiet") == 1
 
     assert requests == judge.calls == 20
     # This judge has 4.2 characters a token, as English has; the frame of messages is counted besides.
@@ -101,6 +103,44 @@ def test_having_spent_what_it_may_a_run_stops_and_goes_on_for_more(
     assert judge.calls == 20
     costs = [row["result"]["trace"]["usage"]["cost"] for row in read_rows(out)]
     assert 0.004 <= sum(costs[:first]) < 0.004 + 2 * max(costs)
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_rows_that_a_judge_left_without_a_verdict_fail_the_run_and_are_scored_again(
+    tmp_path: Path,
+    judge: ScriptedJudge,
+    capsys: pytest.CaptureFixture[str],
+    form: str,
+) -> None:
+    rows = [sample_row(number) for number in range(30)]
+    data, out = write_rows(tmp_path / "data.jsonl", rows), tmp_path / f"out.{form}"
+    lines = out if form == "jsonl" else tmp_path / "out.csv.lines.gz"
+    options = ("--tiers", "llm", "--concurrency", "1", "--fail-under", "passed_share=0")
+
+    def read() -> list[str]:
+        packed = gzip.decompress(lines.read_bytes()) if form == "csv" else lines.read_bytes()
+        found = [json.loads(line) for line in packed.splitlines()]
+        assert [row["row"] for row in found] == list(range(30))
+        return [row["result"]["status"] for row in found]
+
+    judge.reply_with(*[answer] * 6, completion("I had rather not say."))
+    assert score(data, "-o", out, *options) == 1
+    said = capsys.readouterr().err
+    assert "gate judged: FAILED: wanted at least 0.95, got 0.2000 (6 of 30 rows: 24 not judged)" in said
+    assert "24 rows have no verdict for now: run the same command again to score these again" in said
+    assert said.splitlines()[-1].startswith("worst: q0: did not pass")
+    first = read()
+    assert first == ["judged"] * 6 + ["not_judged"] * 24
+
+    judge.reply_with(answer)
+    before = judge.calls
+    assert score(data, "-o", out, *options) == 0
+    assert f"{out.name}: 24 rows without a verdict are scored again" in capsys.readouterr().err
+    assert read() == ["judged"] * 30
+    assert judge.calls - before == 24
+    assert score(data, "-o", out, *options) == 0
+    assert f"{out.name} is complete; nothing is left to do" in capsys.readouterr().err
+    assert judge.calls - before == 24
 
 
 def test_a_bound_on_cost_needs_prices(
@@ -194,7 +234,8 @@ def test_rows_of_a_service_that_cannot_reach_the_threshold_are_counted_after_the
         assert score(data, *options, "--url", url) == 0
 
     said = capsys.readouterr().err.splitlines()
-    assert said[-1] == "plumbline: 3 rows cannot pass: the threshold is above the highest score of their tier"
+    assert said[-3] == "plumbline: 3 rows cannot pass: the threshold is above the highest score of their tier"
+    assert said[-2].startswith("3 rows: 3 did not pass; ")
 
 
 def test_a_service_that_is_away_leaves_rows_and_makes_no_errors_of_them(

@@ -3,14 +3,17 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from plumbline.rows.report.baseline import Baseline
 from plumbline.rows.report.building import DEFAULT_WORST, Report, ReportBuilder
+from plumbline.rows.report.gates import CiGate
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.problem import FieldProblem, RowProblem
+from plumbline.schemas.report import GateOutcome
 from plumbline.schemas.result_upgrade import upgrade_result
 from plumbline.schemas.wire import json_line
 
@@ -56,6 +59,14 @@ def scored_line(
         flags=list(flags),
         **fields,
     )
+
+
+def unsure_line(custom_id: str, faithfulness: float = 0.5, **fields: Any) -> bytes:
+    """A judged row of which a tier without a judge cannot tell if it passes."""
+    line = json.loads(
+        scored_line(custom_id, faithfulness, **{"tier": "lexical", "decision": {"rule": "unsure"}, **fields})
+    )
+    return json.dumps({**line, "result": {**line["result"], "passed": None}}).encode()
 
 
 def metric(value: float | None) -> dict[str, Any]:
@@ -138,11 +149,15 @@ def hostile_lines(text: str) -> list[bytes]:
 
 
 def build_report(
-    lines: Iterable[bytes | None], *, worst: int = DEFAULT_WORST, baseline_lines: Iterable[bytes | None] | None = None
+    lines: Iterable[bytes | None],
+    *,
+    worst: int = DEFAULT_WORST,
+    baseline_lines: Iterable[bytes | None] | None = None,
+    gates: Sequence[CiGate] = (),
 ) -> Report:
-    """Build the report on lines of results."""
+    """Build the report on lines of results, without the usual gates."""
     baseline = None if baseline_lines is None else Baseline(baseline_lines)
-    builder = ReportBuilder(worst=worst, baseline=baseline)
+    builder = ReportBuilder(worst=worst, baseline=baseline, gates=gates)
     for line in lines:
         builder.add(line)
     return builder.report()
@@ -166,3 +181,8 @@ def comparable_with_old(line: str) -> dict[str, Any]:
             "warnings": {"__all__": {"code", "fields"}},
         }
     )
+
+
+def with_gates(report: Report, *outcomes: GateOutcome) -> Report:
+    """The report with these outcomes."""
+    return replace(report, summary=report.summary.model_copy(update={"gates": list(outcomes)}))

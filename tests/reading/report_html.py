@@ -4,9 +4,9 @@ import re
 from html.parser import HTMLParser
 
 from plumbline.rows.report.building import Report
-from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.page import render_html
-from tests.making.result_rows import build_report, hostile_lines, scored_line
+from plumbline.schemas.report import GateOutcome
+from tests.making.result_rows import build_report, hostile_lines, scored_line, with_gates
 
 # Texts that would do something were they not escaped, and names that a browser would run or load.
 HOSTILE = (
@@ -72,15 +72,15 @@ class Page(HTMLParser):
 
 
 def hostile_report(text: str) -> Report:
-    """A report with the text wherever a text of others can stand, a baseline included."""
+    """A report with the text wherever a text of others can stand, a baseline and a gate included."""
     before = [scored_line(text[:200] or "q", 1.0, row=0)]
-    return build_report([*hostile_lines(text), b"{"], baseline_lines=before)
+    report = build_report([*hostile_lines(text), b"{"], baseline_lines=before)
+    return with_gates(report, GateOutcome(name=text, wanted=text, got=text, passed=False))
 
 
 def hostile_page(text: str, **options: object) -> str:
-    """Its page, with the text as title and in a gate."""
-    gates = [GateOutcome(text, text, text, passed=False)]
-    return render_html(hostile_report(text), title=text, gates=gates, **options)  # type: ignore[arg-type]
+    """Its page, with the text as title."""
+    return render_html(hostile_report(text), title=text, **options)  # type: ignore[arg-type]
 
 
 def colours(css: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
+from plumbline.judging.sample_result import SampleResult, join_turns
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.sample import ContextLabels, Sample
 from plumbline.judging.tiers.calibration import load_calibrations
@@ -63,10 +65,14 @@ class TurnChat(ScriptedChat):
         return {"quotes": [turn["quote"]] if is_quoted else [], "verdict": verdict, "reason": "so"}
 
 
-def judged(sample: Sample, tier: Tier | None = None) -> EvaluationResult:
+def scored(sample: Sample, tier: Tier | None = None) -> SampleResult:
     calibrations = load_calibrations(None)
     scorer = Scorer(JudgeCascade([tier or LexicalTier(calibrations, InlineExecutor())]), InlineExecutor())
-    return to_wire(asyncio.run(scorer.score(sample, JudgeOptions())), sample, sample_id=None)
+    return asyncio.run(scorer.score(sample, JudgeOptions()))
+
+
+def judged(sample: Sample, tier: Tier | None = None) -> EvaluationResult:
+    return to_wire(scored(sample, tier), sample, sample_id=None)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['kind']}-{case['language']}-{case['shape']}")
@@ -129,6 +135,26 @@ def test_the_first_answer_does_not_know_what_is_returned_later() -> None:
     # (0 + 0.97) / 2
     assert result.faithfulness == pytest.approx(0.485)
     assert result.passed is False
+
+
+@pytest.mark.parametrize(
+    ("turns", "passed", "rule"),
+    [
+        ([True, True], True, "calibrated"),
+        ([True, None], None, "unsure"),
+        ([None, False], False, "calibrated"),
+    ],
+)
+def test_a_conversation_is_unsure_where_a_turn_is_and_none_failed(
+    turns: list[bool | None], passed: bool | None, rule: str
+) -> None:
+    sample = parse_conversation({"messages": [TOOL, ANSWER, ANSWER]})
+    results = [replace(each, passed=is_passed) for each, is_passed in zip(scored(sample).turns, turns, strict=True)]
+
+    wire = to_wire(join_turns(sample, results), sample, sample_id=None)
+
+    assert wire.decision is not None
+    assert (wire.status, wire.passed, wire.decision.rule) == ("judged", passed, rule)
 
 
 def test_this_turn_alone_forgets_what_earlier_turns_retrieved_but_not_the_first_contexts() -> None:

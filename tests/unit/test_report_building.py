@@ -108,7 +108,7 @@ def test_rows_without_contexts_count_with_the_tier_that_scored_most() -> None:
 def test_a_file_of_rows_without_contexts_alone_has_a_group_of_its_own() -> None:
     (tier,) = build_report([scored_line("none", 0.0, tier=None)]).summary.tiers
 
-    assert (tier.tier, tier.judged, tier.without_tier) == ("none", 1, 0)
+    assert (tier.tier, tier.judged, tier.without_tier) == ("none", 1, 1)
 
 
 def test_the_histogram_has_20_parts_and_1_is_in_the_last() -> None:
@@ -281,7 +281,7 @@ def test_the_same_lines_make_the_same_report() -> None:
 
 
 def test_a_report_can_be_taken_while_rows_still_come() -> None:
-    builder = ReportBuilder()
+    builder = ReportBuilder(gates=())
     builder.add(scored_line("a", 1.0))
     builder.add(scored_line("n", 0.0, tier=None))
     first = builder.report().summary

@@ -3,20 +3,18 @@
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.report.gates import (
-    CiGate,
-    all_passed,
-    baseline_outcomes,
-    max_abstained_outcome,
-    max_degraded_outcome,
-    parse_gate,
-)
-from plumbline.schemas.report import ReportSummary
-from tests.making.result_rows import build_report, error_line, metric, result_line, scored_line
+from plumbline.rows.report.gates import CiGate, all_passed, judge_gates, parse_gate, with_usual
+from plumbline.schemas.report import GateOutcome, ReportSummary
+from tests.making.result_rows import build_report, error_line, metric, result_line, scored_line, unsure_line
 
 
 def summary_of(*lines: bytes, before: list[bytes] | None = None) -> ReportSummary:
     return build_report(lines, baseline_lines=before).summary
+
+
+def outcome_of(spec: str, summary: ReportSummary) -> GateOutcome:
+    (outcome,) = parse_gate(spec).outcomes(summary)
+    return outcome
 
 
 @pytest.mark.parametrize(
@@ -89,8 +87,8 @@ def test_a_comparison_with_the_reference_that_was_asked_for_is_gated_over_the_sa
     assert outcomes[2].got.startswith("no row has this score")
 
 
-@pytest.mark.parametrize("score", ["token_f1", "chrf"])
-def test_a_score_of_the_reference_has_no_tier(score: str) -> None:
+@pytest.mark.parametrize("score", ["token_f1", "chrf", "judged"])
+def test_a_score_of_all_rows_has_no_tier(score: str) -> None:
     with pytest.raises(InvalidInput, match="give it without a tier"):
         parse_gate(f"llm:{score}=0.5")
 
@@ -157,7 +155,7 @@ def test_a_score_that_no_row_has_fails(spec: str) -> None:
     assert (outcome.got.partition(";")[0], outcome.passed) == ("no row has this score", False)
 
 
-def test_degraded_counts_rows_of_a_lower_tier_and_rows_of_none_against_all() -> None:
+def test_degraded_counts_rows_of_a_lower_tier_of_none_and_in_error_against_all() -> None:
     summary = summary_of(
         scored_line("a", 1.0),
         scored_line("b", 1.0, tier="lexical", flags=["degraded"]),
@@ -165,23 +163,81 @@ def test_degraded_counts_rows_of_a_lower_tier_and_rows_of_none_against_all() -> 
         error_line("d"),
     )
 
-    assert max_degraded_outcome(summary, 0.5).passed
-    outcome = max_degraded_outcome(summary, 0.49)
-    assert (outcome.passed, outcome.wanted) == (False, "at most 0.49")
-    assert outcome.got == "0.5000 (1 of a lower tier, 1 of none, of 4 rows)"
-    assert not max_degraded_outcome(summary_of(), 1.0).passed
+    least, most = outcome_of("degraded=0.74", summary), outcome_of("degraded=0.75", summary)
+
+    assert most.passed
+    assert (least.passed, least.wanted) == (False, "at most 0.74")
+    assert least.got == "0.7500 (3 of 4 rows: 1 of a lower tier, 1 not judged, 1 in error)"
+    assert not outcome_of("degraded=1", summary_of()).passed
 
 
 def test_abstentions_stand_beside_a_gate_and_have_one_of_their_own() -> None:
     summary = summary_of(scored_line("a", 1.0), result_line("b", status="abstained"), scored_line("c", 1.0))
 
-    (gate,) = parse_gate("faithfulness=0.8").outcomes(summary)
-    least, most = max_abstained_outcome(summary, 0.3), max_abstained_outcome(summary, 0.34)
+    gate, least = outcome_of("faithfulness=0.8", summary), outcome_of("abstained=0.3", summary)
 
     assert gate.got.endswith("2 rows; 1 of 3 rows abstained")
     assert (least.passed, least.wanted, least.got) == (False, "at most 0.3", "0.3333 (1 of 3 rows)")
-    assert most.passed
-    assert not max_abstained_outcome(summary_of(), 1.0).passed
+    assert outcome_of("abstained=0.34", summary).passed
+    assert not outcome_of("abstained=1", summary_of()).passed
+
+
+UNJUDGED = {
+    "in error": error_line("x"),
+    "not judged": result_line("x", status="not_judged"),
+    "without contexts": scored_line("x", 0.0, tier=None, flags=["no_context"]),
+    "empty": result_line("x", status="empty_answer"),
+    "unreadable": b"{",
+}
+
+
+@pytest.mark.parametrize("why", UNJUDGED)
+def test_rows_that_were_not_judged_fail_a_run_and_did_not_pass(why: str) -> None:
+    summary = summary_of(*(scored_line(f"q{n}", 1.0) for n in range(3)), UNJUDGED[why])
+
+    judged, passed = outcome_of("judged=0.95", summary), outcome_of("passed_share=0.76", summary)
+
+    assert (judged.passed, judged.got) == (False, f"0.7500 (3 of 4 rows: 1 {why})")
+    assert (passed.passed, passed.got[:5], passed.got[-6:]) == (False, "0.750", "4 rows")
+    assert outcome_of("judged=0.75", summary).passed
+    assert parse_gate("judged=0").outcomes(summary) == ()
+
+
+def test_rows_that_abstained_or_wait_are_counted_as_such() -> None:
+    lines = [scored_line("a", 1.0), result_line("b", status="abstained")]
+    report = build_report(lines, gates=with_usual(())).summary
+    waiting = CiGate("judged", 0.95).outcomes(report.model_copy(update={"pending": 3}))
+
+    assert [(each.name, each.got) for each in report.gates] == [("judged", "1.0000 (1 of 1 rows)")]
+    assert [(each.passed, each.got) for each in waiting] == [(False, "0.2500 (1 of 4 rows: 3 pending)")]
+
+
+@pytest.mark.parametrize("line", [*UNJUDGED.values(), result_line("x", status="abstained")])
+def test_all_gates_never_pass_where_nothing_was_judged(line: bytes) -> None:
+    lenient = with_usual(map(parse_gate, ("degraded=1", "abstained=1", "judged=0", "decided=0")))
+
+    outcomes = judge_gates(summary_of(line, line), lenient)
+
+    assert [(each.name, each.got) for each in outcomes if not each.passed] in (
+        [("judged", "no row was judged")],
+        [("degraded", "no rows"), ("abstained", "no rows")],
+    )
+
+
+def test_unsure_rows_did_not_pass_and_at_least_half_are_decided() -> None:
+    lines = [scored_line("a", 1.0), unsure_line("b", 0.9), unsure_line("c")]
+    summary = build_report(lines, gates=with_usual([parse_gate("passed_share=0.5")])).summary
+
+    passed, *_, decided = summary.gates
+
+    assert (summary.passed, summary.unsure, [each.unsure for each in summary.tiers]) == (1, 2, [0, 2])
+    assert (passed.name, passed.passed) == ("llm:passed_share", True)
+    assert (decided.name, decided.wanted, decided.passed) == ("decided", "at least 0.5", False)
+    assert decided.got == "0.3333 (1 of 3 rows: turn on a judge to decide the others)"
+    assert outcome_of("lexical:passed_share=0.01", summary).got.startswith("0.000 ")
+    assert outcome_of("lexical:passed_share=0.01", summary).got.endswith(", 2 rows")
+    assert outcome_of("decided=0.33", summary).passed
+    assert parse_gate("decided=0").outcomes(summary) == ()
 
 
 def test_a_drop_beyond_noise_fails() -> None:
@@ -189,21 +245,21 @@ def test_a_drop_beyond_noise_fails() -> None:
     noisy = [scored_line(str(row), 0.8 + (0.1 if row % 2 else -0.1)) for row in range(30)]
     dropped = [scored_line(str(row), 0.7 - row / 1_000) for row in range(30)]
 
-    assert all_passed(baseline_outcomes(summary_of(*noisy, before=before)))
-    (outcome,) = baseline_outcomes(summary_of(*dropped, before=before))
+    assert outcome_of("baseline=0", summary_of(*noisy, before=before)).passed
+    outcome = outcome_of("baseline=0", summary_of(*dropped, before=before))
     assert (outcome.name, outcome.wanted, outcome.passed) == ("baseline", "no drop", False)
-    assert all_passed(baseline_outcomes(summary_of(*dropped, before=before), max_drop=0.2))
+    assert outcome_of("baseline=0.2", summary_of(*dropped, before=before)).passed
 
 
-def test_one_pair_decides_by_itself() -> None:
-    before = [scored_line("a", 0.8)]
+@pytest.mark.parametrize(("now", "is_passed"), [(0.7, False), (0.9, True)])
+def test_one_pair_decides_by_itself(now: float, is_passed: bool) -> None:
+    summary = summary_of(scored_line("a", now), before=[scored_line("a", 0.8)])
 
-    assert not all_passed(baseline_outcomes(summary_of(scored_line("a", 0.7), before=before)))
-    assert all_passed(baseline_outcomes(summary_of(scored_line("a", 0.9), before=before)))
+    assert outcome_of("baseline=0", summary).passed == is_passed
 
 
 def test_a_baseline_without_a_pair_fails() -> None:
-    (outcome,) = baseline_outcomes(summary_of(scored_line("a", 1.0), before=[scored_line("b", 0.0)]))
+    outcome = outcome_of("baseline=0", summary_of(scored_line("a", 1.0), before=[scored_line("b", 0.0)]))
 
     assert (outcome.got, outcome.passed) == ("no row has a pair in the baseline", False)
-    assert not all_passed(baseline_outcomes(summary_of(scored_line("a", 1.0))))
+    assert not all_passed(parse_gate("baseline=0").outcomes(summary_of(scored_line("a", 1.0))))

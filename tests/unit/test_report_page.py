@@ -13,14 +13,14 @@ import pytest
 
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.report import page as page_module
-from plumbline.rows.report.gates import max_degraded_outcome, parse_gate
+from plumbline.rows.report.gates import parse_gate, with_usual
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST, JudgedAnswer
 from plumbline.rows.report.markdown import markdown_summary
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
 from plumbline.rows.report.texts import load_words, one_line, visible
 from plumbline.schemas.report import METRICS, ReferenceMeans, ReportLanguage
-from tests.making.result_rows import build_report, claim, error_line, metric, result_line, scored_line
+from tests.making.result_rows import build_report, claim, error_line, metric, result_line, scored_line, unsure_line
 from tests.reading.report_html import HOSTILE, Page, colours, contrast, hostile_page
 
 ENGLISH, CHINESE = load_words("en"), load_words("zh")
@@ -307,11 +307,14 @@ def test_a_chinese_page_says_reasons_warnings_gates_and_flags_in_chinese() -> No
     row = json.loads(scored_line("first", 0.25, tier="lexical", flags=["degraded"]))
     row["result"] |= {"claims": [doubted], "warnings": [warning]}
     line = json.dumps(row).encode()
-    report = build_report([line, b"{"])
-    gates = [*parse_gate("faithfulness=0.8").outcomes(report.summary), max_degraded_outcome(report.summary, 0.1)]
+    others = (result_line("e", status="empty_answer"), result_line("n", status="not_judged"), error_line("x"))
+    gates = with_usual(map(parse_gate, ("faithfulness=0.8", "degraded=0.1", "decided=0.9", "abstained=0.1")))
+    report = build_report(
+        [line, unsure_line("u"), unsure_line("v"), *others, scored_line("c", 0.0, tier=None), b"{"], gates=gates
+    )
 
-    page = " ".join(Page(render_html(report, language="zh", gates=gates)).texts)
-    markdown = markdown_summary(report, gates, language="zh")
+    page = " ".join(Page(render_html(report, language="zh")).texts)
+    markdown = markdown_summary(report, language="zh")
 
     assert "不在任何上下文中：77" in page
     assert "层级 llm 未作答（timeout）：不同层级的得分不可比较" in page

@@ -6,14 +6,14 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import escaped, markdown_summary
-from tests.making.result_rows import build_report, error_line, result_line, scored_line
+from plumbline.schemas.report import GateOutcome
+from tests.making.result_rows import build_report, error_line, result_line, scored_line, with_gates
 from tests.reading.report_html import HOSTILE, hostile_report
 
-PASSED = GateOutcome("faithfulness", "at least 0.8", "0.9", passed=True)
-FAILED = GateOutcome("degraded", "at most 0.02", "0.5", passed=False)
+PASSED = GateOutcome(name="faithfulness", wanted="at least 0.8", got="0.9", passed=True)
+FAILED = GateOutcome(name="degraded", wanted="at most 0.02", got="0.5", passed=False)
 LINES = [
     scored_line("low", 0.25, row=0, verdicts=("supported", "contradicted")),
     scored_line("fine", 0.9, row=1),
@@ -36,7 +36,7 @@ def kinds_of(suite: ET.Element) -> dict[str, str]:
 
 
 def test_gates_and_rows_that_need_a_look_are_tests() -> None:
-    suite = suite_of(junit_xml(build_report(LINES), [PASSED, FAILED], suite="nightly", with_rows=True))
+    suite = suite_of(junit_xml(with_gates(build_report(LINES), PASSED, FAILED), suite="nightly", with_rows=True))
 
     assert kinds_of(suite) == {
         "faithfulness": "passed",
@@ -68,7 +68,7 @@ def test_only_a_gate_that_failed_fails_the_suite() -> None:
         "rows that passed: 1": "passed",
     }
 
-    passing, failing = (suite_of(junit_xml(build_report(LINES), [gate])) for gate in (PASSED, FAILED))
+    passing, failing = (suite_of(junit_xml(with_gates(build_report(LINES), gate))) for gate in (PASSED, FAILED))
 
     assert kinds_of(passing) == {"faithfulness": "passed", **rows}
     assert kinds_of(failing) == {"degraded": "failure", **rows}
@@ -123,8 +123,7 @@ ALLOWED: dict[str, tuple[set[str], set[str]]] = {
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_stays_text_in_xml(text: str) -> None:
-    gates = [GateOutcome(text, text, text, passed=False)]
-    root = ET.fromstring(junit_xml(hostile_report(text), gates, suite=text, with_rows=True))  # noqa: S314
+    root = ET.fromstring(junit_xml(hostile_report(text), suite=text, with_rows=True))  # noqa: S314
 
     for element in root.iter():
         attributes, children = ALLOWED[element.tag]
@@ -136,7 +135,9 @@ def test_hostile_text_stays_text_in_xml(text: str) -> None:
 
 
 def test_markdown_has_gates_scores_counts_and_the_worst_rows() -> None:
-    text = markdown_summary(build_report(LINES, baseline_lines=LINES), [PASSED, FAILED], title="Nightly", rows=1)
+    report = with_gates(build_report(LINES, baseline_lines=LINES), PASSED, FAILED)
+
+    text = markdown_summary(report, title="Nightly", rows=1)
 
     assert text.startswith("## Nightly\n\n**❌ A gate failed**\n")
     assert "| faithfulness | at least 0.8 | 0.9 | ✅ passed |" in text
@@ -188,7 +189,7 @@ def test_text_of_others_has_no_meaning_in_markdown(text: str, shown: str) -> Non
 
 @cache
 def _hostile_markdown(text: str) -> str:
-    return markdown_summary(hostile_report(text), [GateOutcome(text, text, text, passed=False)], title=text)
+    return markdown_summary(hostile_report(text), title=text)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -76,7 +76,7 @@ def test_many_pairs_are_compared_by_the_normal_law() -> None:
 
 
 def job(number: int, passed: int, **versions: str) -> Job:
-    counts = JobCounts(passed=passed, not_passed=10 - passed)
+    counts = JobCounts(by_status={"judged": 10}, passed=passed, not_passed=10 - passed)
     return Job(
         f"job_{number}", "", "nightly", b"{}", None, JobState.COMPLETED, 10, float(number), 1.0, 2.0, None, counts,
         json.dumps(versions) if versions else None,

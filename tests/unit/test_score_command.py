@@ -71,7 +71,9 @@ def test_tables_hold_what_the_lines_hold(tmp_path: Path, data: Path, form: str) 
 
     expected = [(row["custom_id"], row["result"]["faithfulness"]) for row in read_rows(lines)]
     assert read_table(table, form) == expected
-    assert {path.name for path in tmp_path.glob(f"out.{form}*")} == {table.name, f"{table.name}.state"}
+    rest = {f"{table.name}.state", f"{table.name}.lines.gz"}
+    assert {path.name for path in tmp_path.glob(f"out.{form}*")} == {table.name, *rest}
+    assert score(data, "-o", table, *LEXICAL, "--fail-under", "faithfulness=0.99") == 1
 
 
 def read_table(path: Path, form: str) -> list[tuple[str, float]]:
@@ -180,13 +182,14 @@ def test_what_the_user_can_fix_is_one_line_and_code_2(
     assert not list(data.parent.glob("x.*"))
 
 
-def test_a_pipe_is_told_in_json_lines(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "lexical") == 0
+def test_a_program_is_told_in_json_lines(tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "lexical", "--json") == 0
 
     last = json.loads(said(capsys).splitlines()[-1])
     scores = [row["result"]["faithfulness"] for row in read_rows(tmp_path / "out.jsonl")]
     assert (last["event"], last["complete"], last["rows"], last["share"]) == ("ended", True, 12, 1.0)
-    assert last["tiers"] == {"llm": 0, "embedding": 0, "lexical": 12}
+    assert last["tier_counts"] == {"llm": 0, "embedding": 0, "lexical": 12}
+    assert [(gate["name"], gate["passed"]) for gate in last["gates"]] == [("judged", True)]
     assert last["means"]["lexical"] == pytest.approx(sum(scores) / 12, abs=1e-6)
     assert last["passed"] == sum(row["result"]["passed"] for row in read_rows(tmp_path / "out.jsonl"))
 
@@ -198,7 +201,7 @@ def test_seed_1_token_f1_and_exact_match_have_means_in_score_and_report(
     rows[0]["reference"], rows[1]["reference"] = "jane austen wrote it", "Jane Eyre"
     data, out = write_rows(tmp_path / "data.jsonl", rows), tmp_path / "out.jsonl"
 
-    assert score(data, "-o", out, "--tiers", "lexical") == 0
+    assert score(data, "-o", out, "--tiers", "lexical", "--json") == 0
     assert main(["report", str(out), "--format", "json"]) == 0
 
     shown = capsys.readouterr()
@@ -238,7 +241,7 @@ def test_the_rows_that_passed_are_counted_over_all_parts_of_a_run(
     half = b"".join(out.read_bytes().splitlines(keepends=True)[:5])
     out.rename(tmp_path / "out.jsonl.partial").write_bytes(half)
 
-    assert score(data, "-o", out, "--tiers", "lexical", "--threshold", "0") == 0
+    assert score(data, "-o", out, "--tiers", "lexical", "--threshold", "0", "--json") == 0
 
     last = json.loads(said(capsys).splitlines()[-1])
     assert (last["rows"], last["rows_now"], last["passed"]) == (12, 7, 12)
@@ -330,8 +333,7 @@ def test_a_terminal_is_shown_a_bar_and_then_the_summary(
     shown = terminal.getvalue()
     assert "0%|" in shown
     assert "0 rows 0.0/s ETA ?" in shown
-    assert "12 rows: 12 judged, 0 abstained, 0 empty, 0 not judged, 0 errors; 0 degraded\n" in shown
-    assert "mean faithfulness: lexical 0." in shown
+    assert re.search(r"\n?12 rows: 12 passed; faithfulness lexical 0\.\d{3}; 0:0\d\nlowest: q\d+: passed, .*\n$", shown)
 
 
 def test_reasons_and_warnings_are_in_the_language_asked_for_and_nothing_else_changes(tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from plumbline.cli.score.counts import outcome_of
 from plumbline.cli.score.local import score_in_order
 from plumbline.cli.score.results import RunOutput, result_files
 from plumbline.cli.score.run import Budget, StopSignal
@@ -14,11 +14,14 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.scored_row import RowStatus, ScoredRow
-from tests.making.result_rows import error_line, scored_line
+from tests.making.result_rows import error_line, result_line, scored_line
 
 LINES = [scored_line(f"q{row}", 0.5, row=row, flags=["degraded"]) for row in range(8)]
+
+
+def _attempt(reason: str) -> dict[str, object]:
+    return {"tier": "llm", "outcome": "failed", "reason": reason, "seconds": 0.1, "calls": 1}
 
 
 def records(count: int) -> Iterator[Record]:
@@ -97,19 +100,16 @@ async def test_what_is_spent_ends_the_run_and_an_unknown_price_does_at_once(
     assert stop.is_set == (cost != 0.0)
 
 
-def test_a_line_is_read_back_as_what_was_counted_of_it() -> None:
-    row, error = read_line(LINES[7]), read_line(error_line("q1", row=1))
-
-    assert isinstance(row, ResultRow)
-    assert isinstance(error, ResultRow)
-    found = outcome_of(row)
-    assert (found.row, found.status, found.tier, found.is_degraded) == (7, RowStatus.JUDGED, "llm", True)
-    assert (found.usage.calls, found.usage.cost) == (1, 0.25)
-    assert outcome_of(error).status is RowStatus.INVALID
-
-
 def output_of(tmp_path: Path, *, digest: str = "d1", restart: bool = False) -> RunOutput:
     return RunOutput(result_files(tmp_path / "out.jsonl"), digest, restart=restart)
+
+
+def complete(out: Path, lines: list[bytes]) -> None:
+    """A run whose lines are all written."""
+    with RunOutput(result_files(out), "d1") as output:
+        for line in lines:
+            output.write(line)
+        output.finish()
 
 
 def begun(tmp_path: Path, lines: bytes) -> Path:
@@ -125,9 +125,9 @@ def test_a_torn_line_is_dropped_and_whole_ones_stay(tmp_path: Path) -> None:
     begun(tmp_path, LINES[0] + b"\n" + LINES[1][:50])
 
     with output_of(tmp_path) as output:
-        assert [row.row for row in output.written()] == [0]
+        assert [row.row for _, row in output.rows()] == [0]
         output.write(LINES[1])
-        assert [row.row for row in output.written()] == [0, 1]
+        assert [row.row for _, row in output.rows()] == [0, 1]
         output.finish()
     assert (tmp_path / "out.jsonl").read_bytes() == LINES[0] + b"\n" + LINES[1] + b"\n"
 
@@ -144,7 +144,7 @@ def test_lines_with_a_row_out_of_place_are_not_resumed(tmp_path: Path, line: byt
     begun(tmp_path, LINES[0] + b"\n" + line + b"\n")
 
     with output_of(tmp_path) as output, pytest.raises(InvalidInput, match="line 2 is not the result of row 1"):
-        list(output.written())
+        list(output.rows())
 
 
 def test_results_that_were_taken_away_are_made_again(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_lines_made_otherwise_or_by_another_version_are_refused_with_what_to_do(
     )
     assert partial.read_bytes() == LINES[0] + b"\n"
     with output_of(tmp_path, restart=True) as output:
-        assert list(output.written()) == []
+        assert list(output.rows()) == []
 
 
 def test_a_run_without_a_row_binds_no_later_one(tmp_path: Path) -> None:
@@ -191,3 +191,67 @@ def test_a_run_without_a_row_binds_no_later_one(tmp_path: Path) -> None:
         output.write(LINES[0])
     with pytest.raises(InvalidInput, match="was made with other options"):
         output_of(tmp_path)
+
+
+NOT_JUDGED: dict[str, tuple[bool, dict[str, Any]]] = {
+    "timed out": (True, {"status": "not_judged", "trace": {"attempts": [_attempt("timeout")]}}),
+    "cross_lingual": (False, {"status": "not_judged", "trace": {"attempts": [_attempt("cross_lingual")]}}),
+    "abstained": (False, {"status": "abstained"}),
+}
+
+
+@pytest.mark.parametrize("name", NOT_JUDGED)
+def test_only_rows_without_a_verdict_for_a_passing_reason_are_retried(tmp_path: Path, name: str) -> None:
+    is_retried, fields = NOT_JUDGED[name]
+    complete(tmp_path / "out.jsonl", [LINES[0], result_line("q1", row=1, **fields), error_line("q2", row=2)])
+
+    with output_of(tmp_path) as output:
+        assert output.is_complete
+        assert output.retry() == is_retried
+        assert output.is_complete != is_retried
+        assert output.retried == ({1} if is_retried else set())
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+@pytest.mark.parametrize("done", range(4))
+def test_a_retry_that_is_killed_anywhere_is_resumed_and_keeps_the_order(tmp_path: Path, form: str, done: int) -> None:
+    out = tmp_path / f"out.{form}"
+    open_rows = {row: result_line(f"q{row}", row=row, **NOT_JUDGED["timed out"][1]) for row in (1, 4)}
+    complete(out, [open_rows.get(row, line) for row, line in enumerate(LINES)])
+    before = out.read_bytes()
+
+    with RunOutput(result_files(out), "d1") as output:
+        assert output.retry()
+        for row in (1, 4)[:done]:
+            list(output.keep_before(row))
+            output.write(LINES[row])
+        if done == 3:
+            list(output.keep_before(None))
+    assert out.read_bytes() == before
+
+    with RunOutput(result_files(out), "d1") as output:
+        assert (output.is_complete, set(output.retried)) == (False, {1, 4})
+        written = len(list(output.rows()))
+        for row in (1, 4):
+            if row >= written:
+                list(output.keep_before(row))
+                output.write(LINES[row])
+        list(output.keep_before(None))
+        output.finish()
+    with RunOutput(result_files(out), "d1") as output:
+        assert output.is_complete
+        assert [line.rstrip() for line, _ in output.rows()] == LINES
+        assert not output.retry()
+
+
+def test_a_restart_keeps_no_line_of_a_retry(tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    complete(out, [result_line("q0", row=0, **NOT_JUDGED["timed out"][1]), LINES[1]])
+    with output_of(tmp_path) as output:
+        output.retry()
+
+    with output_of(tmp_path, restart=True) as output:
+        output.write(LINES[0])
+    with output_of(tmp_path) as output:
+        assert (output.is_complete, set(output.retried)) == (False, set())
+        assert [row.row for _, row in output.rows()] == [0]

@@ -12,7 +12,7 @@ from plumbline.cli.score.options import Shard
 from plumbline.ground.errors import InvalidInput
 from tests.making.score_files import comparable, read_rows, sample_row, score, write_rows
 
-LEXICAL = ("--tiers", "lexical", "--quiet")
+LEXICAL = ("--tiers", "lexical", "--quiet", "--min-judged", "0")
 ROWS = 11
 
 

@@ -1,24 +1,27 @@
-"""Progress of `plumbline score` and `plumbline lab`: a bar on a terminal, JSON lines in a pipe, nothing if quiet."""
+"""Progress of `plumbline score` and `plumbline lab`: a bar on a terminal, lines in a pipe, nothing if quiet."""
 
 import json
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
     from plumbline.cli.score.counts import RunCounts
+    from plumbline.rows.report.building import Report
+    from plumbline.rows.report.shown_rows import KeptRow
 
 _BAR_PARTS: Final = 1_000
 _BAR_SECONDS: Final = 0.25
 _LINE_SECONDS: Final = 5.0
+_LONGEST_LINE: Final = 300
 
 
 class _ProgressOutput:
-    """One stream for progress: `bar` is set on a terminal, otherwise events are JSON lines."""
+    """One stream for progress: `bar` is set on a terminal unless that reads JSON; then events are JSON lines."""
 
-    def __init__(self, stream: TextIO, *, is_quiet: bool, **bar_options: Any) -> None:
+    def __init__(self, stream: TextIO, *, is_quiet: bool, has_bar: bool = True, **bar_options: Any) -> None:
         self._stream = stream
         self._is_quiet = is_quiet
         self.bar: Any = None
-        if stream.isatty() and not is_quiet:
+        if has_bar and stream.isatty() and not is_quiet:
             try:
                 from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, on terminals alone
             except ModuleNotFoundError:
@@ -39,28 +42,50 @@ class _ProgressOutput:
 
 
 class ScoreProgress(_ProgressOutput):
-    """Progress of a scoring run, reported every `every_seconds`."""
+    """Progress of a scoring run, reported every `every_seconds`, and its end in two lines.
 
-    def __init__(self, stream: TextIO) -> None:
-        super().__init__(stream, is_quiet=False, total=_BAR_PARTS, bar_format="{postfix}")
+    Args:
+        is_json: write lines of JSON for a program.
+    """
+
+    def __init__(self, stream: TextIO, *, is_json: bool = False) -> None:
+        super().__init__(stream, is_quiet=False, has_bar=not is_json, total=_BAR_PARTS, bar_format="{postfix}")
         self.every_seconds = _LINE_SECONDS if self.bar is None else _BAR_SECONDS
+        self._is_json = is_json
+        self._pace: dict[str, Any] = {}
 
     def tell(self, run: "RunCounts") -> None:
-        if self.bar is None:
-            if run.rows_now:
-                self.write_event("progress", **_fields(run))
-            return
-        if run.share is not None:
-            self.bar.bar_format = "{percentage:3.0f}%|{bar:20}|{postfix}"
-            self.bar.n = round(_BAR_PARTS * run.share)
-        self.bar.set_postfix_str(_line(run), refresh=True)
+        if self.bar is not None:
+            if run.share is not None:
+                self.bar.bar_format = "{percentage:3.0f}%|{bar:20}|{postfix}"
+                self.bar.n = round(_BAR_PARTS * run.share)
+            self.bar.set_postfix_str(_line(run), refresh=True)
+        elif run.rows_now and self._is_json:
+            self.write_event("progress", **run.tally.counts(), **_pace(run))
+        elif run.rows_now:
+            self._stream.write(f"plumbline: {_line(run)}\n")
 
     def end(self, run: "RunCounts", left: str | None) -> None:
-        """Report the end of the run; `left` is the reason why rows are left, None if none are."""
-        self.write_event("ended", complete=left is None, left=left, **_fields(run))
+        """End the bar; `left` is the reason why rows are left, None if none are and the report follows."""
         self.close()
-        if self.bar is not None:
-            self._stream.write(_summary(run))
+        self._pace = _pace(run)
+        if left is not None and self._is_json:
+            self.write_event("ended", complete=False, left=left, **run.tally.counts(), **self._pace)
+
+    def close_with(self, report: "Report") -> None:
+        """Write the counts of all rows, and the row that is worst."""
+        summary = report.summary
+        if self._is_json:
+            counts = summary.model_dump(
+                include={"rows", "passed", "unsure", "degraded", "tier_counts", "usage", "gates"}
+            )
+            means = {each.tier: each.scores.faithfulness.mean for each in summary.tiers}
+            fields = {**counts, **summary.statuses.model_dump(), "means": means, **self._pace}
+            references = {name: mean.mean for name, mean in summary.reference if mean and mean.rows}
+            fields |= {"reference_means": references} if references else {}
+            self.write_event("ended", complete=True, left=None, **fields)
+        else:
+            self._stream.writelines(f"{line}\n" for line in closing_lines(report, self._pace.get("seconds")))
 
 
 class LabProgress(_ProgressOutput):
@@ -88,46 +113,81 @@ class LabProgress(_ProgressOutput):
             self.bar.write(f"{fields['name']}: {outcome}", file=self.bar.fp)
 
 
-def _summary(run: "RunCounts") -> str:
-    counts, usage = run.summary(), run.summary().usage
-    means = ", ".join(f"{tier} {mean:.3f}" for tier, mean in run.means().items()) or "no row has a score"
-    lines = [
-        f"{counts.rows} rows: {counts.judged} judged, {counts.abstained} abstained, {counts.empty_answer} empty, "
-        f"{counts.not_judged} not judged, {counts.errors} errors; {counts.degraded} degraded",
-        f"mean faithfulness: {means}" + (" (scores of different tiers are not comparable)" * (len(run.means()) > 1)),
-        *(f"mean {name}: {mean:.3f}" for name, mean in run.reference_means().items()),
-        f"{counts.passed} of {counts.judged} judged rows passed",
-        f"{run.rows_now} rows in {_duration(run.seconds)}, {run.rate:.1f} a second",
-    ]
-    if usage.calls:
-        cost = "cost not known (PLUMBLINE_LLM_PRICES)" if usage.cost is None else f"cost {usage.cost:.6g}"
-        lines.append(f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; {cost}")
-    return "".join(f"{line}\n" for line in lines)
+def closing_lines(report: "Report", seconds: float | None = None) -> list[str]:
+    """Return the end of a run for a person: the counts, and the worst row with the reason."""
+    from plumbline.rows.report.texts import one_line  # noqa: PLC0415 - not for other commands
+
+    summary, statuses = report.summary, report.summary.statuses
+    counts = {
+        "passed": summary.passed,
+        "did not pass": statuses.judged - summary.passed - summary.unsure,
+        "unsure": summary.unsure,
+        "abstained": statuses.abstained,
+        "empty": statuses.empty_answer,
+        "not judged": statuses.not_judged,
+        "in error": statuses.error,
+    }
+    head = (
+        f"{summary.rows:,} rows: {', '.join(f'{count:,} {word}' for word, count in counts.items() if count) or 'none'}"
+    )
+    if means := [f"{each.tier} {each.scores.faithfulness.mean:.3f}" for each in summary.tiers]:
+        head += f"; faithfulness {', '.join(means)}"
+    if summary.usage.calls:
+        cost = "not known (PLUMBLINE_LLM_PRICES)" if summary.usage.cost is None else f"{summary.usage.cost:.6g}"
+        head += f"; {summary.usage.calls:,} calls, cost {cost}"
+    if seconds is not None:
+        head += f"; {_duration(seconds)}"
+    # Rows that failed come first, those without a verdict next; among equals the order in which they are listed
+    gravity = {False: 0, None: 1, True: 2}
+    ranked = sorted((*report.worst, *report.unscored), key=lambda kept: gravity[_passed(kept)])
+    if not ranked:
+        return [head]
+    word = "lowest" if _passed(ranked[0]) else "worst"
+    return [head, one_line(f"{word}: {_reason(ranked[0])}", most=_LONGEST_LINE)]
+
+
+def _passed(kept: "KeptRow") -> bool | None:
+    return None if kept.row.result is None else kept.row.result.passed
+
+
+def _reason(kept: "KeptRow") -> str:
+    from plumbline.rows.report.markdown import worst_claim  # noqa: PLC0415 - as above
+
+    row, result = kept.row, kept.row.result
+    name = f"row {row.row}" if row.custom_id is None else row.custom_id
+    if row.error is not None:
+        return f"{name}: in error: {row.error.detail}"
+    if result is None or result.faithfulness is None:
+        tried = [f"{each.tier}: {each.reason}" for each in result.trace.attempts] if result else []
+        return f"{name}: {'; '.join([kept.row.status.replace('_', ' '), *tried])}"
+    word = {True: "passed", False: "did not pass", None: "unsure"}[result.passed]
+    head = f"{name}: {word}, faithfulness {result.faithfulness:.3f} in tier {result.tier or 'none'}"
+    if result.passed or (claim := worst_claim(kept)) is None:
+        return head
+    reason = f" ({claim.reason})" if claim.reason else ""
+    return f"{head}; {claim.verdict.replace('_', ' ')}: {claim.text}{reason}"
 
 
 def _line(run: "RunCounts") -> str:
-    counts, usage = run.summary(), run.summary().usage
-    eta = run.eta_seconds
+    eta, tally = run.eta_seconds, run.tally
+    usage, errors = tally.usage(), tally.statuses().error
     parts = [
-        f"{counts.rows} rows",
+        f"{tally.rows} rows",
         f"{run.rate:.1f}/s",
         f"ETA {'?' if eta is None else _duration(eta)}",
-        *(f"{tier} {rows}" for tier, rows in counts.tiers.model_dump().items() if rows),
+        *(f"{tier} {rows}" for tier, rows in tally.tier_counts().model_dump().items() if rows),
     ]
     if usage.calls:
         parts.append(f"{_short(usage.prompt_tokens + usage.completion_tokens)} tokens")
         parts.append("cost ?" if usage.cost is None else f"cost {usage.cost:.4g}")
-    if counts.errors:
-        parts.append(f"{counts.errors} errors")
+    if errors:
+        parts.append(f"{errors} errors")
     return " ".join(parts)
 
 
-def _fields(run: "RunCounts") -> dict[str, Any]:
+def _pace(run: "RunCounts") -> dict[str, Any]:
     eta = run.eta_seconds
     return {
-        **run.summary().model_dump(exclude={"seconds"}),
-        "means": {tier: round(mean, 6) for tier, mean in run.means().items()},
-        **({"reference_means": run.reference_means()} if run.reference_means() else {}),
         "rows_now": run.rows_now,
         "seconds": round(run.seconds, 1),
         "rows_per_second": round(run.rate, 2),

@@ -77,13 +77,12 @@ def _report(options: argparse.Namespace) -> int:
     check_gate_options(options)
     gates = RunGates(options, usual_drop=None)
     report = _build(options, gates)
-    is_asked = options.output is not None or options.format is not None
-    if is_asked or not (gates.outcomes(report.summary) or options.junit or options.markdown):
-        _write(report, gates, options)
+    if options.output is not None or options.format is not None or not gates.is_asked:
+        _write(report, options)
     return gates.exit_code(report)
 
 
-def _write(report: "Report", gates: "RunGates", options: argparse.Namespace) -> None:
+def _write(report: "Report", options: argparse.Namespace) -> None:
     format_wanted = options.format or ("json" if options.output and options.output.suffix == ".json" else "html")
     if format_wanted == "json":
         text = report.summary.model_dump_json(indent=1) + "\n"
@@ -91,8 +90,7 @@ def _write(report: "Report", gates: "RunGates", options: argparse.Namespace) -> 
         from plumbline.rows.report.page import render_html  # noqa: PLC0415 - as above
 
         title = options.title or options.results[0].name
-        outcomes, samples = gates.outcomes(report.summary), _samples(report, options)
-        text = render_html(report, gates=outcomes, language=options.lang, title=title, samples=samples)
+        text = render_html(report, language=options.lang, title=title, samples=_samples(report, options))
     if options.output is None:
         sys.stdout.buffer.write(text.encode())
     else:
@@ -126,7 +124,7 @@ def _build(options: argparse.Namespace, gates: "RunGates") -> "Report":
     if len({path.resolve() for path in paths}) < len(paths):
         raise InvalidInput("RESULTS.jsonl: a file is named twice; its rows would count twice")
     labels = {} if options.labels is None else read_labels(read_lines(options.labels), name=options.labels.name)
-    builder = ReportBuilder(worst=options.worst, baseline=gates.baseline, labels=labels)
+    builder = ReportBuilder(worst=options.worst, baseline=gates.baseline, labels=labels, gates=gates.gates)
     for path in paths:
         builder.begin_file("" if len(paths) == 1 else path.name)
         first: BadLine | None = None

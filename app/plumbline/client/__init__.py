@@ -20,7 +20,7 @@ from plumbline.client.failures import (
 )
 from plumbline.client.job import AsyncJob
 from plumbline.client.jobs import AsyncJobs
-from plumbline.client.row import Row, Rows, to_frame
+from plumbline.client.row import Row, Rows, summarize, to_frame
 from plumbline.client.sync_client import Job, Jobs, Plumbline
 from plumbline.ground.service_address import KEY_VARIABLE, URL_VARIABLE
 
@@ -50,5 +50,6 @@ __all__ = [
     "Rows",
     "ServiceFailed",
     "TimedOut",
+    "summarize",
     "to_frame",
 ]

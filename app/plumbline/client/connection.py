@@ -44,7 +44,7 @@ class RequestSpec:
 
     method: str
     path: str
-    params: Mapping[str, str | int] | None = None
+    params: Mapping[str, str | int | list[str]] | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     content: bytes | None = None
     is_repeatable: bool = True

@@ -173,6 +173,17 @@ class FailureReason(StrEnum):
     TOO_LONG = "too_long"
 
 
+# Of a provider, a limit or a moment: the same sample may be judged the next time.
+PASSING_REASONS: Final = frozenset(
+    {
+        *(FailureReason.NOT_ASKED, FailureReason.TIMEOUT, FailureReason.CONNECTION, FailureReason.RATE_LIMITED),
+        *(FailureReason.CIRCUIT_OPEN, FailureReason.OVER_BUDGET, FailureReason.AUTHENTICATION),
+        *(FailureReason.UPSTREAM_ERROR, FailureReason.EMPTY_REPLY, FailureReason.TRUNCATED_REPLY),
+        *(FailureReason.INVALID_REPLY, FailureReason.FOREIGN_REPLY),
+    }
+)
+
+
 class TierFailure(PlumblineError):
     """A tier could not answer; expected, and reported with `detail`, which holds no secret and no text of a caller.
 

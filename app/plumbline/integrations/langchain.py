@@ -26,8 +26,9 @@ class FaithfulnessState(AgentState):  # type: ignore[misc]
 class FaithfulnessMiddleware(AgentMiddleware):  # type: ignore[misc]
     """Checks each final answer; the contexts are the results of all tools so far.
 
-    The verdict is `faithfulness` of the agent's state: `passed` (None: not judged), `status`, `faithfulness`, `tier`,
-    `unsupported`, `explanation`. Answers that call tools, and those before any tool has answered, are not checked.
+    The verdict is `faithfulness` of the agent's state: `passed` (None: not judged, or unsure), `status`,
+    `faithfulness`, `tier`, `unsupported`, `explanation`. Answers that call tools, and those before any tool has
+    answered, are not checked.
 
     Args:
         checker: judges; None: the service of PLUMBLINE_URL, else this process.

@@ -8,13 +8,14 @@ import pytest
 if TYPE_CHECKING:
     from plumbline.client.samples import OptionFields
     from plumbline.integrations.checker import Checker
-    from plumbline.rows.report.gates import CiGate, GateOutcome
+    from plumbline.rows.report.gates import CiGate
     from plumbline.schemas.evaluation import EvaluationResult
+    from plumbline.schemas.report import GateOutcome
 
 _COLLECTED: Final = pytest.StashKey[list[dict[str, Any]]]()
 _CHECKER: Final = pytest.StashKey["Checker"]()
 _MARKER: Final = "plumbline_batch"
-# Every answer passes; the gates of `plumbline score`
+# Every answer passes
 _USUAL_GATES: Final = ("passed_share=1",)
 _MOST_SHOWN: Final = 10
 
@@ -109,26 +110,22 @@ class BatchGate:
         # Parts of a second that a run without a batch does not pay
         from plumbline.ground.files import replace_file  # noqa: PLC0415
         from plumbline.rows.report.building import ReportBuilder  # noqa: PLC0415
-        from plumbline.rows.report.gates import GateOutcome  # noqa: PLC0415
+        from plumbline.rows.report.gates import all_passed  # noqa: PLC0415
         from plumbline.schemas.explanation import explain  # noqa: PLC0415
 
-        config, gates = self._config, self._gates or _parse_gates(_USUAL_GATES)
-        builder, lines, unjudged = ReportBuilder(), [], 0
+        config, lines = self._config, []
+        builder = ReportBuilder(gates=self._gates or _parse_gates(_USUAL_GATES))
         for row in _checker(config).check_many(self._samples[name] for name in sorted(self._samples)):
             lines.append(row.to_line())
             builder.add(lines[-1])
             result, problem = row.result, row.problem
-            unjudged += result is None or result.status == "not_judged"
             if result is None or result.passed is not True:
                 said = explain(result) if result else problem.detail if problem else ""
                 self._failed.append(f"{row.custom_id}: {said}")
-        summary = builder.report().summary
-        self._outcomes = [outcome for gate in gates for outcome in gate.outcomes(summary)]
-        found = f"{unjudged} of {summary.rows} without a verdict"
-        self._outcomes.append(GateOutcome("judged", "every answer", found, passed=unjudged == 0))
+        self._outcomes = builder.report().summary.gates
         if (path := config.getoption("plumbline_results")) is not None:
             replace_file(config.invocation_params.dir / path, b"".join(line + b"\n" for line in lines))
-        return all(each.passed for each in self._outcomes)
+        return all_passed(self._outcomes)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -140,7 +137,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--plumbline-gate",
         action="append",
         metavar="SCORE=SHARE",
-        help="gate over all answers of tests marked plumbline_batch, repeatable; default: passed_share=1",
+        help="gate over all answers of tests marked plumbline_batch, repeatable; default: passed_share=1. Of the "
+        "answers 95 %% must be judged unless you give judged=SHARE",
     )
     group.addoption("--plumbline-results", metavar="FILE.jsonl", help="write their results, for `plumbline report`")
     parser.addini("plumbline_gates", "gates over the answers of tests marked plumbline_batch", type="linelist")
@@ -176,12 +174,12 @@ def plumbline(request: pytest.FixtureRequest) -> AnswerAssertions:
     return AnswerAssertions(request.node)
 
 
-def _parse_gates(specs: Iterable[str]) -> "list[CiGate]":
+def _parse_gates(specs: Iterable[str]) -> "tuple[CiGate, ...]":
     from plumbline.ground.errors import InvalidInput  # noqa: PLC0415 - not at each start of pytest
-    from plumbline.rows.report.gates import parse_gate  # noqa: PLC0415
+    from plumbline.rows.report.gates import parse_gate, with_usual  # noqa: PLC0415
 
     try:
-        return [parse_gate(spec) for spec in specs]
+        return with_usual(map(parse_gate, specs))
     except InvalidInput as error:
         raise pytest.UsageError(f"--plumbline-gate: {error}") from None
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Final
 
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.explanation import explain
+from plumbline.schemas.explanation import decision_word, explain
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -22,7 +22,7 @@ def evaluation_attributes(
         response_id: `gen_ai.response.id` of the evaluated answer.
         has_texts: let the explanation quote the answer and the contexts; else it has counts and scores alone.
     """
-    label = {True: "pass", False: "fail", None: result.status}[result.passed]
+    label = decision_word(result, "pass", "fail")
     explanation = explain(result) if has_texts else explain(result).partition("\n")[0]
     attributes: dict[str, str | float] = {
         "gen_ai.evaluation.name": "faithfulness",

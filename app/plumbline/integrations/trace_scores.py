@@ -9,7 +9,7 @@ from typing import Any, Final
 from plumbline.client.connection import JSON_HEADERS, Connection, RequestSpec
 from plumbline.client.failures import Retries
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.explanation import explain
+from plumbline.schemas.explanation import decision_word, explain
 
 _NAME: Final = "faithfulness"
 _TIMEOUT_SECONDS: Final = 30.0
@@ -17,7 +17,7 @@ _TIMEOUT_SECONDS: Final = 30.0
 
 def phoenix_annotation(span_id: str, result: EvaluationResult) -> dict[str, Any]:
     """Return an annotation of a span; without a score its label is the status and it has no score."""
-    label = {True: "faithful", False: "unfaithful", None: result.status}[result.passed]
+    label = decision_word(result, "faithful", "unfaithful")
     return {
         "span_id": span_id,
         "name": _NAME,

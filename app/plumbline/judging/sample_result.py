@@ -27,7 +27,9 @@ class SampleStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SampleResult:
-    """The result of one sample. `scores`, `passed` and `passed_by` are None unless the status is `judged`.
+    """The result of one sample. `scores` and `passed_by` are None unless the status is `judged`.
+
+    `passed` is None then, too, and where the tier is unsure.
 
     `threshold`: faithfulness that was compared; None where every claim had to be supported, and where nothing was.
     `turns`: the results of a conversation's turns, in order.
@@ -93,12 +95,16 @@ def join_turns(sample: Sample, results: Sequence[SampleResult]) -> SampleResult:
             marks += [_shifted_citation(each, turn, first) for each in found.citations]
             uncited += [position + first for position in found.uncited]
     calls = [each.judge for each in results if each.judge is not None]
+    decisions = {each.passed for each in judged} if is_whole else {None}
+    # One turn that fails decides; without one, one that is unsure leaves the conversation open
+    passed = False if False in decisions else None if None in decisions else True
+    rule = PassRule.UNSURE if is_whole and passed is None else leader.passed_by
     return replace(
         leader,
         status=status,
         scores=_mean_scores([each.scores for each in judged if each.scores]) if is_whole else None,
-        passed=all(each.passed for each in judged) if is_whole else None,
-        passed_by=leader.passed_by if is_whole else None,
+        passed=passed,
+        passed_by=rule if is_whole else None,
         confidence=min((each.confidence for each in judged if each.confidence is not None), default=None),
         context_utilization=_mean([each.context_utilization for each in results]),
         token_f1=results[-1].token_f1,

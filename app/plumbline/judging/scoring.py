@@ -83,9 +83,9 @@ class Scorer:
                 result = replace(join_turns(sample, await asyncio.gather(*scored)), usage=ledger.usage)
             else:
                 result = await self._score_with_metrics(sample, options)
-        scores, rule, passed = result.scores, result.passed_by, result.passed
-        if scores is not None and rule is not None and passed is not None:
-            self._observer.on_decision(result.tier or "none", rule, passed=passed, score=scores.faithfulness)
+        scores, rule = result.scores, result.passed_by
+        if scores is not None and rule is not None:
+            self._observer.on_decision(result.tier or "none", rule, passed=result.passed, score=scores.faithfulness)
         return result
 
     async def _score_with_metrics(self, sample: Sample, options: JudgeOptions) -> SampleResult:

@@ -37,7 +37,7 @@ class ScoredRow(NamedTuple):
     """A finished row.
 
     `line` is the row of `schemas.batch` as `json_line` encodes it. `tier` is the one that answered; `is_degraded`:
-    another failed before it. `passed`: None without a score.
+    another failed before it. `passed`: None without a score, and where the tier is unsure.
     """
 
     row: int
@@ -99,7 +99,7 @@ class RowTally:
         self._started = time.monotonic()
         self._statuses: Counter[RowStatus] = Counter()
         self._tiers: Counter[str] = Counter()
-        self._degraded = self._passed = 0
+        self._degraded = self._passed = self._unsure = 0
         self._usage = Usage()
 
     def add(self, row: ScoredRow) -> None:
@@ -109,6 +109,7 @@ class RowTally:
             self._tiers[row.tier] += 1
         self._degraded += row.is_degraded
         self._passed += row.passed is True
+        self._unsure += row.passed is None and row.status is RowStatus.JUDGED
         self._usage = self._usage + row.usage
 
     def summary(self) -> BatchSummary:
@@ -121,6 +122,7 @@ class RowTally:
             not_judged=self._statuses[RowStatus.NOT_JUDGED],
             errors=self._statuses[RowStatus.INVALID] + self._statuses[RowStatus.FAILED],
             passed=self._passed,
+            unsure=self._unsure,
             tiers=TierCounts(**self._tiers),
             degraded=self._degraded,
             usage=usage_item(self._usage),

@@ -113,6 +113,7 @@ class BatchSummary(WireModel):
     not_judged: int
     errors: int = Field(description="Samples that have an `error` in place of a `result`.")
     passed: int = Field(default=0, description="Judged samples that passed.")
+    unsure: int = Field(default=0, description="Judged samples of which `passed` is null.")
     tiers: TierCounts
     degraded: int = Field(description="Samples that a lower tier answered after one had failed.")
     usage: UsageItem = Field(description="Of all results together; `cost` is null when one of them is not known.")

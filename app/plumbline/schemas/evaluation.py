@@ -280,7 +280,8 @@ class EvaluationResult(SparseModel):
         "least half of their content words, after normalisation (NFKC, case, punctuation, stopwords)."
     )
     passed: bool | None = Field(
-        description="True if the answer may be shown, by the rule in `decision`; null without a score."
+        description="True if the answer may be shown, by the rule in `decision`; null without a score, and "
+        "where the tier is unsure."
     )
     decision: DecisionItem | None = None
     confidence: Share | None = Field(

@@ -28,6 +28,13 @@ def unjudged_reason(result: EvaluationResult) -> CodedText | None:
     return CodedText("said_not_judged", reasons=tried) if tried else CodedText("said_not_asked")
 
 
+def decision_word(result: EvaluationResult, passed: str, failed: str) -> str:
+    """Return `passed` or `failed`; without a decision `unsure`, or the status of an answer without a score."""
+    if result.passed is None:
+        return "unsure" if result.status == "judged" else result.status
+    return passed if result.passed else failed
+
+
 def unsupported_claims(result: EvaluationResult) -> list[ClaimItem]:
     """Return the claims that are not fully supported, each once."""
     wrong = ("partial", "contradicted", "not_mentioned")
@@ -59,6 +66,8 @@ def explain(result: EvaluationResult, language: Language = "en") -> str:
     lines: list[str] = [CodedText("said_good", facts=facts)]
     if bad:
         lines = [CodedText("said_bad", bad=len(bad), all=len(checked), facts=facts)]
+    if result.passed is None:
+        lines = [CodedText("said_unsure", found=lines[0])]
     sentences = {each.claim: each.sentence.strip() for each in result.decision.because} if result.decision else {}
     for claim in bad:
         sentence = sentences.get(claim.id, "")

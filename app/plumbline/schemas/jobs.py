@@ -66,7 +66,8 @@ class JobOutcomes(WireModel):
     degraded: int = Field(description="Rows that a lower tier answered after one had failed.")
     passed: int = Field(default=0, description="Rows whose answer passed.")
     not_passed: int = Field(
-        default=0, description="Rows whose answer did not pass. Rows without a decision count as neither."
+        default=0,
+        description="Rows whose answer did not pass. Judged rows of which `passed` is null, unsure, count as neither.",
     )
     tiers: TierCounts
 

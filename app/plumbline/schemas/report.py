@@ -46,7 +46,10 @@ class ScoreMeans(SparseModel):
     hallucination_rate: ScoreMean
     context_utilization: ScoreMean
     lowest_support: ScoreMean = Field(description="Mean of each row's least supported claim.")
-    passed_share: ScoreMean = Field(description="Share of the rows that passed, each by its `passed_by`.")
+    passed_share: ScoreMean = Field(
+        description="Share of the rows that passed, each by its `passed_by`. Unsure rows did not; nor did rows in "
+        "error, `not_judged` or with an empty answer, which count with the tier that scored most rows."
+    )
     unsupported_share: ScoreMean = Field(description="Share of the rows with a claim that is not `supported`.")
     citation_recall: ScoreMean = Field(description="Of the rows whose answer has citation marks, as the next.")
     citation_precision: ScoreMean
@@ -89,6 +92,7 @@ class TierReport(WireModel):
         "count with the tier that scored most rows."
     )
     passed: int
+    unsure: int = Field(default=0, description="Judged rows of which `passed` is null: they neither passed nor failed.")
     passed_by: dict[PassRule, int] = Field(description="Rows, passed or not, by the rule that decided.")
     degraded: int = Field(description="Rows that this tier answered after another had failed.")
     scores: ScoreMeans
@@ -234,12 +238,26 @@ class TierRate(WireModel):
     )
 
 
+class GateOutcome(WireModel):
+    """The outcome of one gate: its name, the wanted and the found value in words."""
+
+    name: str
+    wanted: str
+    got: str
+    passed: bool
+
+
 class ReportSummary(WireModel):
     """The report in numbers: rows = judged + abstained + empty_answer + not_judged + error."""
 
     rows: int = Field(description="Lines that could be read.")
     statuses: StatusCounts
     passed: int
+    unsure: int = Field(default=0, description="Judged rows of which `passed` is null.")
+    pending: int = Field(default=0, description="Rows of a job that have no result yet; they are not in `rows`.")
+    gates: list[GateOutcome] = Field(
+        default=[], description="At least: 95 % of the rows judged, abstentions aside; half of these passed or failed."
+    )
     degraded: int = Field(description="Rows that a lower tier answered after one had failed.")
     tier_counts: TierCounts = Field(description="Rows that each tier answered, those without a score included.")
     statuses_by_tier: dict[ReportTier, StatusCounts] = Field(

@@ -8,7 +8,7 @@ from pydantic import Field
 from plumbline.schemas.wire import CODE, FIELDS, Share, SparseModel, WireModel
 
 TierName = Literal["llm", "detector", "embedding", "lexical"]
-PassRule = Literal["all_supported", "calibrated", "threshold"]
+PassRule = Literal["all_supported", "calibrated", "threshold", "unsure"]
 Status = Literal["judged", "abstained", "empty_answer", "not_judged"]
 
 _DOUBTFUL_SUPPORT: Final = 0.5
@@ -90,7 +90,8 @@ class DecisionItem(SparseModel):
     rule: PassRule = Field(
         description="`threshold`: faithfulness >= the threshold of the request or the service. Without one, "
         "`all_supported` in tier llm: `scores.unsupported_claims` is 0; `calibrated` in the other tiers: faithfulness "
-        ">= the score at which half of the answers in their calibration data were faithful."
+        ">= the score at which half of the answers in their calibration data were faithful. `unsure`: the tier cannot "
+        "tell, and `passed` is null."
     )
     threshold: Share | None = Field(
         default=None,

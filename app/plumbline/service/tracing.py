@@ -106,10 +106,11 @@ class Tracing(Observer):
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._trace.get_current_span().set_attribute("plumbline.verdict_cache", outcome)
 
-    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
-        attributes = {
+    def on_decision(self, tier: str, rule: str, *, passed: bool | None, score: float) -> None:
+        label = "unsure" if passed is None else "pass" if passed else "fail"
+        attributes: dict[str, str | float] = {
             "gen_ai.evaluation.name": "faithfulness",
-            "gen_ai.evaluation.score.label": "pass" if passed else "fail",
+            "gen_ai.evaluation.score.label": label,
             "gen_ai.evaluation.score.value": score,
             "plumbline.tier": tier,
             "plumbline.passed_by": rule,

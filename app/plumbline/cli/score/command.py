@@ -11,8 +11,8 @@ _FORMS = ("jsonl", "json", "csv", "tsv", "parquet", "xlsx")
 _OUT_FORMS = ("jsonl", "csv", "tsv", "parquet")
 _INCOMPLETE = 3
 _EPILOG = (
-    "Exit codes: 0 all rows have a result or an error of their own; 1 a gate failed; 2 something to fix, named in one "
-    "line; 3 rows remain (interrupted, or --max-cost is spent): run the same command again to resume. "
+    "Exit codes: 0 every gate passed; 1 a gate failed, or under 95 % of the rows were judged; 2 something to fix, "
+    "named in one line; 3 rows remain (interrupted, or --max-cost is spent): run the same command again to resume. "
     "The key of a service comes from PLUMBLINE_API_KEY; everything else as for `serve`, from PLUMBLINE_* variables."
 )
 
@@ -28,6 +28,7 @@ def add_command(commands: Commands) -> None:
     add("--shard", metavar="K/N", help="score part K of N: each N-th row; for several machines, each with its own -o")
     add("--restart", action="store_true", help="start over, replacing FILE")
     add("--quiet", action="store_true", help="no progress and no summary on standard error")
+    add("--json", action="store_true", help="progress and summary on standard error as JSON lines, for a program")
     add("--estimate", action="store_true", help="print what tier llm would cost, and score nothing")
     add_column_options(score.add_argument_group("columns of DATA", "default: found by their names"))
     _add_options(score)
@@ -108,15 +109,21 @@ def add_gate_options(group: "argparse._ArgumentGroup") -> None:
         "--max-degraded",
         type=float,
         metavar="SHARE",
-        help="largest allowed share of rows that fell back to a lower tier",
+        help="largest allowed share of rows that fell to a lower tier, were not judged, or are in error",
     )
     add("--max-abstained", type=float, metavar="SHARE", help="largest allowed share of rows whose answer declines")
     add(
         "--min-judged",
         type=float,
-        default=0.95,
         metavar="SHARE",
-        help="smallest allowed share of judged rows where a gate is given, those that abstained aside; 0: no such gate",
+        help="smallest allowed share of judged rows, those that abstained aside; 0: no such gate (default: 0.95)",
+    )
+    add(
+        "--min-decided",
+        type=float,
+        metavar="SHARE",
+        help="smallest allowed share of judged rows that passed or failed, the tier not being unsure; 0: no such gate "
+        "(default: 0.5)",
     )
     add(
         "--max-unsupported",

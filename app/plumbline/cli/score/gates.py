@@ -1,7 +1,8 @@
-"""Gates of `plumbline score` and `plumbline report`: parsed first, judged on all rows, reported."""
+"""Gates of `plumbline score` and `plumbline report`: read from the options, reported in files and lines."""
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -9,25 +10,22 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
 from plumbline.rows.records.data_file import read_lines
 from plumbline.rows.report.baseline import Baseline
-from plumbline.rows.report.building import Report, ReportBuilder
-from plumbline.rows.report.gates import (
-    CiGate,
-    GateOutcome,
-    all_passed,
-    baseline_outcomes,
-    max_abstained_outcome,
-    max_degraded_outcome,
-    min_judged_outcome,
-    parse_gate,
-    parse_share,
-    promise_outcomes,
-)
+from plumbline.rows.report.building import Report
+from plumbline.rows.report.gates import CiGate, all_passed, parse_gate, parse_share, with_usual
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import markdown_summary
-from plumbline.schemas.report import ReportSummary
 
 _FILE_MODE: Final = 0o666
-_SHARES: Final = ("max_degraded", "max_abstained", "max_unsupported", "max_drop", "min_judged")
+# Options by what they bound, in the order in which the gates are told
+_OPTIONS: Final[Mapping[str, str]] = {
+    "max_unsupported": "unsupported_share",
+    "max_degraded": "degraded",
+    "max_abstained": "abstained",
+    "max_risk": "promise",
+    "max_drop": "baseline",
+    "min_judged": "judged",
+    "min_decided": "decided",
+}
 
 
 class RunGates:
@@ -36,64 +34,49 @@ class RunGates:
     Args:
         usual_drop: largest drop without `--max-drop`; None: the baseline is no gate then.
 
+    Attributes:
+        is_asked: an option names a gate, or a file for their outcomes.
+
     Raises:
         InvalidInput: one is malformed, or the baseline cannot be read.
     """
 
     def __init__(self, given: argparse.Namespace, *, usual_drop: float | None = 0.0) -> None:
-        gates = [parse_gate(spec) for spec in given.fail_under]
-        self._max_risk: float | None = getattr(given, "max_risk", None)
-        shares = {name: getattr(given, name) for name in _SHARES} | {"max_risk": self._max_risk}
-        for name, value in shares.items():
-            if value is not None:
-                parse_share(str(value), place=f"--{name.replace('_', '-')}")
-        if given.max_unsupported is not None:
-            gates.append(CiGate("unsupported_share", given.max_unsupported))
-        self._gates, self._given = gates, given
+        chosen = {option: getattr(given, option, None) for option in _OPTIONS}
+        if given.baseline is not None and given.max_drop is None:
+            chosen["max_drop"] = usual_drop
+        self.gates = with_usual(
+            [
+                *map(parse_gate, given.fail_under),
+                *(
+                    CiGate(_OPTIONS[option], parse_share(str(share), place=f"--{option.replace('_', '-')}"))
+                    for option, share in chosen.items()
+                    if share is not None
+                ),
+            ]
+        )
+        self._given = given
         self.baseline = None if given.baseline is None else read_baseline(given.baseline)
-        self._max_drop: float | None = usual_drop if given.max_drop is None else given.max_drop
-
-    def outcomes(self, summary: ReportSummary) -> list[GateOutcome]:
-        outcomes = [outcome for gate in self._gates for outcome in gate.outcomes(summary)]
-        if self._given.max_degraded is not None:
-            outcomes.append(max_degraded_outcome(summary, self._given.max_degraded))
-        if self._given.max_abstained is not None:
-            outcomes.append(max_abstained_outcome(summary, self._given.max_abstained))
-        if self._max_risk is not None:
-            outcomes += promise_outcomes(summary, self._max_risk)
-        if self.baseline is not None and self._max_drop is not None:
-            outcomes += baseline_outcomes(summary, max_drop=self._max_drop)
-        if outcomes and self._given.min_judged > 0:
-            outcomes.append(min_judged_outcome(summary, self._given.min_judged))
-        return outcomes
-
-    def build_report(self, lines: Path | None, *, name: str) -> Report:
-        """Return the report on the lines of one run. Raises InvalidInput: `lines` is None, they are gone."""
-        if lines is None:
-            raise InvalidInput("its lines are gone with the run that made the table; write jsonl for gates", place=name)
-        builder = ReportBuilder(baseline=self.baseline)
-        for line in read_lines(lines):
-            builder.add(line)
-        return builder.report()
+        self.is_asked = bool(given.fail_under or given.junit or given.markdown) or any(
+            share is not None for share in chosen.values()
+        )
 
     def exit_code(self, report: Report, *, is_quiet: bool = False) -> int:
-        """Judge the gates and write the reports; return 0, or 1 if a gate failed.
+        """Write the reports and name the gates; return 0, or 1 if one failed.
 
         Args:
-            is_quiet: name only the gates that failed.
+            is_quiet: name only the gates that failed, as where none is asked for.
 
         Raises:
             InvalidInput: something cannot be written.
         """
-        outcomes = self.outcomes(report.summary)
-        if self._given.junit is not None:
-            _write_report(self._given.junit, junit_xml(report, outcomes, with_rows=self._given.junit_rows))
-        if self._given.markdown is not None:
-            _write_report(
-                self._given.markdown, markdown_summary(report, outcomes, language=self._given.lang or "en").encode()
-            )
+        given, outcomes = self._given, report.summary.gates
+        if given.junit is not None:
+            _write_report(given.junit, junit_xml(report, with_rows=given.junit_rows))
+        if given.markdown is not None:
+            _write_report(given.markdown, markdown_summary(report, language=given.lang or "en").encode())
         for outcome in outcomes:
-            if not outcome.passed or not is_quiet:
+            if not outcome.passed or (self.is_asked and not is_quiet):
                 word = "passed" if outcome.passed else "FAILED"
                 sys.stderr.write(f"gate {outcome.name}: {word}: wanted {outcome.wanted}, got {outcome.got}\n")
         return 0 if all_passed(outcomes) else 1

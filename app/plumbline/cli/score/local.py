@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from plumbline.assembly import build, build_encoder, make_plan
-from plumbline.cli.score.run import Budget, StopSignal
+from plumbline.cli.score.run import Budget, ResultLine, StopSignal
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE
@@ -137,8 +137,8 @@ class LocalEngine:
 
     async def score_rows(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ScoredRow, None]:
-        """Yield the scored rows; a model that they will need is loaded before the first is taken."""
+    ) -> AsyncGenerator[ResultLine, None]:
+        """Yield the results; a model that they will need is loaded before the first is taken."""
         async with AsyncExitStack() as stack:
             encoder = build_encoder(self.settings)
             stack.push_async_callback(encoder.aclose)
@@ -161,7 +161,7 @@ class LocalEngine:
             work = score_in_order(scorer.score, rows, stop, budget, concurrency=self._concurrency or usual)
             async with aclosing(work) as done:
                 async for scored in done:
-                    yield scored
+                    yield ResultLine(scored.row, scored.line)
 
 
 def open_local_engine(options: EvaluationOptions, *, concurrency: int | None = None) -> LocalEngine:

@@ -5,14 +5,13 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Final
 
-from plumbline.cli.score.counts import outcome_of
-from plumbline.cli.score.run import Budget, StopSignal
+from plumbline.cli.score.run import Budget, ResultLine, StopSignal
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.result_lines import read_line
-from plumbline.rows.scored_row import ScoredRow, unreadable_row
+from plumbline.rows.scored_row import unreadable_row
 from plumbline.schemas.evaluation import EvaluationOptions
 
 # Temporary failures; anything else that a service answers is for the user to fix
@@ -40,8 +39,8 @@ class RemoteEngine:
 
     async def score_rows(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ScoredRow, None]:
-        """Yield the scored rows. A failure of the service stops the run: it makes no row an error.
+    ) -> AsyncGenerator[ResultLine, None]:
+        """Yield the results. A failure of the service stops the run: it makes no row an error.
 
         Raises ClientError if the service refuses the whole request.
         """
@@ -59,19 +58,22 @@ class RemoteEngine:
                 async with aclosing(answers) as done:
                     async for row in done:
                         while unsent and unsent[0].row < row.sample.row:
-                            yield unreadable_row(unsent.popleft())
+                            yield _line_of(unsent.popleft())
                         line = row.to_line(row=row.sample.row)
                         read = read_line(line)
                         if isinstance(read, str):
                             raise AnswerUnreadable("a row of the answer is not one of this service")
-                        scored = outcome_of(read)._replace(line=line)
-                        budget.pay(scored.usage.cost)
-                        yield scored
+                        budget.pay(read.cost)
+                        yield ResultLine(read.row, line)
             except _TEMPORARY as error:
                 stop.set(str(error))
                 return
         for problem in unsent:
-            yield unreadable_row(problem)
+            yield _line_of(problem)
+
+
+def _line_of(problem: RecordProblem) -> ResultLine:
+    return ResultLine(problem.row, unreadable_row(problem).line)
 
 
 def _readable(rows: Iterable[Record | RecordProblem], unsent: deque[RecordProblem]) -> Iterator[Record]:

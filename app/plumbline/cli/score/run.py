@@ -18,8 +18,8 @@ from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
+from plumbline.rows.report.building import ReportBuilder
 from plumbline.rows.report.result_lines import ResultRow, read_line
-from plumbline.rows.scored_row import ScoredRow
 from plumbline.schemas.language import render_line
 from plumbline.schemas.report import ReportLanguage
 
@@ -63,6 +63,13 @@ class Budget:
             self._stop.set(f"{self._spent:.6g} is spent, of {self._max_cost:g}; raise --max-cost to resume")
 
 
+class ResultLine(NamedTuple):
+    """Number of a row and its line of results."""
+
+    row: int
+    line: bytes
+
+
 class Engine(Protocol):
     """Place that scores rows: this process, or a service."""
 
@@ -74,50 +81,53 @@ class Engine(Protocol):
 
     def score_rows(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ScoredRow, None]:
-        """Yield the scored rows in the order of `rows`, which are consumed as there is room for them.
+    ) -> AsyncGenerator[ResultLine, None]:
+        """Yield the results in the order of `rows`, which are consumed as there is room for them.
 
         Once `stop` is set no row starts; rows in flight are yielded, and then it ends. It may set `stop` itself if no
         further row can be scored. Close it unless all is consumed.
         """
 
 
-class RunEnd(NamedTuple):
-    """End of a run: `left` is None if every row is written, else one line on why some are not.
-
-    `unreachable`: rows whose threshold is above the highest score of their tier. `mended`: of `RecordReader`.
-    """
-
-    left: str | None
-    unreachable: int = 0
-    mended: int = 0
-
-
 class Run:
-    """Scoring of the pending rows of a file; `echo` gets each line that is written."""
+    """Scoring of the pending rows of a file.
+
+    Attributes:
+        output: where the lines go.
+        counts: of the written rows.
+        mended: of `RecordReader`.
+    """
 
     def __init__(
         self,
         source: InputSource,
         output: RunOutput,
+        builder: ReportBuilder,
         *,
         progress: ScoreProgress | None = None,
-        echo: Callable[[bytes], None] | None = None,
         language: ReportLanguage | None = None,
     ) -> None:
         self._source = source
-        self._output = output
+        self.output = output
         self._progress = progress
-        self._echo = echo
         self._language = language
         self._share_of = source.share_before()
-        self._counts = RunCounts()
-        self._taken = self._mended = 0
+        self.counts = RunCounts(builder)
+        self.mended = self._taken = 0
         self._is_exhausted = False
         self._damage: str | None = None
 
-    def score_until_signal(self, engine: Engine, *, max_cost: float | None = None) -> RunEnd:
+    def count_written_rows(self) -> None:
+        """Count the rows that have a line."""
+        for line, row in self.output.rows():
+            self.counts.add(line, row, is_new=False)
+
+    def score_until_signal(
+        self, engine: Engine, *, max_cost: float | None = None, echo: Callable[[bytes], None] | None = None
+    ) -> str | None:
         """Write the lines of all pending rows, until a signal or `max_cost` ends it; a second signal ends it at once.
+
+        `echo` gets each line that is written. Returns None if every row is written, else one line on why some are not.
 
         Raises:
             InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
@@ -128,45 +138,60 @@ class Run:
         async def work() -> None:
             with self._source.open() as reader:
                 self._skip_written_rows(reader)
-                if self._counts.rows_before:
-                    budget.pay(self._counts.summary().usage.cost)
+                if self.counts.rows_before:
+                    budget.pay(self.counts.tally.usage().cost)
+                if max_cost is not None:
+                    for cost in self.output.kept_costs():
+                        budget.pay(cost)
                 reporting = [] if self._progress is None else [asyncio.create_task(self._report(self._progress))]
                 try:
-                    await self._write(engine.score_rows(self._rows(reader, stop), stop, budget), reader)
+                    await self._write(engine.score_rows(self._rows(reader, stop), stop, budget), reader, echo)
                 finally:
-                    self._mended = reader.mended
+                    self.mended = reader.mended
                     await end_tasks(reporting)
 
         if not _run_interruptibly(work, stop):
-            return RunEnd("stopped at once")
-        counts = self._counts
-        is_done = self._is_exhausted and self._taken == counts.rows_now
-        left = None if is_done else self._damage or stop.reason or "it was stopped"
+            return "stopped at once"
+        counts = self.counts
+        left = None if self._is_done else self._damage or stop.reason or "it was stopped"
         if self._progress is not None:
             self._progress.end(counts, left)
-        rows = counts.rows_before + counts.rows_now
-        left = None if left is None else f"{rows} rows written, more remain: {left}"
-        return RunEnd(left, counts.unreachable, self._mended)
+        return None if left is None else f"{counts.tally.rows} rows written, more remain: {left}"
 
-    async def _write(self, scored_rows: AsyncGenerator[ScoredRow, None], reader: RecordReader) -> None:
+    @property
+    def _is_done(self) -> bool:
+        return self._is_exhausted and self._taken == self.counts.rows_now
+
+    async def _write(
+        self,
+        scored_rows: AsyncGenerator[ResultLine, None],
+        reader: RecordReader,
+        echo: Callable[[bytes], None] | None,
+    ) -> None:
         async with aclosing(scored_rows) as done:
-            async for scored in done:
-                line = render_line(scored.line, self._language)
-                self._output.write(line)
-                if self._echo is not None:
-                    self._echo(line)
-                read = read_line(scored.line)
-                if isinstance(read, ResultRow):
-                    self._counts.add(read)
-                self._counts.rows_now += 1
-                self._counts.share = self._share_of(reader.position)
+            async for row, scored in done:
+                self._keep_before(row)
+                line = render_line(scored, self._language)
+                self.output.write(line)
+                if echo is not None:
+                    echo(line)
+                self._count(line, is_new=True)
+                self.counts.share = self._share_of(reader.position)
+        if self._is_done:
+            self._keep_before(None)
+
+    def _keep_before(self, row: int | None) -> None:
+        for kept in self.output.keep_before(row):
+            self._count(kept, is_new=False)
+
+    def _count(self, line: bytes, *, is_new: bool) -> None:
+        if isinstance(read := read_line(line), ResultRow):
+            self.counts.add(line, read, is_new=is_new)
 
     def _skip_written_rows(self, reader: RecordReader) -> None:
         """Count the rows that have a line, and read beyond them: their ids are seen."""
-        shard, counts = self._source.shard, self._counts
-        for row in self._output.written(shard):
-            counts.add(row)
-            counts.rows_before += 1
+        shard, counts = self._source.shard, self.counts
+        self.count_written_rows()
         before = shard.file_row(counts.rows_before - 1) + 1 if counts.rows_before else 0
         while reader.position.row < before:
             if next(reader, None) is None:
@@ -186,13 +211,13 @@ class Run:
             if row is None:
                 self._is_exhausted = True
                 return
-            if self._source.shard.has(row.row):
+            if self._source.shard.has(row.row) and (not self.output.retried or row.row in self.output.retried):
                 self._taken += 1
                 yield row
 
     async def _report(self, progress: ScoreProgress) -> None:
         while True:
-            progress.tell(self._counts)
+            progress.tell(self.counts)
             await asyncio.sleep(progress.every_seconds)
 
 

@@ -5,19 +5,18 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from plumbline.cli.progress import ScoreProgress
+from plumbline.cli.score.gates import RunGates
 from plumbline.cli.score.options import WHOLE, Shard, check_options, parse_row_options
 from plumbline.cli.score.results import ResultFiles, RunOutput, digest_of, result_files
 from plumbline.cli.score.run import Engine, Run
 from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.service_address import URL_VARIABLE, explain_missing_service, find_url
+from plumbline.rows.report.building import ReportBuilder
 from plumbline.schemas.evaluation import EvaluationOptions
-
-if TYPE_CHECKING:
-    from plumbline.cli.score.gates import RunGates
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 3
@@ -32,8 +31,8 @@ def score_file(given: argparse.Namespace) -> int:
     check_options(given)
     shard = WHOLE if given.shard is None else Shard.parse(given.shard)
     judging = parse_row_options(given)
-    gates = None if given.estimate else _gates(given)
-    progress = None if given.quiet else ScoreProgress(sys.stderr)
+    gates = RunGates(given)
+    progress = None if given.quiet else ScoreProgress(sys.stderr, is_json=given.json)
     with ExitStack() as stack:
         files = None if given.estimate else _result_files(stack, given.output, given.out_format)
         source = open_source(stack, given, form=given.format, limit=given.limit, shard=shard)
@@ -53,32 +52,45 @@ def score_file(given: argparse.Namespace) -> int:
         if (warning := engine.check(given.max_cost)) is not None:
             _say(progress, warning)
         digest = digest_of({**source.identity(), **engine.identity()})
-        output = stack.enter_context(RunOutput(files, digest, restart=given.restart))
-        is_streamed = given.output == "-" and files.form == "jsonl"
-        if output.is_complete:
-            _say(progress, f"{files.target.name} is complete; nothing is left to do (--restart scores again)")
-        else:
-            echo = (lambda line: _write_stdout(line + b"\n")) if is_streamed else None
-            run = Run(source, output, progress=progress, echo=echo, language=given.lang)
-            end = run.score_until_signal(engine, max_cost=given.max_cost)
-            if end.left is not None:
-                how = "" if "-" in (given.output, given.data) else "; run the same command again to resume"
-                sys.stderr.write(f"plumbline: {end.left}{how}\n")
-                return _INCOMPLETE
-            if end.mended:
-                _say(
-                    progress,
-                    f"NaN, Infinity or half a character read as null, where nothing needs it: {end.mended} rows",
-                )
-            if url is not None and (count := end.unreachable):
-                _say(progress, f"{count} rows cannot pass: the threshold is above the highest score of their tier")
-            output.finish()
-        if given.output == "-" and not is_streamed:
+        output = stack.enter_context(RunOutput(files, digest, shard=shard, restart=given.restart))
+        builder = ReportBuilder(baseline=gates.baseline, gates=gates.gates)
+        run = Run(source, output, builder, progress=progress, language=given.lang)
+        if not _score_pending(given, run, engine, progress):
+            return _INCOMPLETE
+        if given.output == "-" and files.form != "jsonl":
             _write_stdout(files.target.read_bytes())
-        if gates is None:
-            return _DONE
-        report = gates.build_report(output.result_lines, name=files.target.name)
-        return gates.exit_code(report, is_quiet=given.quiet)
+    report = builder.report()
+    if url is not None and (count := report.summary.flags.get("threshold_unreachable", 0)):
+        _say(progress, f"{count} rows cannot pass: the threshold is above the highest score of their tier")
+    # A shard of a short file may be empty
+    is_judged = bool(builder.rows) or shard == WHOLE or gates.is_asked
+    code = gates.exit_code(report, is_quiet=given.quiet) if is_judged else _DONE
+    if progress is not None:
+        progress.close_with(report)
+    return code
+
+
+def _score_pending(given: argparse.Namespace, run: Run, engine: Engine, progress: ScoreProgress | None) -> bool:
+    """Score the pending rows, of a complete run those that are worth a retry; return False if some are left."""
+    output, name, can_rerun = run.output, run.output.files.target.name, "-" not in (given.output, given.data)
+    if output.is_complete and not output.retry():
+        _say(progress, f"{name} is complete; nothing is left to do (--restart scores again)")
+        run.count_written_rows()
+        return True
+    if output.retried:
+        _say(progress, f"{name}: {len(output.retried)} rows without a verdict are scored again")
+    is_streamed = given.output == "-" and output.files.form == "jsonl"
+    echo = (lambda line: _write_stdout(line + b"\n")) if is_streamed else None
+    if (left := run.score_until_signal(engine, max_cost=given.max_cost, echo=echo)) is not None:
+        how = "; run the same command again to resume" if can_rerun else ""
+        sys.stderr.write(f"plumbline: {left}{how}\n")
+        return False
+    output.finish()
+    if run.mended:
+        _say(progress, f"NaN, Infinity or half a character read as null, where nothing needs it: {run.mended} rows")
+    if (count := run.counts.to_retry) and can_rerun:
+        _say(progress, f"{count} rows have no verdict for now: run the same command again to score these again")
+    return True
 
 
 def _engine(url: str | None, judging: EvaluationOptions, concurrency: int | None) -> Engine:
@@ -91,16 +103,6 @@ def _engine(url: str | None, judging: EvaluationOptions, concurrency: int | None
         from plumbline.cli.score.local import open_local_engine  # noqa: PLC0415
 
     return open_local_engine(judging, concurrency=concurrency)
-
-
-def _gates(given: argparse.Namespace) -> "RunGates | None":
-    names = ("fail_under", "max_degraded", "max_abstained", "max_unsupported", "baseline", "junit", "markdown")
-    if all(getattr(given, name) in (None, []) for name in names):
-        return None
-    # A quarter of a second of import, for runs that have gates alone
-    from plumbline.cli.score.gates import RunGates  # noqa: PLC0415
-
-    return RunGates(given)
 
 
 def _result_files(stack: ExitStack, output: str, form: str | None) -> ResultFiles:

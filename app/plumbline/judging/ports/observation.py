@@ -91,8 +91,8 @@ class Observer:
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         """Count a lookup in the verdict cache."""
 
-    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
-        """Count an answer that passed or failed: the tier that judged it (or `none`), the rule, its faithfulness."""
+    def on_decision(self, tier: str, rule: str, *, passed: bool | None, score: float) -> None:
+        """Count a scored answer: the tier that judged it (or `none`), the rule, its faithfulness; None: unsure."""
 
     def chunk_started(self) -> None:
         """Count a chunk of a job whose work starts."""
@@ -129,7 +129,7 @@ class Observers(Observer):
         for each in self._both:
             each.on_cache_lookup(outcome)
 
-    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
+    def on_decision(self, tier: str, rule: str, *, passed: bool | None, score: float) -> None:
         for each in self._both:
             each.on_decision(tier, rule, passed=passed, score=score)
 

@@ -59,6 +59,8 @@ class PassRule(StrEnum):
     ALL_SUPPORTED = "all_supported"
     CALIBRATED = "calibrated"
     THRESHOLD = "threshold"
+    # The tier cannot tell: the answer neither passed nor failed
+    UNSURE = "unsure"
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from plumbline.ground.store.tables import (
 from plumbline.ground.texts import CodedText
 from plumbline.rows.jobs.job import JobState, Lease, LeaseStatus, ResultLine, RowFilter
 from plumbline.rows.jobs.job_table import SUMS_OF_RESULTS, counts_of, enter_state, is_of_job, is_spent, read_job
-from plumbline.rows.scored_row import ScoredRow
+from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 # Of a deleted job, deleted in one transaction: results, and chunks of rows, which are far larger.
 _SWEPT_RESULTS: Final = 2_000
@@ -232,7 +232,9 @@ def find_lines(sql: Transaction, number: int, after: int, limit: int, where: Row
     """Return lines behind row `after` that the filter wants."""
     base = number << ROW_BITS
     query = select(RESULT.c.key, RESULT.c.line).where(is_of_job(RESULT.c.key, number), RESULT.c.key > base + after)
-    passed = None if where.passed is None else int(where.passed)
+    if where.passed == "unsure":
+        query = query.where(RESULT.c.status == RowStatus.JUDGED.value, RESULT.c.passed.is_(None))
+    passed = int(where.passed) if isinstance(where.passed, bool) else None
     for column, value in ((RESULT.c.status, where.status), (RESULT.c.tier, where.tier), (RESULT.c.passed, passed)):
         if value is not None:
             query = query.where(column == value)

@@ -125,11 +125,11 @@ class ResultLine(NamedTuple):
 
 
 class RowFilter(NamedTuple):
-    """Rows wanted, by their status, tier and decision; None: any."""
+    """Rows wanted, by their status, tier and decision, of which there is none where the tier is unsure; None: any."""
 
     status: str | None = None
     tier: str | None = None
-    passed: bool | None = None
+    passed: bool | Literal["unsure"] | None = None
 
 
 class Lease(NamedTuple):

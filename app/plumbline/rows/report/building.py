@@ -1,7 +1,7 @@
 """Reports built from lines of results, in one pass and bounded memory."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -10,6 +10,7 @@ import msgspec
 
 from plumbline.ground.texts import CodedText
 from plumbline.rows.report.baseline import Baseline, ComparisonTally
+from plumbline.rows.report.gates import USUAL_GATES, CiGate, judge_gates
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.rows.report.shown_rows import KeptRow, KeptRows
@@ -26,7 +27,7 @@ class Report:
     """The report on the results of one or several files.
 
     Args:
-        summary: everything that is counted.
+        summary: everything that is counted, and the outcomes of the gates.
         worst: the rows with the lowest faithfulness, tier by tier.
         unscored: rows without a score, errors first; at most 50 of each status.
     """
@@ -48,6 +49,10 @@ class ReportBuilder:
         worst: how many of the worst rows are shown, 0 to 10,000.
         baseline: the results to compare with.
         labels: of some rows, by custom_id or number; none: no rates.
+        gates: judged on all rows.
+
+    Attributes:
+        tally: the counts so far.
     """
 
     def __init__(
@@ -56,9 +61,11 @@ class ReportBuilder:
         worst: int = DEFAULT_WORST,
         baseline: Baseline | None = None,
         labels: Mapping[str | int, RowLabel] = MappingProxyType({}),
+        gates: Sequence[CiGate] = USUAL_GATES,
     ) -> None:
+        self._gates = gates
         self._rates = RateTally(labels) if labels else None
-        self._rows = RowTally()
+        self.tally = RowTally()
         self._tiers: dict[ReportTier, TierTally] = {}
         self._kept = KeptRows(worst)
         self._comparison = None if baseline is None else ComparisonTally(baseline)
@@ -68,7 +75,7 @@ class ReportBuilder:
 
     @property
     def rows(self) -> int:
-        return self._rows.rows
+        return self.tally.rows
 
     def begin_file(self, name: str = "") -> None:
         """Count lines from 1 again; problems of lines name the file if it has a name."""
@@ -90,40 +97,52 @@ class ReportBuilder:
             if len(self._first_bad_lines) < _MOST_BAD_LINES:
                 self._first_bad_lines.append(bad)
             return bad
-        self._rows.add(row)
+        self.add_row(row, size=len(line or b""))
+        return None
+
+    def add_row(self, row: ResultRow, *, size: int) -> None:
+        """Add a decoded row, of a line of `size` bytes."""
+        self.tally.add(row)
         scored = row.scored
         if scored is not None and row.result is not None:
             self._tiers.setdefault(scored.tier, TierTally(scored.tier)).add(row.result, scored.faithfulness)
-        self._kept.add(row, size=len(line or b""))
+        self._kept.add(row, size=size)
         if self._comparison is not None:
             self._comparison.add(row)
         if self._rates is not None:
             self._rates.add_row(row)
-        return None
 
-    def report(self) -> Report:
+    def report(self, *, pending: int = 0) -> Report:
+        """Return the report on the lines so far, of a run with so many more rows `pending`."""
         tallies = [copy.deepcopy(self._tiers[tier]) for tier in TIERS if tier in self._tiers]
         # Rows without a tier are added to the largest one
         if len(tallies) > 1 and tallies[-1].tier == "none":
             max(tallies[:-1], key=lambda tally: tally.judged).take_in(tallies.pop())
+        statuses = self.tally.statuses()
+        # Rows without a verdict did not pass; they are added to the largest tier, too
+        unjudged = statuses.error + statuses.not_judged + statuses.empty_answer + self._bad_lines
+        if tallies and unjudged:
+            max(tallies, key=lambda tally: tally.judged).scores.passed.add(0.0, unjudged)
         means = [tally.scores.means() for tally in tallies]
         # The means of one tier need not be drawn again
         is_alone = len(means) == 1
         worst = self._kept.worst()
         summary = ReportSummary(
-            rows=self._rows.rows,
-            statuses=self._rows.statuses(),
-            passed=sum(tally.passed for tally in tallies),
-            degraded=self._rows.degraded,
-            tier_counts=self._rows.tier_counts(),
-            statuses_by_tier=self._rows.statuses_by_tier(),
+            rows=self.tally.rows,
+            statuses=statuses,
+            passed=self.tally.passed,
+            unsure=self.tally.unsure,
+            pending=pending,
+            degraded=self.tally.degraded,
+            tier_counts=self.tally.tier_counts(),
+            statuses_by_tier=self.tally.statuses_by_tier(),
             tiers=[tally.report(each) for tally, each in zip(tallies, means, strict=True)],
             all_tiers=means[0] if is_alone else ScoreTallies.merged([tally.scores for tally in tallies]).means(),
-            reference=self._rows.reference(),
-            usage=self._rows.usage(),
-            known_cost=self._rows.known_cost,
-            rows_of_unknown_cost=self._rows.rows_of_unknown_cost,
-            flags=self._rows.flags(),
+            reference=self.tally.reference(),
+            usage=self.tally.usage(),
+            known_cost=self.tally.known_cost,
+            rows_of_unknown_cost=self.tally.rows_of_unknown_cost,
+            flags=self.tally.flags(),
             worst=[short for kept in worst if (short := _in_short(kept.row)) is not None],
             comparison=None if self._comparison is None else self._comparison.comparison(),
             rates=None if self._rates is None else self._rates.rates(),
@@ -131,7 +150,8 @@ class ReportBuilder:
             first_bad_lines=self._first_bad_lines,
             interval_method=METHOD,
         )
-        return Report(summary, worst, self._kept.unscored())
+        outcomes = judge_gates(summary, self._gates)
+        return Report(summary.model_copy(update={"gates": outcomes}), worst, self._kept.unscored())
 
 
 def _in_short(row: ResultRow) -> WorstRow | None:

@@ -1,14 +1,16 @@
-"""Quality gates for continuous integration: bounds that results must meet."""
+"""Quality gates for continuous integration: bounds that results must meet, in one list for every way in."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Final, cast
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.schemas.report import (
     METRICS,
+    GateOutcome,
     ReferenceMeans,
     ReportSummary,
     ReportTier,
@@ -30,10 +32,10 @@ _SCORES: Final = (
     *ReferenceMeans.model_fields,
     *METRICS,
 )
-# Scores of which less is better.
-_AT_MOST: Final = ("hallucination_rate", "unsupported_share", "noise_sensitivity")
 # Of all rows with a reference: no tier takes part.
 _OF_REFERENCE: Final = tuple(ReferenceMeans.model_fields)
+# Of which less is better.
+_AT_MOST: Final = ("hallucination_rate", "unsupported_share", "noise_sensitivity", "degraded", "abstained")
 _TIERS: Final = ("llm", "detector", "embedding", "lexical")
 # A mean that only rounding keeps from its bound has reached it.
 _NOISE: Final = 1e-12
@@ -41,22 +43,13 @@ _NO_ROW: Final = ScoreMean(mean=None, low=None, high=None, rows=0)
 
 
 @dataclass(frozen=True, slots=True)
-class GateOutcome:
-    """The outcome of one gate: its name, the wanted and the found value in words."""
-
-    name: str
-    wanted: str
-    got: str
-    passed: bool
-
-
-@dataclass(frozen=True, slots=True)
 class CiGate:
-    """A bound on the mean of a score: a minimum; a maximum for those of which less is better.
+    """A bound on the mean of a score, or on a count of all rows.
 
     Args:
-        score: one that every result has, or a metric that was asked for, as `context_precision@5`.
-        bound: in [0, 1].
+        score: one that every result has; a metric that was asked for, as `context_precision@5`; or a name of
+            `_OF_ALL_ROWS`, as `judged`.
+        bound: in [0, 1]: a minimum; a maximum for those of which less is better.
         tier: the tier whose rows count; None for each tier that scored rows, by itself.
     """
 
@@ -65,7 +58,9 @@ class CiGate:
     tier: ReportTier | None = None
 
     def outcomes(self, summary: ReportSummary) -> tuple[GateOutcome, ...]:
-        """Return one outcome per tier; a score that no row has fails."""
+        """Return one outcome per tier, or for all rows; a score that no row has fails."""
+        if self.score in _OF_ALL_ROWS:
+            return tuple(_OF_ALL_ROWS[self.score](summary, self.bound))
         if self.score in _OF_REFERENCE:
             mean = getattr(summary.reference, self.score) or _NO_ROW
             return (self._outcome(None, mean, _abstained(summary)),)
@@ -77,14 +72,37 @@ class CiGate:
         return tuple(self._outcome(tier, mean, _abstained(summary)) for tier, mean in outcomes or [none])
 
     def _outcome(self, tier: ReportTier | None, mean: ScoreMean, abstained: str) -> GateOutcome:
+        wanted, passed = _compare(self.score, mean.mean, self.bound)
         name = self.score if tier is None else f"{tier}:{self.score}"
-        sense, excess = ("at most", -1.0) if self.score in _AT_MOST else ("at least", 1.0)
-        passed = mean.mean is not None and excess * (mean.mean - self.bound) >= -_NOISE
-        return GateOutcome(name, f"{sense} {self.bound:g}", _with_rows(mean) + abstained, passed)
+        return GateOutcome(name=name, wanted=wanted, got=_with_rows(mean) + abstained, passed=passed)
+
+
+# Results are complete, and decided: on by default wherever results are counted.
+USUAL_GATES: Final = (CiGate("judged", 0.95), CiGate("decided", 0.5))
+
+
+def judge_gates(summary: ReportSummary, gates: Iterable[CiGate]) -> list[GateOutcome]:
+    """Return the outcomes of all gates; where no row was judged, one of them fails."""
+    outcomes = [outcome for gate in gates for outcome in gate.outcomes(summary)]
+    if outcomes and all_passed(outcomes) and not _judged(summary):
+        outcomes.append(GateOutcome(name="judged", wanted="a row", got="no row was judged", passed=False))
+    return outcomes
+
+
+def all_passed(outcomes: Iterable[GateOutcome]) -> bool:
+    """Return True if every gate passed."""
+    return all(outcome.passed for outcome in outcomes)
+
+
+def with_usual(gates: Iterable[CiGate]) -> tuple[CiGate, ...]:
+    """Return the gates, and the usual ones on what none of them is about."""
+    given = tuple(gates)
+    names = {gate.score for gate in given}
+    return (*given, *(usual for usual in USUAL_GATES if usual.score not in names))
 
 
 def parse_gate(spec: str) -> CiGate:
-    """Parse a gate: `faithfulness=0.8`, or `llm:faithfulness=0.8` for the rows of one tier.
+    """Parse a gate: `faithfulness=0.8`, `judged=0.9`, or `llm:faithfulness=0.8` for the rows of one tier.
 
     Raises:
         InvalidInput: unknown score or tier, or a bound that is no share.
@@ -94,11 +112,11 @@ def parse_gate(spec: str) -> CiGate:
     if not equals:
         raise InvalidInput(f"found {quoted(spec)}; expected a score and its bound, for example faithfulness=0.8")
     if metric_of(score) is None:
-        _check_known("score", score, _SCORES)
+        _check_known("score", score, (*_SCORES, *_OF_ALL_ROWS))
     if colon:
         _check_known("tier", tier, _TIERS)
-        if score in _OF_REFERENCE:
-            raise InvalidInput(f"{score} is of the reference alone; give it without a tier", place=score)
+        if score in (*_OF_REFERENCE, *_OF_ALL_ROWS):
+            raise InvalidInput(f"{score} is of all rows; give it without a tier", place=score)
     chosen_tier = cast(ReportTier, tier) if colon else None
     return CiGate(score, parse_share(bound_text, place=score), chosen_tier)
 
@@ -132,31 +150,63 @@ def parse_share(text: str, *, place: str) -> float:
     return share
 
 
-def max_degraded_outcome(summary: ReportSummary, most: float) -> GateOutcome:
-    """Check that at most the share `most` of all rows fell to a lower tier or was judged by none (`not_judged`)."""
-    degraded, not_judged = summary.degraded, summary.statuses.not_judged
-    share = (degraded + not_judged) / summary.rows if summary.rows else None
-    counts = f"{degraded:,} of a lower tier, {not_judged:,} of none, of {summary.rows:,} rows"
-    got = "no rows" if share is None else f"{share:.4f} ({counts})"
-    return GateOutcome("degraded", f"at most {most:g}", got, passed=share is not None and share <= most + _NOISE)
+def _judged(summary: ReportSummary) -> int:
+    """Count the rows that were judged; those without contexts score 0 unseen, and are none of them."""
+    return summary.statuses.judged - sum(each.without_tier for each in summary.tiers)
 
 
-def min_judged_outcome(summary: ReportSummary, least: float) -> GateOutcome:
-    """Check that at least the share `least` of the rows was judged; rows that abstained are outside of both counts."""
-    judged, of_rows = summary.statuses.judged, summary.rows - summary.statuses.abstained
-    share = judged / of_rows if of_rows else None
-    got = "no rows to judge" if share is None else f"{share:.4f} ({judged:,} of {of_rows:,} rows)"
-    return GateOutcome("judged", f"at least {least:g}", got, passed=share is not None and share >= least - _NOISE)
+def _judged_outcome(summary: ReportSummary, least: float) -> Iterator[GateOutcome]:
+    """Check the share of judged rows; those that abstained are outside of both counts. A bound of 0 turns it off."""
+    statuses, judged = summary.statuses, _judged(summary)
+    others = {
+        "in error": statuses.error,
+        "not judged": statuses.not_judged,
+        "without contexts": statuses.judged - judged,
+        "empty": statuses.empty_answer,
+        "unreadable": summary.bad_lines,
+        "pending": summary.pending,
+    }
+    if least > 0:
+        yield _share_outcome("judged", judged, judged + sum(others.values()), least, _list_counts(others))
 
 
-def max_abstained_outcome(summary: ReportSummary, most: float) -> GateOutcome:
-    """Check that at most the share `most` of all rows abstained: who declines to answer has no score to fail by."""
-    share = summary.statuses.abstained / summary.rows if summary.rows else None
-    got = "no rows" if share is None else f"{share:.4f} ({summary.statuses.abstained:,} of {summary.rows:,} rows)"
-    return GateOutcome("abstained", f"at most {most:g}", got, passed=share is not None and share <= most + _NOISE)
+def _decided_outcome(summary: ReportSummary, least: float) -> Iterator[GateOutcome]:
+    """Check the share of judged rows that passed or failed: of the others their tier is unsure. 0 turns it off."""
+    judged = summary.statuses.judged
+    if least > 0 and summary.unsure:
+        yield _share_outcome("decided", judged - summary.unsure, judged, least, "turn on a judge to decide the others")
 
 
-def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple[GateOutcome, ...]:
+def _degraded_outcome(summary: ReportSummary, most: float) -> Iterator[GateOutcome]:
+    """Check the share of rows that fell to a lower tier or have no verdict at all, be it for an error of the row."""
+    statuses = summary.statuses
+    counts = {"of a lower tier": summary.degraded, "not judged": statuses.not_judged, "in error": statuses.error}
+    yield _share_outcome("degraded", sum(counts.values()), summary.rows, most, _list_counts(counts))
+
+
+def _abstained_outcome(summary: ReportSummary, most: float) -> Iterator[GateOutcome]:
+    """Check the share of rows that abstained: an answer that declines has no score to fail by."""
+    yield _share_outcome("abstained", summary.statuses.abstained, summary.rows, most)
+
+
+def _share_outcome(name: str, count: int, rows: int, bound: float, why: str = "") -> GateOutcome:
+    share = count / rows if rows else None
+    wanted, passed = _compare(name, share, bound)
+    got = "no rows" if share is None else f"{share:.4f} ({count:,} of {rows:,} rows{': ' * bool(why)}{why})"
+    return GateOutcome(name=name, wanted=wanted, got=got, passed=passed)
+
+
+def _list_counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+
+
+def _compare(score: str, found: float | None, bound: float) -> tuple[str, bool]:
+    """Return what is wanted of a score in words, and whether the found value is so; None never is."""
+    sense, excess = ("at most", -1.0) if score in _AT_MOST else ("at least", 1.0)
+    return f"{sense} {bound:g}", found is not None and excess * (found - bound) >= -_NOISE
+
+
+def _baseline_outcomes(summary: ReportSummary, max_drop: float) -> Iterator[GateOutcome]:
     """Check faithfulness against the baseline, tier by tier; fails without a pair.
 
     A tier fails when the whole interval of its paired mean difference lies below `-max_drop`, in [-1, 0]: it got worse
@@ -165,41 +215,51 @@ def baseline_outcomes(summary: ReportSummary, *, max_drop: float = 0.0) -> tuple
     wanted = f"no drop beyond {max_drop:g}" if max_drop else "no drop"
     pairs = summary.comparison.tiers if summary.comparison else []
     if not pairs:
-        return (GateOutcome("baseline", wanted, "no row has a pair in the baseline", passed=False),)
-    outcomes = []
+        yield GateOutcome(name="baseline", wanted=wanted, got="no row has a pair in the baseline", passed=False)
     for each in pairs:
         name = "baseline" if len(pairs) == 1 else f"{each.tier}:baseline"
         difference = each.difference
         highest = difference.mean if difference.high is None else difference.high
         passed = (highest or 0.0) >= -max_drop - _NOISE
         got = _with_rows(difference, sign="+") + _abstained(summary)
-        outcomes.append(GateOutcome(name, wanted, got, passed))
-    return tuple(outcomes)
+        yield GateOutcome(name=name, wanted=wanted, got=got, passed=passed)
 
 
-def promise_outcomes(summary: ReportSummary, risk: float, *, confidence: float = 0.95) -> tuple[GateOutcome, ...]:
+_PROMISE_CONFIDENCE: Final = 0.95
+
+
+def _promise_outcomes(summary: ReportSummary, risk: float) -> Iterator[GateOutcome]:
     """Check, tier by tier, that at most `risk` of the answers that pass are unfaithful: the exact binomial tail.
 
     The labels are of rows drawn alike; without them, or with too few, the gate fails.
     """
-    wanted = f"at most {risk:g} of what passes unfaithful, confidence {confidence:g}"
-    outcomes = []
-    for rate in summary.rates or ():
-        name = "promise" if len(summary.rates or ()) == 1 else f"{rate.tier}:promise"
+    wanted = f"at most {risk:g} of what passes unfaithful, confidence {_PROMISE_CONFIDENCE:g}"
+    rates = summary.rates or []
+    if not rates:
+        yield GateOutcome(name="promise", wanted=wanted, got="no labels; give --labels", passed=False)
+    for rate in rates:
+        name = "promise" if len(rates) == 1 else f"{rate.tier}:promise"
         if (found := rate.agreement) is None:
             got = rate.refused or "no label of a row with a decision that was drawn alike"
-            outcomes.append(GateOutcome(name, wanted, got, passed=False))
+            yield GateOutcome(name=name, wanted=wanted, got=got, passed=False)
             continue
-        bad, passed = found.unfaithful_passed, found.unfaithful_passed + found.faithful_passed
-        tail = math.fsum(math.comb(passed, k) * risk**k * (1 - risk) ** (passed - k) for k in range(bad + 1))
-        got = f"{bad:,} of {passed:,} labelled rows that pass"
-        outcomes.append(GateOutcome(name, wanted, got, passed=tail <= 1 - confidence + _NOISE))
-    return tuple(outcomes) or (GateOutcome("promise", wanted, "no labels; give --labels", passed=False),)
+        bad, rows = found.unfaithful_passed, found.unfaithful_passed + found.faithful_passed
+        tail = math.fsum(math.comb(rows, k) * risk**k * (1 - risk) ** (rows - k) for k in range(bad + 1))
+        got, passed = f"{bad:,} of {rows:,} labelled rows that pass", tail <= 1 - _PROMISE_CONFIDENCE + _NOISE
+        yield GateOutcome(name=name, wanted=wanted, got=got, passed=passed)
 
 
-def all_passed(outcomes: Iterable[GateOutcome]) -> bool:
-    """Return True if every gate passed."""
-    return all(outcome.passed for outcome in outcomes)
+# Gates on counts of all rows, on the pairs of a baseline, on labels: none takes the name of a tier.
+_OF_ALL_ROWS: Final[Mapping[str, Callable[[ReportSummary, float], Iterator[GateOutcome]]]] = MappingProxyType(
+    {
+        "degraded": _degraded_outcome,
+        "abstained": _abstained_outcome,
+        "promise": _promise_outcomes,
+        "baseline": _baseline_outcomes,
+        "judged": _judged_outcome,
+        "decided": _decided_outcome,
+    }
+)
 
 
 def format_mean(mean: ScoreMean, *, sign: str = "") -> str:

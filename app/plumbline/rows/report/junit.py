@@ -5,7 +5,6 @@ from typing import Final, Literal, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from plumbline.rows.report.building import Report
-from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.judged_answer import UNSUPPORTED
 from plumbline.rows.report.markdown import worst_claim
 from plumbline.rows.report.result_lines import RowResult
@@ -30,19 +29,18 @@ class _Case(NamedTuple):
     detail: str = ""
 
 
-def junit_xml(
-    report: Report, gates: Sequence[GateOutcome] = (), *, suite: str = "plumbline", with_rows: bool = False
-) -> bytes:
+def junit_xml(report: Report, *, suite: str = "plumbline", with_rows: bool = False) -> bytes:
     """Return one suite in UTF-8, in the format that Jenkins, GitLab and GitHub Actions read.
 
     Tests are each gate, a failure if it failed, so that the suite fails as the command does; one skipped test for each
     kind of rows that no gate is about; one test for all rows that passed.
 
     Args:
-        with_rows: add the rows: one that did not pass is a failure; one with an error, or judged by no tier, an error;
-            one that abstained or is empty is skipped. Rows that the report does not keep are one test for each kind.
+        with_rows: add the rows: one that did not pass, or that its tier is unsure of, is a failure; one with an error,
+            or judged by no tier, an error; one that abstained or is empty is skipped. Rows that the report does not
+            keep are one test for each kind.
     """
-    cases = [*_gate_cases(gates)]
+    cases = [*_gate_cases(report)]
     if with_rows:
         cases += [*_row_cases(report), *_counted_cases(report, report.worst, report.unscored)]
     else:
@@ -68,8 +66,8 @@ def junit_xml(
     return body + b"\n"
 
 
-def _gate_cases(gates: Sequence[GateOutcome]) -> Iterator[_Case]:
-    for gate in gates:
+def _gate_cases(report: Report) -> Iterator[_Case]:
+    for gate in report.summary.gates:
         message = f"wanted {gate.wanted}, found {gate.got}"
         yield _Case("gates", gate.name) if gate.passed else _Case("gates", gate.name, "failure", "gate", message)
 
@@ -83,7 +81,7 @@ def _row_cases(report: Report) -> Iterator[_Case]:
             yield _Case("rows", name, "error", "row_error", f"{row.error.title}: {row.error.detail}", faults)
         elif row.result is not None and row.result.status != "judged":
             yield _unscored_case(name, row.result)
-        elif row.result is not None and row.result.passed is False:
+        elif row.result is not None and row.result.passed is not True:
             yield _failed_case(name, kept, row.result)
 
 
@@ -95,7 +93,7 @@ def _unscored_case(name: str, result: RowResult) -> _Case:
 
 
 def _failed_case(name: str, kept: KeptRow, result: RowResult) -> _Case:
-    verdict, text = worst_claim(kept)
+    claim = worst_claim(kept)
     why = f"faithfulness {result.faithfulness or 0.0:.3f}"
     threshold = result.decision and result.decision.threshold
     if threshold is None:
@@ -103,20 +101,24 @@ def _failed_case(name: str, kept: KeptRow, result: RowResult) -> _Case:
     else:
         why += f" is below {threshold:g}"
     why += f", tier {result.tier or 'none'}"
-    message = why if verdict is None else f"{why}; {verdict}: {text}"
-    claims = [f"{claim.verdict}: {claim.text}" for claim in result.claims if claim.verdict in UNSUPPORTED]
-    return _Case("rows", name, "failure", "not_passed", message, "\n".join(claims))
+    if result.passed is None:
+        why = f"the tier is unsure, {why}"
+    message = why if claim is None else f"{why}; {claim.verdict}: {claim.text}"
+    claims = [f"{each.verdict}: {each.text}" for each in result.claims if each.verdict in UNSUPPORTED]
+    kind = "unsure" if result.passed is None else "not_passed"
+    return _Case("rows", name, "failure", kind, message, "\n".join(claims))
 
 
 def _counted_cases(report: Report, worst: Sequence[KeptRow] = (), unscored: Sequence[KeptRow] = ()) -> Iterator[_Case]:
     """Yield one test for all rows of a kind beyond those that are listed."""
     summary = report.summary
     statuses = [kept.row.status for kept in unscored]
-    failed = sum(tier.scores.passed_share.rows for tier in summary.tiers) - summary.passed
-    listed_failed = sum(kept.row.result.passed is False for kept in worst if kept.row.result)
+    listed = [kept.row.result.passed for kept in worst if kept.row.result]
+    failed = summary.statuses.judged - summary.passed - summary.unsure
     further = "further " if worst or unscored else ""
     kinds: list[tuple[str, Kind, str, int]] = [
-        ("that did not pass", "failure", "not_passed", failed - listed_failed),
+        ("that did not pass", "failure", "not_passed", failed - listed.count(False)),
+        ("of which their tier is unsure", "failure", "unsure", summary.unsure - listed.count(None)),
         ("with an error", "error", "row_error", summary.statuses.error - statuses.count("error")),
         ("that no tier could judge", "error", "not_judged", summary.statuses.not_judged - statuses.count("not_judged")),
         ("abstained", "skipped", "", summary.statuses.abstained - statuses.count("abstained")),

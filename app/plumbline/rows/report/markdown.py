@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from plumbline.rows.report.building import Report
-from plumbline.rows.report.gates import GateOutcome, format_mean
+from plumbline.rows.report.gates import all_passed, format_mean
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
-from plumbline.rows.report.result_lines import Verdict
+from plumbline.rows.report.result_lines import Claim
 from plumbline.rows.report.shown_rows import KeptRow
 from plumbline.rows.report.texts import load_words, metric_words, one_line, say
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
@@ -26,7 +26,6 @@ _JOINER: Final = "&#8288;"
 
 def markdown_summary(
     report: Report,
-    gates: Sequence[GateOutcome] = (),
     *,
     language: ReportLanguage = "en",
     title: str | None = None,
@@ -35,7 +34,7 @@ def markdown_summary(
     """Return gates, scores with their intervals, the comparison and the `rows` worst rows as Markdown."""
     words, summary = load_words(language), report.summary
     parts = [f"## {escaped(title) if title else words['title']}"]
-    parts += _gates(gates, words, say(language)) if gates else []
+    parts += _gates(summary, words, say(language)) if summary.gates else []
     parts += _scores(summary, words)
     parts += [_counts(summary, words)]
     reference = [
@@ -55,11 +54,11 @@ def escaped(text: str, *, most: int = _LONGEST) -> str:
     return _CALLING.sub(rf"\1{_JOINER}", without_marks)
 
 
-def _gates(gates: Sequence[GateOutcome], words: Mapping[str, str], said: Callable[[str], str]) -> Iterator[str]:
-    failed = any(not gate.passed for gate in gates)
+def _gates(summary: ReportSummary, words: Mapping[str, str], said: Callable[[str], str]) -> Iterator[str]:
+    failed = not all_passed(summary.gates)
     yield f"**{'❌' if failed else '✅'} {words['some_gates_failed'] if failed else words['all_gates_passed']}**"
     rows = []
-    for gate in gates:
+    for gate in summary.gates:
         outcome = f"✅ {words['gate_passed']}" if gate.passed else f"❌ {words['gate_failed']}"
         rows.append((escaped(gate.name), escaped(said(gate.wanted)), escaped(said(gate.got)), outcome))
     yield _table((words["gate"], words["wanted"], words["got"], ""), rows)
@@ -98,6 +97,7 @@ def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
 def _counts(summary: ReportSummary, words: Mapping[str, str]) -> str:
     counted = [(words["rows"], summary.rows)]
     counted += [(words[f"status_{name}"], count) for name, count in summary.statuses]
+    counted += [(words["unsure"], summary.unsure)] if summary.unsure else []
     counted += [(words["bad_lines"], summary.bad_lines), (words["degraded"], summary.degraded)]
     used = summary.usage
     tokens = [(words["prompt_tokens"], used.prompt_tokens), (words["completion_tokens"], used.completion_tokens)]
@@ -126,25 +126,21 @@ def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:
     scored = row.scored
     if scored is None or result is None:
         return ("–",) * 6
-    verdict, text = worst_claim(kept)
+    claim = worst_claim(kept)
     return (
         f"{scored.faithfulness:.3f}",
-        {True: "✅", False: "❌", None: "–"}[result.passed],
+        {True: "✅", False: "❌", None: f"❔ {words['unsure']}"}[result.passed],
         words[f"tier_{scored.tier}"],
         escaped(scored.custom_id, most=60),
-        "–" if verdict is None else words[f"verdict_{verdict}"],
-        escaped(text),
+        "–" if claim is None else words[f"verdict_{claim.verdict}"],
+        "" if claim is None else escaped(claim.text),
     )
 
 
-def worst_claim(kept: KeptRow) -> tuple[Verdict | None, str]:
-    """Return the verdict and text of the first claim with the gravest verdict; None and "" without claims."""
-    claims = kept.row.result.claims if kept.row.result else []
-    for verdict in GRAVEST_FIRST:
-        for claim in claims:
-            if claim.verdict == verdict:
-                return verdict, claim.text
-    return None, ""
+def worst_claim(kept: KeptRow) -> Claim | None:
+    """Return the first claim with the gravest verdict; None without claims."""
+    claims = [each for each in kept.row.result.claims if each.verdict in GRAVEST_FIRST] if kept.row.result else []
+    return min(claims, key=lambda each: GRAVEST_FIRST.index(each.verdict), default=None)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

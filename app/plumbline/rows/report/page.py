@@ -14,7 +14,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plumbline.ground.version import VERSION
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.report.building import Report
-from plumbline.rows.report.gates import GateOutcome
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.shown_rows import shown_row
 from plumbline.rows.report.texts import load_words, metric_words, one_line, say, say_coded, visible
@@ -99,11 +98,10 @@ def render_html(
     *,
     language: ReportLanguage = "en",
     title: str | None = None,
-    gates: Sequence[GateOutcome] = (),
     made_at: datetime | None = None,
     samples: Mapping[str, Sample] = MappingProxyType({}),
 ) -> str:
-    """Render the page, with the gates before the scores; takes some milliseconds per shown row.
+    """Render the page, the gates before the scores; takes some milliseconds per shown row.
 
     Args:
         title: heading of the page; escaped, as every text of the results is.
@@ -125,7 +123,6 @@ def render_html(
         title=one_line(title or words["title"], most=_LONGEST_TITLE),
         summary=report.summary,
         is_mixed=len(report.summary.tiers) > 1,
-        gates=gates,
         statuses=_STATUSES,
         rows=rows,
         shown_numbers={row.source.row for row in rows},

@@ -4,9 +4,10 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from plumbline.ground.errors import PASSING_REASONS
 from plumbline.ground.texts import CodedText, restore
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.problem import problem_title
+from plumbline.schemas.problem import INTERNAL, problem_title
 from plumbline.schemas.report import ReportRowStatus, ReportTier
 from plumbline.schemas.result_parts import PassRule, TierName
 from plumbline.schemas.result_upgrade import upgrade_row
@@ -21,6 +22,8 @@ Cost = Annotated[float, msgspec.Meta(ge=-1e15, le=1e15)]
 # The decoder's one message that quotes a value of the file, and the text before the place in all its messages.
 _UNKNOWN_VALUE: Final = "Invalid enum value"
 _AT: Final = " - at `$"
+# Timed out, too many requests
+_PASSING_STATUSES: Final = (408, 429)
 
 
 class Evidence(msgspec.Struct, frozen=True, gc=False):
@@ -223,6 +226,19 @@ class ResultRow(msgspec.Struct, frozen=True):
     @property
     def status(self) -> ReportRowStatus:
         return "error" if self.result is None else self.result.status
+
+    @property
+    def cost(self) -> float | None:
+        """The cost of its calls; None if unknown."""
+        return 0.0 if self.result is None else self.result.trace.usage.cost
+
+    @property
+    def may_be_retried(self) -> bool:
+        """True if there is no verdict for a reason that may have passed: of a provider, a limit, or a fault of ours."""
+        if self.error is not None:
+            return self.error.status in _PASSING_STATUSES or self.error.status >= INTERNAL.status
+        attempts = self.result.trace.attempts if self.result and self.result.status == "not_judged" else []
+        return any(each.reason in PASSING_REASONS for each in attempts)
 
     @property
     def scored(self) -> "Scored | None":

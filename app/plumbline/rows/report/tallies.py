@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult
 from plumbline.schemas.batch import TierCounts
@@ -164,7 +164,7 @@ class TierTally:
 
     def __init__(self, tier: ReportTier) -> None:
         self.scores = ScoreTallies()
-        self.judged = self.passed = self._degraded = 0
+        self.judged = self.passed = self.unsure = self._degraded = 0
         self.tier = tier
         self._without_tier = 0
         self._rules: Counter[PassRule] = Counter()
@@ -174,6 +174,9 @@ class TierTally:
     def add(self, result: RowResult, faithfulness: float) -> None:
         self.judged += 1
         self.passed += result.passed is True
+        if result.passed is None:
+            self.unsure += 1
+            self.scores.passed.add(0.0)
         if result.decision is not None:
             self._rules[result.decision.rule] += 1
         self._degraded += "degraded" in result.flags
@@ -186,6 +189,7 @@ class TierTally:
         """Add the rows of another tally that were judged without a tier."""
         self.judged += other.judged
         self.passed += other.passed
+        self.unsure += other.unsure
         self._degraded += other._degraded
         self._without_tier += other.judged
         self._rules += other._rules
@@ -202,9 +206,10 @@ class TierTally:
             tier=self.tier,
             judged=self.judged,
             passed=self.passed,
+            unsure=self.unsure,
             passed_by=dict(self._rules),
             degraded=self._degraded,
-            without_tier=self._without_tier,
+            without_tier=self.judged if self.tier == "none" else self._without_tier,
             scores=scores,
             histogram=self._histogram,
             verdicts=VerdictCounts(**self._verdicts),
@@ -215,7 +220,7 @@ class RowTally:
     """Statuses, flags and usage of all rows."""
 
     def __init__(self) -> None:
-        self.rows = self.degraded = self.rows_of_unknown_cost = 0
+        self.rows = self.degraded = self.passed = self.unsure = self.rows_of_unknown_cost = 0
         self.known_cost = 0.0
         self._statuses: defaultdict[ReportTier, Counter[ReportRowStatus]] = defaultdict(Counter)
         self._flags: Counter[str] = Counter()
@@ -230,6 +235,8 @@ class RowTally:
             return
         self._statuses[result.tier or "none"][result.status] += 1
         self.degraded += "degraded" in result.flags
+        self.passed += result.passed is True
+        self.unsure += result.passed is None and result.status == "judged"
         for flag in result.flags:
             if flag in self._flags or len(self._flags) < _MOST_FLAGS_COUNTED:
                 self._flags[flag[:_LONGEST_FLAG]] += 1
@@ -243,6 +250,12 @@ class RowTally:
             self.rows_of_unknown_cost += 1
         else:
             self.known_cost += usage.cost
+
+    def counts(self) -> dict[str, Any]:
+        """Return all counts by the names of `ReportSummary` and `StatusCounts`, as JSON."""
+        shown = {"rows": self.rows, "passed": self.passed, "unsure": self.unsure, "degraded": self.degraded}
+        parts = {"tier_counts": self.tier_counts().model_dump(), "usage": self.usage().model_dump()}
+        return {**shown, **self.statuses().model_dump(), **parts}
 
     def statuses(self) -> StatusCounts:
         return _status_counts(sum(self._statuses.values(), Counter[ReportRowStatus]()))

@@ -18,6 +18,7 @@ from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, table_line
 from plumbline.rows.report.baseline import Baseline
 from plumbline.rows.report.building import DEFAULT_WORST, ReportBuilder
+from plumbline.rows.report.gates import parse_gate, with_usual
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.result_lines import ResultRow, read_line
@@ -184,6 +185,7 @@ def _encode(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -
 _PAGE_HEADERS: Final = {"Content-Security-Policy": "sandbox allow-scripts", "X-Content-Type-Options": "nosniff"}
 _REPORT_ROWS_AT_A_TIME: Final = 500
 _MOST_WORST: Final = 1_000
+_MOST_GATES: Final = 50
 
 REPORT: Final[dict[str, Any]] = {
     "model": ReportSummary,
@@ -205,6 +207,12 @@ class ReportQuery(BaseModel):
         default=None, description="Id of an earlier job of yours, to compare rows with the same `custom_id`."
     )
     worst: int = Field(default=DEFAULT_WORST, ge=0, le=_MOST_WORST, description="Rows shown with their sentences.")
+    gate: list[str] = Field(
+        default=[],
+        max_length=_MOST_GATES,
+        description="Repeatable: `passed_share=0.9`, `llm:faithfulness=0.8`, `degraded=0.02`, `baseline=0.02`. "
+        "`judged=0.95` and `decided=0.5` are gates unless you give others; a bound of 0 turns each of these off.",
+    )
 
 
 class JobReports:
@@ -219,6 +227,7 @@ class JobReports:
     ) -> Response:
         """Return the report on a job's results, compared with `baseline` if given."""
         loop = asyncio.get_running_loop()
+        gates = with_usual(map(parse_gate, query.gate))
         labels = (await read_label_sample(store, job)).labels
 
         def lines(of: Job) -> Iterator[bytes]:
@@ -226,10 +235,10 @@ class JobReports:
 
         def build() -> Response:
             compared = None if baseline is None else Baseline(lines(baseline))
-            builder = ReportBuilder(worst=query.worst, baseline=compared, labels=labels)
+            builder = ReportBuilder(worst=query.worst, baseline=compared, labels=labels, gates=gates)
             for line in lines(job):
                 builder.add(line)
-            report = builder.report()
+            report = builder.report(pending=max(0, (job.total or 0) - builder.rows))
             if query.format == "json":
                 return Response(report.summary.model_dump_json(), media_type=JSON)
             page = render_html(report, language=language, title=job.name or job.id)

@@ -65,7 +65,7 @@ class Measured:
         )
         self.decisions = counter(
             "plumbline_answers",
-            "Answers with a score, by the rule that decided: passed, failed.",
+            "Answers with a score, by the rule that decided: passed, failed, unsure.",
             "tier",
             "rule",
             "outcome",

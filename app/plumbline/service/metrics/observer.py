@@ -164,8 +164,9 @@ class Metrics(Observer):
     def on_cache_lookup(self, outcome: CacheOutcome) -> None:
         self._measured.verdict_lookups.labels(outcome).inc()
 
-    def on_decision(self, tier: str, rule: str, *, passed: bool, score: float) -> None:
-        self._measured.decisions.labels(tier, rule, "passed" if passed else "failed").inc()
+    def on_decision(self, tier: str, rule: str, *, passed: bool | None, score: float) -> None:
+        outcome = {True: "passed", False: "failed", None: "unsure"}[passed]
+        self._measured.decisions.labels(tier, rule, outcome).inc()
 
     def chunk_started(self) -> None:
         self._measured.chunks_begun.inc()

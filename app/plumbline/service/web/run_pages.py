@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Annotated, Any, Final, NamedTuple, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -40,10 +40,11 @@ _MARGIN: Final = 14.0
 
 
 class Run(NamedTuple):
-    """A job; `rate`: of rows that passed, None without one that was decided; `versions` by what they are of."""
+    """A job; `rate`: of the `counted` rows that passed, None without a decision; `versions` by what they are of."""
 
     info: JobInfo
     rate: ShareEstimate | None
+    counted: int
     versions: Mapping[str, str]
     changed: tuple[str, ...] = ()
 
@@ -62,8 +63,11 @@ def run_of(job: Job) -> Run:
     """Return a job with its headline figures."""
     counts = job.counts
     versions: Mapping[str, str] = json.loads(job.versions or "{}")
-    decided = counts.passed + counts.not_passed
-    return Run(job_info(job), wilson_share(counts.passed / decided, decided) if decided else None, versions)
+    # Rows that were not judged, and unsure ones, did not pass
+    counted = counts.done - counts.by_status.get(RowStatus.ABSTAINED, 0)
+    has_rate = counts.passed + counts.not_passed > 0
+    rate = wilson_share(counts.passed / counted, counted) if has_rate else None
+    return Run(job_info(job), rate, counted, versions)
 
 
 def with_changes(runs: Sequence[Run]) -> list[Run]:
@@ -98,6 +102,7 @@ _RUNS_OF_A_PAGE: Final = 50
 _ROWS_OF_A_PAGE: Final = 50
 _MOST_MOVES: Final = 50
 _SORTS: Final = ("worst", "best")
+_PASSED: Final[Mapping[str, bool | Literal["unsure"]]] = {"yes": True, "no": False, "unsure": "unsure"}
 _ROWS_AT_A_TIME: Final = 500
 _SEE_OTHER: Final = 303
 _MAX_ROW: Final = 2**53
@@ -122,7 +127,7 @@ class _RowsQuery(_Parameters):
     def filter(self) -> RowFilter:
         status = self.status if self.status in set(RowStatus) else None
         tier = self.tier if self.tier in TIERS else None
-        return RowFilter(status, tier, {"yes": True, "no": False}.get(self.passed))
+        return RowFilter(status, tier, _PASSED.get(self.passed))
 
 
 class _CompareQuery(_Parameters):
