@@ -157,7 +157,10 @@ class RowNames(Collection[str]):
 
     def __init__(self, fields: Mapping[str, object], columns: Iterable[str] = ()) -> None:
         self._fields = fields
-        self._names = tuple(dict.fromkeys((*columns, *fields)))
+        opened = [(name, inner) for name, value in fields.items() if isinstance(inner := _open_json(value), Mapping)]
+        # For people, who are shown them
+        within = (f"{name}.{each}" for name, inner in opened for each in inner)
+        self._names = tuple(dict.fromkeys((*columns, *fields, *within)))
 
     def __contains__(self, name: object) -> bool:
         return name in self._names or ("." in str(name) and _found(self._fields, str(name)) is not _ABSENT)
