@@ -99,7 +99,7 @@ def test_a_frame_is_evaluated_and_comes_back_as_one() -> None:
     with scripted(batch_answer) as service, Plumbline(service.url, retries=AT_ONCE) as client:
         frame = client.evaluate_many(table).to_frame("pyarrow")
 
-    assert frame.column("custom_id").to_pylist()[0] == "x"
+    assert frame.column("custom_id").to_pylist() == ["x", "y"]
     assert frame.column("status").to_pylist() == ["judged", None]
     assert frame.column("error").to_pylist() == [None, "answer is null; expected a string, the answer"]
 

@@ -70,7 +70,8 @@ def encode_sample(index: int, sample: S) -> EncodedSample[S]:
         return EncodedSample(index, sample, custom_id, encode_json(value), None)
     except InvalidInput as error:
         problem = RowProblem(type=VALIDATION.urn, title=VALIDATION.title, status=VALIDATION.status, detail=error.detail)
-        return EncodedSample(index, sample, None, None, problem)
+        custom_id = sample.custom_id if isinstance(sample, RecordProblem) else None
+        return EncodedSample(index, sample, custom_id, None, problem)
 
 
 def sample_fields(sample: object) -> Any:

@@ -24,7 +24,7 @@ from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.rows.evaluation_wire import to_sample
-from plumbline.rows.records.record import Record
+from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import row_problem
 from plumbline.schemas.batch import BatchConversation, BatchSample
@@ -94,7 +94,8 @@ class LocalPlumbline:
                 texts = to_sample(given)
             except InvalidInput as error:
                 problem = row_problem(VALIDATION, error.detail)
-                return Row(index, None, sample, problem_json=problem.model_dump_json().encode())
+                custom_id = sample.custom_id if isinstance(sample, RecordProblem) else None
+                return Row(index, custom_id, sample, problem_json=problem.model_dump_json().encode())
             scored = await scorer.score(Record(index, given.custom_id or str(index), texts, {}))
             line = parse_line(scored.line)
             return Row(index, given.custom_id, sample, line.result_json, line.problem_json)

@@ -16,7 +16,7 @@ UTF_8: Final = "utf-8"
 HOW_TO_NAME: Final = CodedText("name_encoding")
 # The finding and the expectation of one row
 NOT_UTF_8: Final = (CodedText("not_utf8"), CodedText("utf8_or_encoding_named"))
-SAMPLE_BYTES: Final = 1 << 20
+SAMPLE_BYTES: Final = 1 << 18
 _MARKS: Final = (
     (codecs.BOM_UTF8, UTF_8),
     (codecs.BOM_UTF32_LE, "utf-32"),
