@@ -68,6 +68,8 @@ def settings_for(judge: JudgeServer, **knobs: object) -> Settings:
             "llm_model": "judge-1",
             "cache_ttl_seconds": 0,
             "warm_up": False,
+            # It supports whatever it reads.
+            "llm_controls": False,
             **knobs,
         }
     )

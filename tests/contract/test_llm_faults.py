@@ -62,7 +62,7 @@ CONTENTS: dict[str, str] = {
     "missing sentence": with_ids(1),
     "ids of others": with_ids(7, 8),
     "ids beyond integers": with_ids(1, 10**400),
-    "ids not whole": with_ids(1, 1.5),
+    "ids not whole": with_ids(1, 7.5),
     "claims null": '{"sentences": [{"id": 1, "claims": null}, {"id": 2, "claims": null}]}',
     "deeply nested": '{"sentences": ' + '[{"a":' * 10_000 + "1" + "}]" * 10_000 + "}",
     "NaN for a verdict": GOOD.replace('"supported"', "NaN"),

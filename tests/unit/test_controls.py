@@ -218,7 +218,9 @@ class _Reader(ScriptedChat):
         await super().complete(request, seconds=seconds, ledger=ledger)
         data = json.loads(request.user[request.user.index("\n{") : request.user.rindex("}\n") + 1])
         self.shown.append(data)
-        asked = {each["id"]: each["text"] for each in (*data.get("answer", ()), *data.get("statements", ())) if "id" in each}
+        asked = {
+            each["id"]: each["text"] for each in (*data.get("answer", ()), *data.get("statements", ())) if "id" in each
+        }
         contexts = {each["id"]: each["text"] for each in data.get("contexts", ())}
         words = {number: set(content_words(text)) for number, text in contexts.items()}
         wanted = set(content_words(data["question"]))
@@ -227,7 +229,9 @@ class _Reader(ScriptedChat):
             copied = next((each for each in contexts.values() if text in each), None)
             return {"quotes": [text] if copied else [], "verdict": "supported" if copied else "not_mentioned"}
 
-        answering = [each.get("id") for each in data.get("answer", ()) if wanted.intersection(content_words(each["text"]))]
+        answering = [
+            each.get("id") for each in data.get("answer", ()) if wanted.intersection(content_words(each["text"]))
+        ]
         whole = " ".join(each["text"] for each in data.get("answer", ()))
         reply = {
             "sentences": [{"id": number, **verdict(text)} for number, text in asked.items()],

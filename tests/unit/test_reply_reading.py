@@ -351,6 +351,14 @@ def test_quotes_may_be_objects_and_members_have_other_names() -> None:
     assert (read.claim, read.quotes) == ("a", ["x", "y"])
 
 
+def test_ids_of_claims_may_be_numbers_and_keep_their_zeros() -> None:
+    content = counted("2.1", "2.10", key="claims").replace('"2.1"', "2.1").replace('"2.10"', "2.10")
+
+    reading = read_claims(content, ["2.1", "2.10"])
+
+    assert [reading.claims[each][0].verdict for each in ("2.1", "2.10")] == WORDS[:2]
+
+
 @pytest.mark.parametrize("content", [json.dumps([flat("0.0")]), json.dumps(flat("c0.0")), json.dumps({"0.0": CLAIM})])
 def test_verdicts_on_claims_need_no_wrapper_either(content: str) -> None:
     assert list(read_claims(content, ["0.0"]).claims) == ["0.0"]

@@ -211,4 +211,5 @@ def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_refuse)
+# As text, 1.10 is the id of another claim than 1.1.
+_DECODER: Final = json.JSONDecoder(strict=False, object_pairs_hook=_unique, parse_constant=_refuse, parse_float=str)
