@@ -150,7 +150,7 @@ class _JsonReader:
             return len(levels) <= _DEEPEST
         if mark in "}]":
             self._needs_comma = True
-            return self._close(token, is_object=mark == "}")
+            return bool(levels) and self._close(token, is_object=mark == "}")
         if mark == ",":
             is_due, self._needs_comma = self._needs_comma, False
             return is_due
