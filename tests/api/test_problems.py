@@ -29,6 +29,7 @@ URL = "/v1/evaluations"
 
 STATUS_BY_NAME = {
     "BadRequest": 400,
+    "NotAcceptable": 406,
     "InvalidInput": 422,
     "MalformedBody": 400,
     "UnsupportedBody": 415,

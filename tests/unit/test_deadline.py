@@ -16,7 +16,6 @@ from benchmarks.fuzz.families import FAMILIES
 from plumbline.ground import concurrency
 from plumbline.ground.concurrency import InlineExecutor, within_deadline, work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.judging.quantities import context_amounts
 from plumbline.judging.text import offload
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
@@ -102,18 +101,6 @@ def test_no_long_stretch_of_work_goes_without_a_look_at_the_deadline(
             tier.judge_now(case)
 
     assert longest_stretch(work, monkeypatch) < CALLS_BETWEEN_LOOKS * CHARACTERS
-
-
-def test_the_search_for_amounts_in_one_long_sentence_ends_at_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    case = segment(Sample("", ("a b " * CHARACTERS,), "It is 40 metres long."))
-    searched: list[str] = []
-    monkeypatch.setattr(context_amounts, "_states_fact", searched.append)
-    monkeypatch.setattr(concurrency, "time", SimpleNamespace(monotonic=lambda: float(len(searched))))
-
-    with work_deadline(0.5), pytest.raises(TierFailure):
-        LexicalTier(load_calibrations(None), InlineExecutor()).judge_now(case)
-
-    assert len(searched) == 1
 
 
 async def test_a_thread_whose_caller_was_cancelled_ends_at_its_next_piece() -> None:

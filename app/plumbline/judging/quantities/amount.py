@@ -5,18 +5,19 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from plumbline.judging.quantities.dates import Date, Time
-from plumbline.judging.quantities.units import WORDS, Unit, find_rate
+from plumbline.judging.quantities.units import WORDS, Unit
 
 Hedge = Literal["", "about", "over", "under"]
 Kind = Literal["number", "year", "decade", "century"]
 
-_ABOUT_WORDS, _OVER_WORDS, _UNDER_WORDS = (WORDS.pattern(f"hedges.{hedge}") for hedge in ("about", "over", "under"))
-_ABOUT = re.compile(rf"(?:{_ABOUT_WORDS})[ ]?(?:an? |the |us)?[$€£¥]?\Z")
-_OVER = re.compile(rf"(?:{_OVER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
-_UNDER = re.compile(rf"(?:{_UNDER_WORDS})[ ]?(?:an? |us)?[$€£¥]?\Z")
-_HEDGED = re.compile(f"{_ABOUT_WORDS}|{_OVER_WORDS}|{_UNDER_WORDS}")
-_ABOUT_AFTER = re.compile(r" ?(?:or so\b|左右|上下)")
-_OVER_AFTER = re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")
+# Behind an amount, and before it with an article or a currency between.
+_HEDGES_AFTER: tuple[tuple[Hedge, re.Pattern[str]], ...] = (
+    ("about", re.compile(r" ?(?:or so\b|左右|上下)")),
+    ("over", re.compile(r" ?(?:or more\b|plus\b|\+|[多余來来](?!自)|以上)")),
+)
+_HEDGES: tuple[Hedge, ...] = ("about", "over", "under")
+_HEDGE_WORDS = "|".join(f"(?P<{hedge}>{WORDS.pattern(f'hedges.{hedge}')})" for hedge in _HEDGES)
+_HEDGE = re.compile(rf"(?:{_HEDGE_WORDS})[ ]?(?:an? |the |us)?[$€£¥]?\Z")
 # Most numbers stand behind one of these.
 _NO_HEDGES = frozenset({"in ", "of ", "by ", "on ", "at ", "or "})
 _CURRENCY = rf"(?:(?:{WORDS.pattern('currencies.before')})\s?)?"
@@ -61,22 +62,12 @@ class Amount:
     @property
     def hedge(self) -> Hedge:
         """Return how the wording bounds it: "about 40,000", "up to 40,000"."""
-        text, start, end = self.text, self.start, self.end
-        before = text[max(0, start - _REACH_BEFORE) : start]
-        if before[-3:] in _NO_HEDGES:
-            before = ""
-        if _ABOUT_AFTER.match(text, end):
-            return "about"
-        if _OVER_AFTER.match(text, end):
-            return "over"
-        if not _HEDGED.search(before):
-            return ""
-        return "about" if _ABOUT.search(before) else "over" if _OVER.search(before) else _under(before)
-
-    @property
-    def sign(self) -> int:
-        """Return -1 or 1 where the amount has a sign, or words for one; else 0."""
-        return find_sign(self.text, self.start, self.end)
+        for hedge, words in _HEDGES_AFTER:
+            if words.match(self.text, self.end):
+                return hedge
+        before = self.text[max(0, self.start - _REACH_BEFORE) : self.start]
+        found = None if before[-3:] in _NO_HEDGES else _HEDGE.search(before)
+        return next((hedge for hedge in _HEDGES if found[hedge]), "") if found else ""
 
     @property
     def is_falling(self) -> bool:
@@ -84,17 +75,9 @@ class Amount:
         around = self.text[max(0, self.start - _FALL_REACH_BEFORE) : self.end + _FALL_REACH_AFTER]
         return _FALLING.search(around) is not None
 
-    @property
-    def rate(self) -> str:
-        return find_rate(self.text, self.start, self.end)
-
-
-def _under(before: str) -> Hedge:
-    return "under" if _UNDER.search(before) else ""
-
 
 def find_sign(text: str, start: int, end: int) -> int:
-    """Return the sign of the amount at text[start:end): -1, 1, or 0 for none."""
+    """Return -1 or 1 where the amount at text[start:end) has a sign, or words for one; else 0."""
     before, after = text[max(0, start - _SIGN_REACH) : start], text[end : end + 2 * _SIGN_REACH]
     if _MINUS.search(before) or _MINUS_AFTER.match(after):
         return -1

@@ -90,8 +90,9 @@ def _by_factors(amounts: Sequence[Amount], evidence: Stated, *, has_share: bool)
         share = next((reading.value / 100 for reading in each.readings if reading.unit is PERCENT), None)
         if share is None:
             continue
-        before, after = text[max(0, each.start - _CALL_REACH) : each.start], text[each.end : each.end + _CALL_REACH]
-        is_called = has_share or any(mark in text[each.start : each.end] for mark in ("折", "分之"))
+        before = each.text[max(0, each.start - _CALL_REACH) : each.start]
+        after = each.text[each.end : each.end + _CALL_REACH]
+        is_called = has_share or any(mark in each.text[each.start : each.end] for mark in ("折", "分之"))
         factors += [share] if is_called else []
         factors += [1 + share] if _RISE.search(before) or _RISE_AFTER.match(after) else []
         factors += [1 - share] if _FALL.search(before) or _FALL_AFTER.match(after) else []

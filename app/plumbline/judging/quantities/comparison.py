@@ -8,11 +8,11 @@ from functools import cached_property
 from itertools import islice
 
 from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.quantities.amount import Amount, Hedge, Reading, Stated
+from plumbline.judging.quantities.amount import Amount, Hedge, Reading, Stated, find_sign
 from plumbline.judging.quantities.calculation import calculate
 from plumbline.judging.quantities.dates import Date, Time
 from plumbline.judging.quantities.reader import YEARS, read_amounts
-from plumbline.judging.quantities.units import DAY_OF_DATE, PERCENT, WORDS, Unit
+from plumbline.judging.quantities.units import DAY_OF_DATE, PERCENT, WORDS, Unit, find_rate
 from plumbline.judging.text.words import STEM, is_han, split_tokens
 
 _RELATIVE = 1e-9
@@ -27,6 +27,8 @@ _DECADE, _CENTURY = 10, 100
 _DECADES_BEFORE = 1_900
 # Where a value stands in more places, the first ones are compared.
 _MAX_PLACES = 16
+# A claim with more amounts that nothing has is not calculated.
+_MAX_CALCULATED = 40
 _HOUR, _NOON = 60, 12
 _Range = tuple[float, float]
 
@@ -134,7 +136,7 @@ def missing(stated: Stated, facts: Facts) -> Stated:
 
 def drop_calculated(lacking: Stated, passages: Sequence[str]) -> Stated:
     """Return what the claim lacks but for what its wording, or that of the passages, says is calculated from them."""
-    if not (lacking.amounts or lacking.dates):
+    if not 0 < len(lacking.places) <= _MAX_CALCULATED:
         return lacking
     made, dates = calculate(lacking.text, read_amounts("\n".join(passages), is_claim=False))
     left = tuple(each for each in lacking.amounts if not any(_is_result(each, *value) for value in made))
@@ -182,12 +184,12 @@ def are_opposed(one: Amount, other: Amount) -> bool:
     """Return True if two equal amounts differ in their sign, or in what they are counted for."""
     if not other.text:
         return False
-    sign, other_sign = one.sign, other.sign
+    sign, other_sign = (find_sign(each.text, each.start, each.end) for each in (one, other))
     if sign != other_sign and -1 in (sign, other_sign):
         positive, its_sign = (other, other_sign) if sign == -1 else (one, sign)
         if its_sign == 1 or not positive.is_falling:
             return True
-    rate, other_rate = one.rate, other.rate
+    rate, other_rate = (find_rate(each.text, each.start, each.end) for each in (one, other))
     return bool(rate and other_rate and rate != other_rate)
 
 

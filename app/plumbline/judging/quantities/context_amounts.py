@@ -2,27 +2,19 @@
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 
-from plumbline.ground.concurrency import within_deadline
-from plumbline.judging.quantities.amount import Amount, Stated, find_sign
+from plumbline.judging.quantities.amount import Stated, find_sign
 from plumbline.judging.quantities.comparison import Facts, drop_calculated, missing
 from plumbline.judging.quantities.numerals import HAN_CHARACTERS, letter_runs, prepare_text
 from plumbline.judging.quantities.reader import read_amounts
-from plumbline.judging.quantities.units import SCALE, WORDS, Unit, find_rate, find_unit_before
-from plumbline.judging.text.words import pieces
+from plumbline.judging.quantities.units import SCALE, WORDS, find_rate, find_unit_before
 
 # Whatever may name an amount. Most sentences have none of it, and cost nothing more.
 _SIGN = re.compile("[\\d〇零一二两兩三四五六七八九十百千万萬亿億半½-⅞]")
 _BEGINNINGS = WORDS.words("hints.numbers")
-# What an amount of a passage may hang on besides: a list, an ordinal, a multiple, a Roman numeral.
-_FACT = re.compile(
-    rf"{_SIGN.pattern}|\b(?:{'|'.join(sorted(_BEGINNINGS))}|\w{{3,5}}teen)|{WORDS.pattern('hints.facts')}",
-    re.IGNORECASE,
-)
 _MAX_PLACES_TRIED = 16
-# The pattern takes up to 4 µs a character.
-_HINT_CHARACTERS = 4_000
 _AROUND_AMOUNT = " \n.,;:!?*_`\"'。，；：！？“”"
 _LONGEST_AMOUNT = 40
 # A sample made to be slow has more: all of it is read instead.
@@ -57,10 +49,10 @@ class ContextAmounts:
             self._searched += len(stated.places) * len(self._text)
             if stand_verbatim(stated, self._text):
                 return ()
-        lacking = missing(stated, self._facts)
-        lacking = drop_calculated(lacking, near)
-        made_up = [each for each in lacking.amounts if not (each.unit and self._is_asked_about(each))]
-        return Stated(tuple(made_up), lacking.dates, lacking.times, lacking.text).wordings
+        lacking = drop_calculated(missing(stated, self._facts), near)
+        unasked = missing(lacking, self._question).amounts if lacking.amounts else ()
+        made_up = tuple(each for each in lacking.amounts if not each.unit or each in unasked)
+        return replace(lacking, amounts=made_up).wordings
 
     def holds_amount(self, text: str) -> bool:
         """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""
@@ -73,12 +65,9 @@ class ContextAmounts:
         # A month is less than a day of it.
         return {date.parts for date in self._stated.dates}.issuperset(date.parts for date in stated.dates)
 
-    def _is_asked_about(self, amount: Amount) -> bool:
-        return any((each.value, each.unit) in self._question_values for each in amount.readings)
-
     @cached_property
-    def _question_values(self) -> frozenset[tuple[float, Unit | None]]:
-        return frozenset((each.value, each.unit) for each in read_amounts(self._given()).asked.amounts)
+    def _question(self) -> Facts:
+        return Facts(read_amounts(self._given()).asked)
 
     @cached_property
     def _text(self) -> str:
@@ -86,9 +75,7 @@ class ContextAmounts:
 
     @cached_property
     def _stated(self) -> Stated:
-        lines = self._lines
-        telling = (text for text in lines if any(map(_states_fact, within_deadline(pieces(text, _HINT_CHARACTERS)))))
-        return read_amounts("\n".join(telling), is_claim=False)
+        return read_amounts("\n".join(self._lines), is_claim=False)
 
     @cached_property
     def _facts(self) -> Facts:
@@ -100,10 +87,6 @@ def names_amount(text: str) -> bool:
     if _SIGN.search(text):
         return True
     return any(word[:3] in _BEGINNINGS or word.endswith("teen") for word in letter_runs(text))
-
-
-def _states_fact(text: str) -> bool:
-    return _FACT.search(text) is not None
 
 
 def stand_verbatim(stated: Stated, text: str) -> bool:

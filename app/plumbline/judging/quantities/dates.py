@@ -2,7 +2,7 @@
 
 import re
 from calendar import monthrange
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.judging.quantities.numerals import HOURS, han_value, letter_runs
@@ -16,33 +16,12 @@ _NAMES, _FOREIGN_NAMES = frozenset(_MONTH_BY_NAME), frozenset(_MONTH_BY_NAME) - 
 _MONTH, _ANY_MONTH = (
     rf"(?P<month>{'|'.join(sorted(names, key=len, reverse=True))})\b\.?" for names in (_ENGLISH, _MONTH_BY_NAME)
 )
-_DAY = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|er|\.|º)?(?:[ -]of| de| di)?[ -]"
-_YEAR = r"(?P<year>[12]\d{3})(?!\d)"
-_HAN = "[〇零一二三四五六七八九十]"
-# "15 Feb 19", "'85": of this century or of the last. Without an apostrophe it ends its clause, or it may be a number.
-_SHORT_YEAR = r"(?:['’](?P<short>\d\d)(?![\ds])|(?P<short2>\d\d)(?= ?(?:$|[.,;:)\]](?!\d))))"
-_HAN_YEAR = r"(?<!\d)(?P<year>[12]\d{3}|[〇零一二三四五六七八九]{4}) ?年"
-_HAN_MONTH = rf"(?P<month>1[0-2]|0?[1-9]|{_HAN}{{1,2}}) ?月"
-_HAN_DAY = rf"(?P<day>[0-3]?\d|{_HAN}{{1,3}}) ?[日号]"
-_JOINED, _NAMED, _FOREIGN = "joined", "named", "foreign"
-# A pattern is tried where the text has one of these, an apostrophe, or numbers that a mark joins.
+# The patterns of a kind are tried where the text has its mark; one without a mark, where find_dates says so.
+_KINDS: Mapping[str, str] = WORDS.read("date_marks")
 _DATE = tuple(
-    (marks, re.compile(pattern))
-    for marks, pattern in (
-        (_NAMED, rf"(?<![\d.,]){_DAY}{_MONTH}(?:,?[ -](?:{_YEAR}|{_SHORT_YEAR}))?"),
-        (_FOREIGN, rf"(?<![\d.,]){_DAY}{_ANY_MONTH}(?:,?(?: del? |[ -]){_YEAR})?"),
-        (_NAMED, rf"\b{_MONTH} (?P<day>[0-3]?\d)(?:st|nd|rd|th)?(?![\d:]|,\d{{3}})(?:,? (?:{_YEAR}|{_SHORT_YEAR}))?"),
-        ("last day of", rf"\blast day of {_MONTH}(?:,? (?:of )?{_YEAR})?"),
-        (_NAMED, rf"\b{_MONTH},? (?:(?:of )?{_YEAR}|['’](?P<short>\d\d)(?![\ds]))"),
-        (_FOREIGN, rf"\b{_ANY_MONTH},? (?:del? )?{_YEAR}"),
-        (_JOINED, rf"(?<!\d){_YEAR}[-/.](?P<month>[01]?\d)[-/.](?P<day>[0-3]?\d)(?!\d)"),
-        ("月", rf"(?:{_HAN_YEAR} ?)?{_HAN_MONTH}份?的?最后一[天日]"),
-        ("月", rf"{_HAN_YEAR} ?{_HAN_MONTH}(?: ?{_HAN_DAY})?"),
-        ("月", rf"(?<!\d){_HAN_MONTH} ?{_HAN_DAY}"),
-        ("年", rf"{_HAN_YEAR}(?!代)"),
-        ("'", r"(?<![\w'’])['’](?P<short>\d\d)(?![\w'’])"),
-        ("月", r"(?<![\d个十])(?P<month>1[0-2]|0?[1-9]|十[一二]?|[一二三四五六七八九]) ?月(?![\d球亮饼光])"),
-    )
+    (kind, re.compile(pattern.replace("MONTH", _MONTH).replace("MONAT", _ANY_MONTH)))
+    for kind in _KINDS
+    for pattern in WORDS.patterns(f"dates.{kind}")
 )
 # Either order: the day before the month or after it.
 _NUMERIC = re.compile(r"(?<![\d/.])(?P<first>[0-3]?\d)[/.](?P<second>[0-3]?\d)[/.](?P<year>[12]\d{3}|\d{2})(?![\d/])")
@@ -51,6 +30,7 @@ _LED_MONTH = re.compile(
     rf"\b(?P<lead>in|of|on|since|until|by|last|this|next|early|mid|late|from|to|during)[ -]{_MONTH}"
 )
 _MONTH_ANYWHERE = re.compile(rf"\b{_MONTH}")
+_HAN = "[〇零一二三四五六七八九十]"
 _PART_OF_DAY = {word: part for part, words in WORDS.read("day_parts").items() for word in words.split()}
 _HAN_PART = f"(?P<part>{'|'.join(word for word in _PART_OF_DAY if not word.isascii())})?"
 _TIME = re.compile(
@@ -114,29 +94,22 @@ def find_dates(text: str) -> tuple[list[Date], str]:
     """
     dates: list[Date] = []
     words = frozenset(letter_runs(text))
-    has_month = not _NAMES.isdisjoint(words)
-    marks = set(filter(text.__contains__, ("月", "年", "last day of")))
-    if "'" in text or "’" in text:
-        marks.add("'")
-    if has_month:
-        marks.add(_NAMED)
-        marks |= set() if _FOREIGN_NAMES.isdisjoint(words) else {_FOREIGN}
-    if _JOIN.search(text):
-        marks.add(_JOINED)
-    for mark, pattern in _DATE:
-        if mark not in marks:
-            continue
-        found = [date for match in pattern.finditer(text) for date in _read(match)]
-        dates += found
-        text = blank_spans(text, list(dict.fromkeys((date.start, date.end) for date in found)))
+    has_month, is_joined = not _NAMES.isdisjoint(words), _JOIN.search(text) is not None
+    kinds = {kind for kind, mark in _KINDS.items() if mark and mark in text.replace("’", "'")}
+    kinds |= {"named"} if has_month else set()
+    kinds |= set() if _FOREIGN_NAMES.isdisjoint(words) else {"foreign"}
+    kinds |= {"joined"} if is_joined else set()
+    for kind, pattern in _DATE:
+        if kind in kinds:
+            found = [date for match in pattern.finditer(text) for date in _read(match)]
+            dates += found
+            text = blank_spans(text, list(dict.fromkeys((date.start, date.end) for date in found)))
     spans = []
-    for match in _NUMERIC.finditer(text) if _JOINED in marks else ():
-        year = match["year"]
-        years = (int(year),) if len(year) == 4 else _centuries(year)  # noqa: PLR2004
+    for match in _NUMERIC.finditer(text) if is_joined else ():
         first, second = int(match["first"]), int(match["second"])
         readings = [
             Date(year, month, day, *match.span())
-            for year in years
+            for year in _years(match["year"])
             for day, month in dict.fromkeys([(first, second), (second, first)])
             if 1 <= month <= _MONTHS_IN_YEAR and 1 <= day <= _DAYS_IN_MONTH
         ]
@@ -192,18 +165,20 @@ def _minutes(written: str, minute: int, part: str | None) -> frozenset[int]:
 
 def _read(match: re.Match[str]) -> Iterator[Date]:
     parts = match.groupdict()
-    day, name, short = _number(parts.get("day")), parts.get("month"), parts.get("short") or parts.get("short2")
+    day, name = _number(parts.get("day")), parts.get("month")
     month = _MONTH_BY_NAME[name] if name in _MONTH_BY_NAME else _number(name)
     is_month = month is None or 1 <= month <= _MONTHS_IN_YEAR
     if month and is_month and _LAST_DAY.search(match.group()):
         day = monthrange(_number(parts.get("year")) or LEAP_YEAR, month)[1]
     if is_month and (day is None or 1 <= day <= _DAYS_IN_MONTH):
-        for year in _centuries(short) if short else (_number(parts.get("year")),):
+        for year in _years(parts.get("year") or parts.get("short") or parts.get("short2")):
             yield Date(year, month, day, *match.span())
 
 
-def _centuries(short_year: str) -> tuple[int, int]:
-    return 1900 + int(short_year), 2000 + int(short_year)
+def _years(written: str | None) -> tuple[int | None, ...]:
+    """Return the year as written, or the two that two digits may mean."""
+    year = _number(written)
+    return (1900 + year, 2000 + year) if year is not None and len(written or "") == 2 else (year,)  # noqa: PLR2004
 
 
 def _number(digits: str | None) -> int | None:

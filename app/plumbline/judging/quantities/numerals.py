@@ -20,10 +20,9 @@ ORDINALS = {word: value for value, word in enumerate(WORDS.read("ordinals").spli
     "more_ordinals"
 )
 _PARTS = {"half": 2, "halves": 2, "quarter": 4, **ORDINALS}
-DECADES = _values("decades")
-MULTIPLES = {word: float(value) for word, value in _values("multiples").items()}
-# Ordinals, multiples and their plurals.
-NUMBER_WORDS = {f"{word}s": value for word, value in MULTIPLES.items()} | MULTIPLES | ORDINALS
+_MULTIPLES = _values("multiples") | _values("decades")
+# Ordinals, multiples and their plurals, decades.
+NUMBER_WORDS = {f"{word}s": value for word, value in _MULTIPLES.items()} | _MULTIPLES | ORDINALS
 # Every `ENGLISH_NUMERAL` has one of them.
 CARDINALS = frozenset((*_ONES, *_TENS, *_WORD_SCALES))
 _CARDINAL = "|".join(sorted(CARDINALS, key=lambda word: (-len(word), word)))
@@ -154,7 +153,7 @@ def english_part(count: str, part: str) -> float:
 
 def count_value(written: str) -> float:
     """Return the value of a count: digits, "a", an English or a Chinese numeral."""
-    if written.isdecimal():
+    if written[0].isdecimal():
         return float(written)
     if written.isascii():
         return 1.0 if written in ("a", "an") else english_value(written)

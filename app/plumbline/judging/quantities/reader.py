@@ -1,44 +1,15 @@
 """The one reader of amounts: digits, words, phrases, dates and times of a text, in English and Chinese."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.judging.quantities import numerals, units
 from plumbline.judging.quantities.amount import Amount, Kind, Reading, Stated
 from plumbline.judging.quantities.dates import Time, blank_spans, find_dates, find_times
-from plumbline.judging.quantities.numerals import (
-    CARDINALS,
-    DIGITS,
-    ENGLISH_NUMERAL,
-    ENGLISH_PART,
-    HAN_NUMERAL,
-    NUMBER_WORDS,
-    Value,
-    count_value,
-    english_part,
-    english_value,
-    han_value,
-    letter_runs,
-    prepare_text,
-    read_digits,
-    roman_values,
-)
-from plumbline.judging.quantities.phrases import find_phrases
-from plumbline.judging.quantities.units import (
-    CELSIUS,
-    DAY_OF_DATE,
-    FAHRENHEIT,
-    PERCENT,
-    SCALE,
-    SCALE_AFTER_UNIT,
-    SCALES,
-    UNIT_AFTER,
-    UNIT_BY_NAME,
-    WORDS,
-    Unit,
-    find_unit_before,
-    find_units,
-)
+from plumbline.judging.quantities.numerals import ENGLISH_PART, HAN_NUMERAL, count_value, han_value, prepare_text
+from plumbline.judging.quantities.units import PERCENT, SCALES, UNIT_BY_NAME, WORDS, Unit, find_unit_before, find_units
 from plumbline.judging.text.identifiers import find_identifiers
 from plumbline.judging.text.words import CITATION_MARK, pieces
 
@@ -46,7 +17,8 @@ from plumbline.judging.text.words import CITATION_MARK, pieces
 YEARS = frozenset(range(1_000, 2_100))
 # The 千 of 千克 belongs to the unit.
 _NUMBER = re.compile(
-    rf"(?P<number>{DIGITS})(?P<suffix>(?:st|nd|rd|th)(?![a-z])|s(?![a-z])|[ -]?(?!千[克米瓦])(?:{SCALE})(?![a-z]))?"
+    rf"(?P<number>{numerals.DIGITS})"
+    rf"(?P<suffix>(?:st|nd|rd|th|['’]?s)(?![a-z])|[ -]?(?!千[克米瓦])(?:{units.SCALE})(?![a-z]))?"
 )
 # Tokenised news writes "31. 8 million" and "1 , 200".
 _TORN, _TORN_APART = re.compile(r"(?<=\d)([.,]) (?=\d)"), re.compile(r"(?<=\d) ([.,]) (?=\d{3}(?!\d))")
@@ -57,9 +29,8 @@ _HAN_SHARE = re.compile(
     f"百分之(?P<number>\\d+(?:\\.\\d+)?|{HAN_NUMERAL.pattern})|(?P<tenths>[一二两兩三四五六七八九\\d])成(?![立为功])"
 )
 _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
+# "2018-19" is two years; "2004-06" may be June.
 _SHORT_RANGE = re.compile(r"(?P<century>[12](?<!\d[12])\d)\d\d[-–—/]{1,2}(?P<year>\d\d)(?![\d/-])")
-_RANGE_APART = re.compile(r"([12](?<!\d[12])\d)\d\d (?:[-–—]|to|until) ?(\d\d)(?![\d/-]| [a-z]{3,9} \d)")
-_FISCAL_YEAR = re.compile(r"(?<![a-z])fy ?['’]?(\d\d)(?!\d)")
 _CITED = re.compile(CITATION_MARK)
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
 # "type 1" names a kind, where most ones only point at something.
@@ -72,7 +43,7 @@ _MEASURES = frozenset(WORDS.read("han.measures").replace("\n", ""))
 _HAN_IDIOMS = re.compile(WORDS.pattern("han.idioms"))
 _WORD = re.compile(r"[a-z-]{3,20}")
 _ORDINALS = ("st", "nd", "rd", "th")
-_YEAR_DIGITS, _SHORT_YEAR_DIGITS, _MONTHS = 4, 2, 12
+_YEAR_DIGITS, _SHORT_YEAR_DIGITS = 4, 2
 # A share stated as a fraction meets one in percent that is rounded to tens.
 _SHARE_STEP = 0.05
 
@@ -83,9 +54,12 @@ def read_amounts(text: str, *, is_claim: bool = True) -> Stated:
     `is_claim`: the text is an answer's, which may begin with the mark of a list and cite; a passage's "¥" is in Chinese
     the yuan.
     """
-    found = [_read_piece(piece, is_claim=is_claim) for piece in within_deadline(pieces(text))]
+    if is_claim:
+        return _read_piece(_prepare_claim(text), text)
+    found = [_read_piece(_prepare_passage(piece), piece) for piece in within_deadline(pieces(text))]
     if len(found) == 1:
         return found[0]
+    # Each amount knows the piece in which it stands.
     return Stated(
         tuple(amount for each in found for amount in each.amounts),
         tuple(date for each in found for date in each.dates),
@@ -94,22 +68,20 @@ def read_amounts(text: str, *, is_claim: bool = True) -> Stated:
     )
 
 
-def _read_piece(piece: str, *, is_claim: bool) -> Stated:
-    written = _prepare_claim(piece) if is_claim else _prepare_passage(piece)
+def _read_piece(written: str, piece: str) -> Stated:
     dates, text = find_dates(written)
     times = list(find_times(text))
     text = blank_spans(text, _spans(times))
-    phrases = list(find_phrases(text))
+    phrases = list(_find_phrases(text))
     text = blank_spans(text, _spans([each for each in phrases if each.is_asked]))
     amounts = [*phrases, *_digits(text, written), *_english(text, written), *_han(text, written), *_implied(text)]
     if _TORN.search(text):
         whole = _TORN.sub(r"\1", text)
         amounts += [_implied_amount(each.value, each.unit) for each in _digits(whole, whole)]
-    amounts += [
-        _implied_amount(value) for value in (*roman_values(piece), *([1.0] if _FIRST_KIND.search(text) else []))
-    ]
+    amounts += map(_implied_amount, numerals.roman_values(piece))
+    amounts += [_implied_amount(1.0)] if _FIRST_KIND.search(text) else []
     amounts += [_implied_amount(float(date.year)) for date in dates if date.year]
-    amounts += [_implied_amount(float(date.day), DAY_OF_DATE) for date in dates if date.day]
+    amounts += [_implied_amount(float(date.day), units.DAY_OF_DATE) for date in dates if date.day]
     return Stated(tuple(amounts), tuple(dates), tuple(times), written)
 
 
@@ -118,27 +90,14 @@ def _prepare_claim(piece: str) -> str:
         piece = blank_spans(piece, names)
     if "[" in piece or "(" in piece or not piece.isascii():
         piece = _CITED.sub(" ", piece)
-    return _write_years_out(_LIST_MARK.sub("", prepare_text(piece)))
+    return _TORN_APART.sub(r"\1", _LIST_MARK.sub("", prepare_text(piece)))
 
 
 def _prepare_passage(piece: str) -> str:
     text = prepare_text(piece)
     if "¥" in text and _HAN.search(text) and "日" not in text:
         text = text.replace("¥", "rmb")
-    return _write_years_out(text)
-
-
-def _write_years_out(text: str) -> str:
-    """Return the text with "2018-19" as two years, and with its thousands in one."""
-    if not text.isascii() or "-" in text or "/" in text:
-        text = _SHORT_RANGE.sub(_write_out, text)
     return _TORN_APART.sub(r"\1", text)
-
-
-def _write_out(years: re.Match[str]) -> str:
-    first = years[0][:_YEAR_DIGITS]
-    # "2004-06" may be June.
-    return first if int(years["year"]) <= _MONTHS else f"{first} {years['century']}{years['year']}"
 
 
 def _implied_amount(value: float, unit: Unit | None = None) -> Amount:
@@ -162,8 +121,8 @@ def _digits(text: str, written: str) -> Iterator[Amount]:
             share = int(match["count"]) / int(match["divisor"])
             shares |= {match.start("count"): share, match.start("divisor"): share}
     for match in within_deadline(_NUMBER.finditer(text)):
-        start, number, suffix = match.start(), match["number"], (match["suffix"] or "").strip(" -")
-        values, parts = read_digits(number)
+        start, number, suffix = match.start(), match["number"], (match["suffix"] or "").strip(" -'’")
+        values, parts = numerals.read_digits(number)
         if not values:
             yield from map(_implied_amount, parts)
             continue
@@ -184,21 +143,23 @@ def _digits(text: str, written: str) -> Iterator[Amount]:
             yield _implied_amount(value)
 
 
-def _with_units(text: str, match: re.Match[str], values: Sequence[Value]) -> tuple[list[Reading], int]:
+def _with_units(text: str, match: re.Match[str], values: Sequence[numerals.Value]) -> tuple[list[Reading], int]:
     """Return what a number means with its scale and the unit around it, and where that ends."""
     mark, end = match["suffix"] or "", match.end()
-    suffix = mark.strip(" -")
+    suffix = mark.strip(" -'’")
     if suffix == "s":
         return [Reading(value, None, step) for value, step in values], end
     if suffix in _ORDINALS:
-        return [Reading(values[0][0], unit, 1.0) for unit in (None, DAY_OF_DATE)], end
+        return [Reading(values[0][0], unit, 1.0) for unit in (None, units.DAY_OF_DATE)], end
     before, factor = find_unit_before(text, match.start()), SCALES.get(suffix, 1.0)
-    units, end = find_units(text, end) if not text.startswith("年代", end) else ((), end)
-    if units and not suffix and (more := SCALE_AFTER_UNIT.match(text, end)):
+    found, end = find_units(text, end) if not text.startswith("年代", end) else ((), end)
+    if found and not suffix and (more := units.SCALE_AFTER_UNIT.match(text, end)):
         end, factor = more.end(), SCALES.get(more["scale"], 1.0)
-    readings = [Reading(value * factor, unit, step * factor) for unit in units or (before,) for value, step in values]
-    readings += [Reading((each.value - 32) / 1.8, CELSIUS, 0.5) for each in readings if each.unit is FAHRENHEIT]
-    if suffix in UNIT_BY_NAME and not (units or before):
+    readings = [Reading(value * factor, unit, step * factor) for unit in found or (before,) for value, step in values]
+    readings += [
+        Reading((each.value - 32) / 1.8, units.CELSIUS, 0.5) for each in readings if each.unit is units.FAHRENHEIT
+    ]
+    if suffix in UNIT_BY_NAME and not (found or before):
         # "1500 m" is metres and "1.2m" a million, more often than not.
         metres = [Reading(value, UNIT_BY_NAME[suffix], step) for value, step in values]
         readings = metres if mark[0] == " " else [*readings, *metres]
@@ -213,31 +174,34 @@ def _is_short_year(written: str) -> bool:
 
 
 def _english(text: str, written: str) -> Iterator[Amount]:
-    if CARDINALS.isdisjoint(letter_runs(text)):
+    if numerals.CARDINALS.isdisjoint(numerals.letter_runs(text)):
         return
-    for match in ENGLISH_NUMERAL.finditer(text):
-        start, value = match.start(), english_value(match.group())
+    for match in numerals.ENGLISH_NUMERAL.finditer(text):
+        start, value = match.start(), numerals.english_value(match.group())
         if _AFTER_DIGIT.search(text, max(0, start - 2), start):
             continue
-        units, end = find_units(text, match.end())
-        is_asked = value > 1 and not (ENGLISH_PART.match(text, start) or _is_said_before(text, start, value))
+        found, end = find_units(text, match.end())
+        is_asked = (
+            value > 1
+            and match.group() not in SCALES
+            and not (ENGLISH_PART.match(text, start) or _is_said_before(text, start, value))
+        )
         kind: Kind = "year" if value in YEARS and " " in match.group() else "number"
         if _CENTURY.match(text, end):
             kind = "century"
-        readings = tuple(Reading(value, unit, 1.0) for unit in units or (None,))
+        readings = tuple(Reading(value, unit, 1.0) for unit in found or (None,))
         yield Amount(readings, start, end, written, kind, is_asked=is_asked)
 
 
 def _implied(text: str) -> Iterator[Amount]:
     """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
     for match in ENGLISH_PART.finditer(text):
-        yield _share(english_part(match["count"], match["part"]))
+        yield _share(numerals.english_part(match["count"], match["part"]))
     words = set(_WORD.findall(text))
-    yield from (_implied_amount(float(NUMBER_WORDS[word])) for word in words & NUMBER_WORDS.keys())
+    yield from (_implied_amount(float(numerals.NUMBER_WORDS[word])) for word in words & numerals.NUMBER_WORDS.keys())
     if "half" in words or "halved" in words or "半" in text:
         yield _share(0.5)
-    yield from (_implied_amount(float(century + year)) for century, year in _RANGE_APART.findall(text))
-    yield from (_implied_amount(2000.0 + int(year)) for year in (_FISCAL_YEAR.findall(text) if "fy" in text else ()))
+    yield from (_implied_amount(float(century + year)) for century, year in _SHORT_RANGE.findall(text))
 
 
 def _share(share: float) -> Amount:
@@ -248,7 +212,7 @@ def _han(text: str, written: str) -> Iterator[Amount]:
     if text.isascii() or not _HAN.search(text):
         return
     for match in _HAN_SHARE.finditer(text):
-        value = count_value(match["tenths"]) * 10 if match["tenths"] else _share_value(match["number"])
+        value = count_value(match["tenths"]) * 10 if match["tenths"] else count_value(match["number"])
         yield Amount((Reading(value, PERCENT, 1.0),), match.start(), match.end(), written)
     for match in HAN_NUMERAL.finditer(text):
         start, end = match.span()
@@ -256,16 +220,12 @@ def _han(text: str, written: str) -> Iterator[Amount]:
             continue
         is_asked = _is_han_quantity(text, start, end)
         kind: Kind = "century" if text.startswith("世纪", end) else "number"
-        units, after = find_units(text, end)
+        found, after = find_units(text, end)
         value = han_value(match.group())
-        readings = [Reading(value, unit, 1.0) for unit in units or (None,)]
+        readings = [Reading(value, unit, 1.0) for unit in found or (None,)]
         if text[end:after] == "年" and _is_short_year(match.group()):
             readings.append(Reading(1900 + value, None, 1.0))
         yield Amount(tuple(readings), start, after, written, kind, is_asked=is_asked)
-
-
-def _share_value(number: str) -> float:
-    return float(number) if number[0].isdigit() else han_value(number)
 
 
 def _is_han_quantity(text: str, start: int, end: int) -> bool:
@@ -296,5 +256,89 @@ def _is_in_name(text: str, start: int, end: int) -> bool:
     if before and ((before[-1].isascii() and before[-1].isalpha()) or before[-1] in "_#"):
         return find_unit_before(text, start) is None
     if len(before) > 1 and before[-1] in "-–./" and before[-2].isascii() and before[-2].isalnum():
-        return before[-2].isalpha()
-    return bool(after and after[0].isascii() and after[0].isalpha() and not UNIT_AFTER.match(text, end))
+        range_ = _SHORT_RANGE.match(text, max(0, start - _YEAR_DIGITS - 1))
+        return before[-2].isalpha() or (range_ is not None and range_.end() == end)
+    return bool(after and after[0].isascii() and after[0].isalpha() and not units.UNIT_AFTER.match(text, end))
+
+
+_FIRST_YEARS: Mapping[str, int] = WORDS.read("first_years")
+
+
+def _find_phrases(text: str) -> Iterator[Amount]:
+    """Yield the amounts of a prepared text that phrases name."""
+    present = set(filter(text.__contains__, _ASCII_WORDS if text.isascii() else _ALL_WORDS))
+    for words, pattern, read in _RULES if present else ():
+        if not present.isdisjoint(words):
+            for match in pattern.finditer(text):
+                if (found := read(match)) is not None:
+                    yield replace(found, start=match.start(), end=match.end(), text=text)
+
+
+def _amount(
+    value: float, unit: Unit | None, step: float = 1.0, kind: Kind = "number", *, is_asked: bool = True
+) -> Amount:
+    return Amount((Reading(value, unit, step),), 0, 0, kind=kind, is_asked=is_asked)
+
+
+def _halves(match: re.Match[str]) -> Amount:
+    count = match.groupdict().get("count")
+    unit = UNIT_BY_NAME.get(f"个{match['unit']}") or UNIT_BY_NAME[match["unit"]]
+    return _amount((count_value(count) if count else 0.0) + 0.5, unit, 0.1)
+
+
+def _discount(match: re.Match[str]) -> Amount:
+    """Return 七折 as 70 % of the price, and as 30 % off it."""
+    digits = match["digits"]
+    if digits.isascii():
+        value = float(digits) * (1 if "." not in digits and len(digits) > 1 else 10)
+    else:
+        value = sum(han_value(digit) * weight for digit, weight in zip(digits, (10, 1), strict=False))
+    return Amount((Reading(value, PERCENT, 1.0), Reading(100 - value, PERCENT, 1.0)), 0, 0)
+
+
+def _share_phrase(match: re.Match[str]) -> Amount | None:
+    parts = match.groupdict()
+    if part := parts.get("part"):
+        return _amount(100 * numerals.english_part(match["count"], part), PERCENT, 100 * _SHARE_STEP)
+    divisor, count = (count_value(each) for each in match.group("divisor", "count"))
+    share = 100 * count / max(1, divisor)
+    return _amount(share, PERCENT, 100 * _SHARE_STEP if divisor <= 100 else share / 100) if divisor > 1 else None  # noqa: PLR2004
+
+
+def _quarter(match: re.Match[str]) -> Amount:
+    number = match["number"]
+    return _amount(float(numerals.ORDINALS.get(number) or count_value(number[0])), units.QUARTER)
+
+
+def _era(match: re.Match[str]) -> Amount | None:
+    if match["era"] not in _FIRST_YEARS:
+        return None
+    number = 1.0 if match["year"] == "元" else count_value(match["year"])
+    return replace(_amount(_FIRST_YEARS[match["era"]] + number - 1, None), parts=(number,))
+
+
+def _decade(match: re.Match[str]) -> Amount:
+    century, decade = match["century"], count_value(match["decade"])
+    return _amount(((count_value(century) - 1) * 100 if century else 0) + decade, None, 10.0, "decade")
+
+
+# Claims are not held to the last two.
+_READERS: Mapping[str, Callable[[re.Match[str]], Amount | None]] = {
+    "halves": _halves,
+    "quarters_of_an_hour": lambda match: _amount(15 * count_value(match["count"]), UNIT_BY_NAME["min"]),
+    "discount": _discount,
+    "share": _share_phrase,
+    "quarter": _quarter,
+    "era": _era,
+    "decade": _decade,
+    "century": lambda match: _amount(float(numerals.ORDINALS[match["number"]]), None, kind="century"),
+    "price_off": lambda match: _amount(100 - float(match["off"]), PERCENT, is_asked=False),
+    "one_unit": lambda match: _amount(1.0, UNIT_BY_NAME[match["unit"]], is_asked=False),
+}
+_RULES = tuple(
+    (WORDS.words(f"phrase_words.{name}"), re.compile(pattern), read)
+    for name, read in _READERS.items()
+    for pattern in WORDS.patterns(f"phrases.{name}")
+)
+_ALL_WORDS = frozenset(word for words, _, _ in _RULES for word in words)
+_ASCII_WORDS = frozenset(filter(str.isascii, _ALL_WORDS))
