@@ -122,7 +122,7 @@ class ReportBuilder:
         # Rows without a verdict did not pass; they are added to the largest tier, too
         unjudged = statuses.error + statuses.not_judged + statuses.empty_answer + self._bad_lines
         if tallies and unjudged:
-            max(tallies, key=lambda tally: tally.judged).scores.passed.add(0.0, unjudged)
+            max(tallies, key=lambda tally: tally.judged).scores.of_every_row["passed_share"].add(0.0, unjudged)
         means = [tally.scores.means() for tally in tallies]
         # The means of one tier need not be drawn again
         is_alone = len(means) == 1

@@ -20,18 +20,8 @@ from plumbline.schemas.report import (
 )
 
 _SCORES: Final = (
-    "faithfulness",
-    "faithfulness_strict",
-    "hallucination_rate",
-    "context_utilization",
-    "lowest_support",
-    "passed_share",
-    "unsupported_share",
-    "citation_recall",
-    "citation_precision",
-    *ReferenceMeans.model_fields,
-    *METRICS,
-)
+    *(name for name in ScoreMeans.model_fields if name != "metrics"), *ReferenceMeans.model_fields, *METRICS
+)  # fmt: skip
 # Of all rows with a reference: no tier takes part.
 _OF_REFERENCE: Final = tuple(ReferenceMeans.model_fields)
 # Of which less is better.

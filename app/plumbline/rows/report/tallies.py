@@ -105,55 +105,41 @@ _MOST_METRICS: Final = 20
 _USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 
+# Means of the scores that every row has, by the row's own name where it is another: shares are means of truths
+_AVERAGED: Final = {name: name for name in ScoreMeans.model_fields if name not in ("hallucination_rate", "metrics")} | {
+    "passed_share": "passed", "unsupported_share": "has_unsupported"
+}  # fmt: skip
+
+
 class ScoreTallies:
-    """The scores of one group of judged rows."""
+    """The scores of one group of judged rows, by the names of `ScoreMeans`."""
 
     def __init__(self) -> None:
-        self.faithfulness = MeanTally()
-        self.faithfulness_strict = MeanTally()
-        self.context_utilization = MeanTally()
-        self.lowest_support = MeanTally()
-        self.passed = MeanTally()
-        self.has_unsupported = MeanTally()
-        self.citation_recall = MeanTally()
-        self.citation_precision = MeanTally()
+        self.of_every_row = {name: MeanTally() for name in _AVERAGED}
         # By name, with its depth; at most `_MOST_METRICS`, for a foreign file could have others in every row.
         self.metrics: dict[str, MeanTally] = {}
 
     def add(self, result: RowResult) -> None:
-        for name, tally in self._of_every_row().items():
-            if (value := result.score(name)) is not None:
-                tally.add(value)
+        for name, of_row in _AVERAGED.items():
+            if (value := result.score(of_row)) is not None:
+                self.of_every_row[name].add(value)
         for name, metric in result.metrics.items():
             if metric_of(name) and (name in self.metrics or len(self.metrics) < _MOST_METRICS):
                 tally = self.metrics.setdefault(name, MeanTally())
                 if metric.value is not None:
                     tally.add(metric.value)
 
-    def _of_every_row(self) -> dict[str, MeanTally]:
-        return {name: tally for name, tally in vars(self).items() if name != "metrics"}
-
     def means(self) -> ScoreMeans:
-        faithfulness = self.faithfulness.mean()
-        return ScoreMeans(
-            faithfulness=faithfulness,
-            faithfulness_strict=self.faithfulness_strict.mean(),
-            hallucination_rate=complement(faithfulness),
-            context_utilization=self.context_utilization.mean(),
-            lowest_support=self.lowest_support.mean(),
-            passed_share=self.passed.mean(),
-            unsupported_share=self.has_unsupported.mean(),
-            citation_recall=self.citation_recall.mean(),
-            citation_precision=self.citation_precision.mean(),
-            metrics={name: self.metrics[name].mean() for name in sorted(self.metrics)} or None,
-        )
+        means = {name: tally.mean() for name, tally in self.of_every_row.items()}
+        metrics = {name: self.metrics[name].mean() for name in sorted(self.metrics)}
+        return ScoreMeans(**means, hallucination_rate=complement(means["faithfulness"]), metrics=metrics or None)
 
     @staticmethod
     def merged(groups: "list[ScoreTallies]") -> "ScoreTallies":
         """Return the union of several groups."""
         merged = ScoreTallies()
-        for name in merged._of_every_row():
-            setattr(merged, name, MeanTally.merged(getattr(group, name) for group in groups))
+        for name in _AVERAGED:
+            merged.of_every_row[name] = MeanTally.merged(group.of_every_row[name] for group in groups)
         for name in sorted({name for group in groups for name in group.metrics}):
             merged.metrics[name] = MeanTally.merged(group.metrics[name] for group in groups if name in group.metrics)
         return merged
@@ -176,7 +162,7 @@ class TierTally:
         self.passed += result.passed is True
         if result.passed is None:
             self.unsure += 1
-            self.scores.passed.add(0.0)
+            self.scores.of_every_row["passed_share"].add(0.0)
         if result.decision is not None:
             self._rules[result.decision.rule] += 1
         self._degraded += "degraded" in result.flags
@@ -195,11 +181,11 @@ class TierTally:
         self._rules += other._rules
         self._histogram = [a + b for a, b in zip(self._histogram, other._histogram, strict=True)]
         self._verdicts = {name: self._verdicts[name] + other._verdicts[name] for name in _VERDICTS}
-        strict = self.scores.faithfulness_strict
+        strict = self.scores.of_every_row["faithfulness_strict"]
         self.scores = ScoreTallies.merged([self.scores, other.scores])
         if not strict.rows:
             # The tier has no such score; rows that it did not judge would be the whole figure.
-            self.scores.faithfulness_strict = strict
+            self.scores.of_every_row["faithfulness_strict"] = strict
 
     def report(self, scores: ScoreMeans) -> TierReport:
         return TierReport(
