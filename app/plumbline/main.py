@@ -22,7 +22,7 @@ from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.operations import VersionReport
 from plumbline.service.access.access import build_access
 from plumbline.service.access.keys import Scope
-from plumbline.service.api import jobs, operations, rates, retrieval
+from plumbline.service.api import jobs, operations, retrieval
 from plumbline.service.api.auth import Admission, Authenticator, make_key_check
 from plumbline.service.api.body_stream import BodyLimit, BodyLimits
 from plumbline.service.api.compat import compat_keys, compat_routes, tool_document_routes
@@ -136,7 +136,6 @@ def create_app(
     app.include_router(operations.router)
     app.include_router(operations.metrics_router, dependencies=[may_administer])
     app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate, speaks])
-    app.include_router(rates.router, prefix="/v1", dependencies=[may_evaluate, speaks])
     app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs, speaks])
     for routes in (run_routes(), label_routes()):
         app.include_router(routes, dependencies=[may_use_jobs])
@@ -153,7 +152,6 @@ def create_app(
             limit_by_path={
                 JOBS_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
                 "/v1/retrieval/": BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
-                "/v1/rates": BodyLimit(settings.max_batch_body_bytes),
                 f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
             },
         ),

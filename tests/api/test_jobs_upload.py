@@ -90,18 +90,6 @@ async def test_the_form_of_the_lines_may_stand_in_the_query_alone() -> None:
     assert "did you mean 'openinference'?" in str(problem)
 
 
-async def test_a_body_sent_as_gzip_is_kept_as_what_it_expands_to() -> None:
-    store = KeepingStore()
-    row_, choices = b'{"answer": "a", "contexts": ["b"]}', b'{"rows": [{"answer": "a", "contexts": ["b"]}]}'
-
-    for kind, body in ((LINES, row_), ("application/json", choices)):
-        headers = {"content-type": kind, "content-encoding": "gzip"}
-        read_job(await post(store, content=gzip.compress(body), headers=headers), 202)
-
-    assert [each.strip() for each in store.contents] == [row_, row_]
-    assert store.left_over == []
-
-
 async def test_rows_of_a_json_body_are_written_as_they_were_sent_one_a_line() -> None:
     store = KeepingStore()
     body = b"""\xef\xbb\xbf{"name": "n", "rows": [
@@ -235,8 +223,7 @@ UNNAMED = 'Content-Disposition: form-data; name="file"'
         ({"content": b"{}", "headers": {"content-type": f"{LINES}; charset=latin-1"}}, 415, "utf-8"),
         ({"content": b"{}", "headers": {"content-type": "text/csv"}}, 415, "application/json, application/x-ndjson"),
         ({"content": b"{}"}, 415, "multipart/form-data"),
-        ({"content": b"{}", "headers": {"content-type": LINES, "content-encoding": "br"}}, 415, "gzip is read"),
-        ({"content": b"{}", "headers": {"content-type": LINES, "content-encoding": "gzip"}}, 400, "is damaged"),
+        ({"content": b"{}", "headers": {"content-type": LINES, "content-encoding": "gzip"}}, 415, "uncompressed"),
         ({"content": b'{"rows": [1}', "headers": {"content-type": "application/json"}}, 400, "not JSON"),
     ],
 )

@@ -111,7 +111,7 @@ async def test_labels_are_exported_for_calibrate(kept: JobStore, tmp_path: Path)
 
 
 @pytest.mark.parametrize("order", ["random", "low"])
-async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_report_and_api(kept: JobStore, order: str) -> None:
+async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_and_report(kept: JobStore, order: str) -> None:
     run = await make_run(kept, 120, score=lambda row: row % 7 / 7)
     async with jobs_running(kept) as client:
         before = text_of(await client.get(f"/runs/{run.id}", headers=OWN))
@@ -121,15 +121,13 @@ async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_report_and_api
             await mark(client, run.id, "ann", row, "unfaithful" if row % 7 < 3 else "faithful")
         page = text_of(await client.get(f"/runs/{run.id}", headers=OWN))
         report = (await client.get(f"/v1/jobs/{run.id}/report?format=json")).json()
-        answer = await client.post("/v1/rates", json={"job_id": run.id})
         exported = await client.get(f"/label/{run.id}/export?drawn=true", headers=OWN)
 
-    (rate,) = answer.json()["rates"]
+    (rate,) = report["rates"]
     corrected = rate["estimate"]["corrected"]
     assert (rate["rows"], rate["labels"], rate["tier"]) == (120, 40, "lexical")
     # Rows 0 to 2 of each seven.
     assert corrected["low"] <= 52 / 120 <= corrected["high"]
-    assert report["rates"] == [rate]
     assert f"unfaithful answers: {corrected['share']:.1%}, 95 % interval {corrected['low']:.1%}" in page
     assert "None of these means is the share" in before
     weights = [json.loads(line).get("weight") for line in exported.text.splitlines()]

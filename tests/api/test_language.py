@@ -32,7 +32,7 @@ UNKNOWN = "in no context: "
         ("?lang=zh", ENGLISH, True),
         ("?lang=en", CHINESE, False),
         ("?lang=zh", {"Accept-Language": "en"}, True),
-        ("", {"Accept-Language": "de, zh;q=0"}, False),
+        ("", {"Accept-Language": "de, en;q=0.5, zh;q=0.1"}, False),
     ],
 )
 async def test_a_result_is_in_the_callers_language(query: str, headers: dict[str, str], *, is_chinese: bool) -> None:

@@ -29,7 +29,6 @@ URL = "/v1/evaluations"
 
 STATUS_BY_NAME = {
     "BadRequest": 400,
-    "NotAcceptable": 406,
     "InvalidInput": 422,
     "MalformedBody": 400,
     "UnsupportedBody": 415,

@@ -59,10 +59,6 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         r"this Idempotency-Key was used with another request",
         r"^/file: (the file is empty|its suffix is none of|the part has no file name)",
     ),
-    "estimate_rates": (
-        r"^rows: expected either 'rows' or 'job_id'",
-        r"^labels: .*(labelled twice|labels of these rows|labels with weights|some labels have a weight|drawn)",
-    ),
     "evaluate_retrieval": (*_RETRIEVAL, r"^(qrels|run)\b[^:]*(:\d+)?: "),
     "compare_retrieval": (
         *_RETRIEVAL,

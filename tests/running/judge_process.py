@@ -33,7 +33,7 @@ class JudgeProcess:
 
 @contextmanager
 def judge_process(*, latency_seconds: float) -> Iterator[JudgeProcess]:
-    """A judge that finds everything supported, for as long as the context lasts."""
+    """A judge that finds supported what stands in a context, for as long as the context lasts."""
     with served_apart(_serve, latency_seconds) as pipe:
         yield JudgeProcess(pipe.recv(), pipe)
 
@@ -68,7 +68,7 @@ def _serve(pipe: Connection, latency_seconds: float) -> None:
             counted.update({int(number) for number in _ROW.findall(json.dumps(_data(request).get("contexts", [])))})
             # What it records would fill the memory.
             judge.requests.clear()
-            return completion(_all_supported(request), delay_seconds=latency_seconds, usage=(1_000, 100))
+            return completion(_verdicts(request), delay_seconds=latency_seconds, usage=(1_000, 100))
 
         async with ScriptedJudge() as judge:
             judge.reply_with(step)
@@ -79,10 +79,11 @@ def _serve(pipe: Connection, latency_seconds: float) -> None:
     asyncio.run(run())
 
 
-def _all_supported(request: RecordedRequest) -> str:
+def _verdicts(request: RecordedRequest) -> str:
     data = _data(request)
     name, asked = ("claims", data["claims"]) if "claims" in data else ("sentences", data["answer"])
-    return json.dumps({name: list(map(_supported, asked))})
+    contexts = json.dumps(data.get("contexts", []))
+    return json.dumps({name: [_verdict(each, is_true=each["text"] in contexts) for each in asked]})
 
 
 def _data(request: RecordedRequest) -> dict[str, Any]:
@@ -91,5 +92,7 @@ def _data(request: RecordedRequest) -> dict[str, Any]:
     return data
 
 
-def _supported(item: dict[str, Any]) -> dict[str, Any]:
-    return {"id": item["id"], "quotes": [item["text"]], "reason": "The context says so.", "verdict": "supported"}
+def _verdict(item: dict[str, Any], *, is_true: bool) -> dict[str, Any]:
+    """A control that was made false stands in no context."""
+    said = {"quotes": [item["text"]], "reason": "The context says so.", "verdict": "supported"}
+    return {"id": item["id"], **(said if is_true else {"quotes": [], "reason": "", "verdict": "not_mentioned"})}

@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.ground.errors import ConcurrencyExceeded, TooBusy
-from plumbline.service.access.access import Quota, RequestGate
+from plumbline.service.access.access import RequestGate
 from plumbline.service.access.keys import AccessKey
 
 
@@ -26,18 +26,12 @@ def test_a_key_has_only_so_many_in_flight_and_leaves_room_for_others() -> None:
 
     with pytest.raises(ConcurrencyExceeded) as refused:
         gate.enter(mine)
-    left = gate.quota_of(mine)
     gate.enter(key("b", concurrency=1))
     gate.leave(mine)
     gate.enter(mine)
 
     assert refused.value.retry_after_seconds == 1
-    assert left == Quota(1, 0)
     assert (gate.under_way, gate.refused["concurrency"]) == (2, 1)
-
-
-def test_a_key_without_a_limit_has_no_quota() -> None:
-    assert RequestGate(max_requests=10).quota_of(key()) is None
 
 
 def test_beyond_the_bound_of_all_nobody_is_let_in() -> None:

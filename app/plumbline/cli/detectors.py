@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from plumbline.cli import Commands, print_json, start_logging
 from plumbline.cli.calibrate import read_labelled
 from plumbline.ground.errors import ConfigurationError, InvalidInput
-from plumbline.ground.files import replace_file
 from plumbline.ground.settings import Settings
 
 if TYPE_CHECKING:
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 # Words of less support are shown.
 _MARKED_BELOW = 0.5
-_PAGE_MODE = 0o644
 
 
 def add_command(commands: Commands) -> None:
@@ -55,8 +53,6 @@ def add_command(commands: Commands) -> None:
     add("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
     add("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
     add("--json", action="store_true", help="print JSON instead of a table")
-    add("-o", "--output", type=Path, metavar="PAGE.html", help="write the table as a page, too")
-    add("--lang", choices=("en", "zh"), default="en", help="of the page (default: %(default)s)")
     compare.set_defaults(run=_compare)
 
 
@@ -101,15 +97,10 @@ async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    # Parts of a second of import that the other commands do not pay
-    from plumbline.extras.calibration.comparison_page import format_figure, render_comparison  # noqa: PLC0415
-
     settings = start_logging()
     names = options.detector or ([settings.detector] if settings.detector else [])
     rows = read_labelled(options)
     found = asyncio.run(_compare_tiers(rows, names, settings, draws=options.draws))
-    if options.output is not None:
-        replace_file(options.output, render_comparison(found, language=options.lang).encode(), mode=_PAGE_MODE)
     if options.json:
         print_json(found)
         return 0
@@ -119,12 +110,16 @@ def _compare(options: argparse.Namespace) -> int:
         interval = "" if auroc.low is None or auroc.high is None else f"[{auroc.low:.3f}, {auroc.high:.3f}]"
         sys.stdout.write(
             f"{each.model:34} {each.language:5} {each.answers:7} {each.refused:8} "
-            f" {format_figure(auroc.value)} {interval:16} {format_figure(accuracy.value):>17} {each.seconds:8.3f}"
+            f" {_format_figure(auroc.value)} {interval:16} {_format_figure(accuracy.value):>17} {each.seconds:8.3f}"
             f" {'-' if each.load_mebibytes is None else format(each.load_mebibytes, '.0f'):>8}\n"
         )
     sys.stdout.write("AUROC and balanced accuracy: mean over datasets; seconds: of one answer alone\n")
     sys.stdout.write("MiB: growth of the process in memory as the detector loaded; the first brings its libraries\n")
     return 0
+
+
+def _format_figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 async def _compare_tiers(

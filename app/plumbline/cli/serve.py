@@ -87,60 +87,21 @@ def _serve(options: argparse.Namespace) -> int:
     if app is None:
         _check(settings)
     with listen(host, options.port) as listener:
-        announcement = _Announcement(listener, is_open=is_open)
         if app is None:
-            return _serve_by_workers(settings, listener, count, announcement)
-        return _serve_alone(settings, app, listener, announcement)
+            return _serve_by_workers(settings, listener, count, is_open=is_open)
+        return _serve_alone(settings, app, listener, is_open=is_open)
 
 
-class _Announcement:
-    """Announce the address: to the log once requests are served, to people once the models are loaded."""
-
-    def __init__(self, listener: socket.socket, *, is_open: bool) -> None:
-        host, self._port = listener.getsockname()[:2]
-        self._bound, self._is_open = host, is_open
-        self._host = {_EVERY_ADDRESS: "127.0.0.1", "::": "::1"}.get(host, host)
-
-    def log(self, **fields: object) -> None:
-        structlog.get_logger().info("listening", host=self._bound, port=self._port, **fields)
-
-    def is_service_ready(self) -> bool:
-        """Ask the service itself."""
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_HANG_SECONDS)
-        try:
-            connection.request("GET", "/readyz")
-            return connection.getresponse().status == http.HTTPStatus.OK
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
-    def print_when(self, is_ready: Callable[[], bool]) -> None:
-        """Print the address as soon as the service is ready; return at once."""
-
-        def wait() -> None:
-            while not is_ready():
-                time.sleep(_LOOK_SECONDS)
-            name = f"[{self._host}]" if ":" in self._host else self._host
-            address = f"http://{name}:{self._port}"
-            sys.stderr.write(f"Plumbline: {address}   API documentation: {address}/docs\n")
-            if self._is_open:
-                sys.stderr.write(_OPEN)
-
-        threading.Thread(target=wait, name="announcement", daemon=True).start()
-
-
-def _serve_alone(settings: Settings, app: Any, listener: socket.socket, announcement: _Announcement) -> int:
+def _serve_alone(settings: Settings, app: Any, listener: socket.socket, *, is_open: bool) -> int:
     config = _config(settings, app, count=1)
 
-    async def log_once() -> None:
+    async def announce_once() -> None:
         config.callback_notify = None
-        announcement.log()
+        _announce(listener, is_open=is_open, is_ready=lambda *_: not app.state.service.cascade.is_loading())
 
     # uvicorn calls it as soon as requests are served.
-    config.callback_notify = log_once
+    config.callback_notify = announce_once
     server = uvicorn.Server(config)
-    announcement.print_when(lambda: server.started and not app.state.service.cascade.is_loading())
     try:
         server.run(sockets=[listener])
     except SystemExit as end:
@@ -165,13 +126,12 @@ def _check(settings: Settings) -> None:
     make_plan(settings)
 
 
-def _serve_by_workers(settings: Settings, listener: socket.socket, count: int, announcement: _Announcement) -> int:
+def _serve_by_workers(settings: Settings, listener: socket.socket, count: int, *, is_open: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="plumbline-metrics-") as folder:
         os.environ[_METRICS_VARIABLE] = folder
         config = _config(settings, partial(_make_worker_app, count, Path(folder)), count=count)
         supervisor = Multiprocess(config, [listener])
-        announcement.log(workers=count)
-        announcement.print_when(announcement.is_service_ready)
+        _announce(listener, is_open=is_open, is_ready=_is_service_ready, workers=count)
         supervisor.run()
         return STARTUP_FAILURE if any(each.exitcode == STARTUP_FAILURE for each in supervisor.processes) else 0
 
@@ -226,6 +186,34 @@ def _config(settings: Settings, app: App, *, count: int) -> uvicorn.Config:
         timeout_worker_healthcheck=_HANG_SECONDS,
         timeout_graceful_shutdown=settings.drain_seconds,
     )
+
+
+def _announce(
+    listener: socket.socket, *, is_open: bool, is_ready: Callable[[str, int], bool], **fields: object
+) -> None:
+    """Log the address now, and print it for people when the models are loaded."""
+    bound, port = listener.getsockname()[:2]
+    structlog.get_logger().info("listening", host=bound, port=port, **fields)
+    host = {_EVERY_ADDRESS: "127.0.0.1", "::": "::1"}.get(bound, bound)
+
+    def print_when_ready() -> None:
+        while not is_ready(host, port):
+            time.sleep(_LOOK_SECONDS)
+        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        sys.stderr.write(f"Plumbline: {address}   API documentation: {address}/docs\n{_OPEN * is_open}")
+
+    threading.Thread(target=print_when_ready, name="announcement", daemon=True).start()
+
+
+def _is_service_ready(host: str, port: int) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=_HANG_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
 
 
 def _host(settings: Settings, host: str, *, has_key: bool) -> str:

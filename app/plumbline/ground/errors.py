@@ -43,10 +43,6 @@ class ClientOutdated(BadRequest):
     """The caller is a client of a version that cannot read the results of this one."""
 
 
-class NotAcceptable(BadRequest):
-    """The caller takes no form that the answer has."""
-
-
 class InvalidInput(BadRequest):
     """Judgments, runs, measures, labels or data files that cannot be read or evaluated.
 

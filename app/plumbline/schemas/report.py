@@ -1,6 +1,6 @@
 """Reports on many rows as JSON (counts, means, costs, the comparison with a baseline), and rates by labels."""
 
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -283,47 +283,3 @@ class ReportSummary(WireModel):
     bad_lines: int = Field(description="Lines that were skipped.")
     first_bad_lines: list[BadLine] = Field(description="At most 20.")
     interval_method: str
-
-
-# More rows go through a job, which is named by its id.
-MAX_RATE_ROWS = 100_000
-_Part = Annotated[float, Field(ge=0, le=1)]
-_Inner = Annotated[float, Field(ge=0.0001, le=0.9999)]
-_Id = Annotated[str, Field(min_length=1, max_length=500)]
-
-
-class RateRow(WireModel):
-    """A row's score, as in its result."""
-
-    custom_id: _Id
-    faithfulness: _Part
-    tier: ReportTier = "none"
-    passed: bool | None = None
-
-
-class LabelIn(WireModel):
-    """A person's label of a row."""
-
-    custom_id: _Id
-    label: Annotated[int, Field(ge=0, le=1, description="1 faithful, 0 not.")]
-    weight: Annotated[float, Field(ge=1e-9, le=1e9)] | None = Field(
-        default=None,
-        description="1 / the probability that the row was chosen for a label; for each label, or for none.",
-    )
-
-
-class RateRequest(WireModel):
-    """Scores, or the job that has them; labels, or those that people gave to the job at `/label`."""
-
-    rows: list[RateRow] | None = Field(default=None, min_length=1, max_length=MAX_RATE_ROWS)
-    job_id: str | None = None
-    labels: list[LabelIn] | None = Field(default=None, min_length=1, max_length=MAX_RATE_ROWS)
-    width: _Inner | None = Field(default=None, description="Wanted width of the interval.")
-    risk: _Inner | None = Field(default=None, description="Choose the threshold that lets through at most this share.")
-    confidence: _Inner = 0.95
-
-
-class RateAnswer(WireModel):
-    """Rates by tier."""
-
-    rates: list[TierRate]

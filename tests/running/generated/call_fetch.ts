@@ -38,7 +38,6 @@ async function sayAll(): Promise<Record<string, unknown>> {
   });
   const fused = await retrieval.fuseRetrieval({ fusionRequest: api.FusionRequestFromJSON(requests.fusion) });
   const ranked = await retrieval.parseRankings({ rankingRequest: api.RankingRequestFromJSON(requests.ranking) });
-  const rated = await evaluation.estimateRates({ rateRequest: api.RateRequestFromJSON(requests.rates) });
   return {
     health: (await operations.health()).status,
     readiness: (await operations.readiness()).status,
@@ -50,7 +49,6 @@ async function sayAll(): Promise<Record<string, unknown>> {
     evaluate_retrieval: evaluated.runs[0].name,
     compare_retrieval: compared.comparisons[0].ci95?.length,
     fuse_retrieval: Object.keys(fused.results['q1'])[0],
-    estimate_rates: rated.rates[0].labels,
     parse_rankings: ranked['q1'].ids[0],
     submit_job: jobId.startsWith('job_'),
     get_job: job.status,

@@ -160,13 +160,6 @@ class Keyring:
 _SOON_SECONDS: Final = 1
 
 
-class Quota(NamedTuple):
-    """Bound on requests in flight, and how many more may start now."""
-
-    quota: int
-    remaining: int
-
-
 # One request about jobs may be in flight for so many evaluations.
 _JOB_SHARE: Final = 2
 
@@ -205,11 +198,11 @@ class RequestGate:
         if not is_about_jobs and evaluations >= self._max_requests:
             self.refused["capacity"] += 1
             raise TooBusy(CodedText("requests_in_flight", count=self._max_requests))
-        quota = self.quota_of(key)
-        if quota is not None and not quota.remaining:
+        limit = math.inf if key.concurrency is None else math.ceil(key.concurrency / self._processes)
+        if self._in_flight[key.tenant] >= limit:
             self.refused["concurrency"] += 1
             raise ConcurrencyExceeded(
-                CodedText("key_requests_in_flight", count=quota.quota), retry_after_seconds=_SOON_SECONDS
+                CodedText("key_requests_in_flight", count=limit), retry_after_seconds=_SOON_SECONDS
             )
         self._in_flight[key.tenant] += 1
         self.under_way += 1
@@ -220,13 +213,6 @@ class RequestGate:
         self._in_flight[key.tenant] -= 1
         self.under_way -= 1
         self._job_requests -= is_about_jobs
-
-    def quota_of(self, key: AccessKey) -> Quota | None:
-        """Return where the key stands; None without a limit."""
-        if key.concurrency is None:
-            return None
-        limit = math.ceil(key.concurrency / self._processes)
-        return Quota(limit, max(0, limit - self._in_flight[key.tenant]))
 
 
 class Access(NamedTuple):

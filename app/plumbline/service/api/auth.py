@@ -9,16 +9,15 @@ from urllib.parse import urlsplit
 import structlog
 from fastapi import Request, Security
 from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
-from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
-from starlette.types import ASGIApp, Message, Receive, Send
+from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from plumbline.ground.errors import ClientOutdated, KeyMissing, Locked, PlumblineError, ScopeMissing
 from plumbline.ground.proxies import is_loopback
 from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
-from plumbline.service.access.access import Access, Quota
+from plumbline.service.access.access import Access
 from plumbline.service.access.keys import AccessKey, Scope
 from plumbline.service.api.body_stream import RequestBody
 from plumbline.service.api.edge import is_under_v1
@@ -138,7 +137,7 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
 class Admission:
     """ASGI middleware: admit requests under /v1 and of pages by key and limits, before any of the body is read.
 
-    Other paths, such as health, are always admitted. Responses to a key with a limit have RateLimit fields.
+    Other paths, such as health, are always admitted.
     """
 
     def __init__(
@@ -157,29 +156,20 @@ class Admission:
         if scope["type"] != "http" or not (is_under_v1(scope) or self._is_page(scope)):
             await self._app(scope, receive, send)
             return
-        quota: Quota | None = None
-
-        async def send_with_quota(message: Message) -> None:
-            if message["type"] == "http.response.start" and quota is not None:
-                MutableHeaders(scope=message).update(_rate_limit_fields(quota))
-            await send(message)
-
         connection, gate = HTTPConnection(scope), self._authenticator.access.gate
         is_about_jobs = self._is_about_jobs(scope)
         try:
             caller = self._authenticator.caller_of(connection)
             _check_client(connection)
-            quota = gate.quota_of(caller)
             gate.enter(caller, is_about_jobs=is_about_jobs)
-            quota = gate.quota_of(caller)
         except PlumblineError as error:
             response = error_response(scope, error)
-            await response(scope, receive, RequestBody(scope, receive, send_with_quota).send)
+            await response(scope, receive, RequestBody(scope, receive, send).send)
             return
         connection.state.caller = caller
         try:
             with structlog.contextvars.bound_contextvars(key=caller.name):
-                await self._app(scope, receive, send_with_quota)
+                await self._app(scope, receive, send)
         finally:
             gate.leave(caller, is_about_jobs=is_about_jobs)
 
@@ -188,14 +178,6 @@ def _check_client(connection: HTTPConnection) -> None:
     """Raise ClientOutdated for a client of ours that reads results of another shape."""
     if (found := _OLD_CLIENT.match(connection.headers.get("user-agent", ""))) is not None:
         raise ClientOutdated(CodedText("client_outdated", service=VERSION, client=found[1]))
-
-
-def _rate_limit_fields(quota: Quota) -> dict[str, str]:
-    """Return `RateLimit` and `RateLimit-Policy` (RFC 9651)."""
-    return {
-        "RateLimit-Policy": f'"concurrency";q={quota.quota};qu="concurrent-requests"',
-        "RateLimit": f'"concurrency";r={quota.remaining}',
-    }
 
 
 def is_from_another_origin(request: Request) -> bool:

@@ -1,10 +1,9 @@
-"""Request bodies, read as they arrive within bounds of bytes and seconds, and expanded when sent as gzip."""
+"""Request bodies, read as they arrive within bounds of bytes and seconds."""
 
 import asyncio
 import contextlib
 import re
-import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -14,18 +13,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.ground.errors import BadRequest, BodyTooLarge, BodyTooSlow, MalformedBody, UnsupportedBody
 from plumbline.ground.texts import CodedText
-from plumbline.retrieval.text_file import MAX_EXPANSION, MAX_GZIP_MEMBERS, UNWATCHED_BYTES
 from plumbline.service.api.problems import error_response
 
 # Bytes of a large body that must arrive within the timeout of a small one.
 PROGRESS_BYTES: Final = 16_384
 # A socket closed with bytes unread is reset, and the reset can overtake the answer (RFC 9112, section 9.6).
 _LINGER_SECONDS: Final = 1.0
-_ACCEPTED_CODING: Final = "gzip"
-_GZIP_FORM: Final = zlib.MAX_WBITS | 16
-_PIECE_BYTES: Final = 131_072
-# Small because the end of a gzip member copies the rest.
-_BLOCK_BYTES: Final = 16_384
 _CONTENT_LENGTH: Final = re.compile(r"0*([0-9]{1,15})")
 
 
@@ -51,8 +44,7 @@ _NOTHING: Final = BodyLimit(0)
 class BodyLimits:
     """ASGI middleware: bounds bodies while their routes read them.
 
-    The limits apply to a gzipped body both as it is sent and expanded. A refused request is answered at once and its
-    connection closed.
+    A refused request is answered at once and its connection closed.
 
     Args:
         timeout_seconds: for a whole body, or for each `PROGRESS_BYTES` of a streamed one.
@@ -72,16 +64,12 @@ class BodyLimits:
         scope.setdefault("state", {})["body_limit"] = limit
         body = RequestBody(scope, receive, send, limit=limit, seconds=self.timeout_seconds)
         try:
-            _check_length(headers, limit)
-            if _is_gzip(headers):
-                body.gunzip()
-                stale = (b"content-encoding", b"content-length")
-                scope["headers"] = [(name, value) for name, value in scope["headers"] if name.lower() not in stale]
+            _check_headers(headers, limit)
         except BadRequest as error:
             response = error_response(scope, error)
             if isinstance(error, UnsupportedBody):
                 # RFC 9110, section 15.5.16: it tells a wrong coding from a wrong type.
-                response.headers["Accept-Encoding"] = _ACCEPTED_CODING
+                response.headers["Accept-Encoding"] = "identity"
             await response(scope, receive, body.send)
             return
         with contextlib.suppress(ClientDisconnect):
@@ -107,66 +95,17 @@ class RequestBody:
     ) -> None:
         headers = Headers(scope=scope)
         has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-        self._has_arrived = self._is_read = not has_body
+        self._has_arrived = not has_body
         self._receive = receive
         self._send = send
         self._limit = limit
         self._seconds = self._seconds_left = seconds
-        self._progress_bytes = self._arrived_bytes = self._expanded_bytes = 0
-        self._gunzip: _Gunzip | None = None
-        self._expanded: Iterator[bytes] = iter(())
-
-    def gunzip(self) -> None:
-        """Expand the body as it is read."""
-        self._gunzip, self._is_read = _Gunzip(), False
+        self._progress_bytes = self._arrived_bytes = 0
 
     async def receive(self) -> Message:
-        """Return the next piece of the body; after its end, the server's messages.
-
-        Raises MalformedBody, too, if it is not the gzip that it claims to be.
-        """
-        if self._is_read:
-            return await self._receive()
-        if self._gunzip is None:
-            message = await self._arrive()
-            self._is_read = self._has_arrived
-            return message
-        while (piece := next(self._expanded, None)) is None and not self._has_arrived:
-            message = await self._arrive()
-            if message["type"] == "http.disconnect":
-                self._is_read = True
-                return message
-            self._expanded = self._gunzip.expand(message.get("body", b""))
-        if piece is None:
-            self._gunzip.end()
-            self._is_read = True
-        else:
-            self._expanded_bytes += len(piece)
-            if self._expanded_bytes > self._limit.max_bytes:
-                raise self._limit.error()
-            # Other requests run, though the body may be here already.
-            await asyncio.sleep(0)
-        return {"type": "http.request", "body": piece or b"", "more_body": not self._is_read}
-
-    async def send(self, message: Message) -> None:
-        """Send a piece of the response; the last one waits a moment for what still arrives, and discards it."""
+        """Return the next piece of the body; after its end, the server's messages."""
         if self._has_arrived:
-            await self._send(message)
-        elif message["type"] == "http.response.start":
-            MutableHeaders(scope=message)["Connection"] = "close"
-            await self._send(message)
-        elif message.get("more_body", False):
-            await self._send(message)
-        else:
-            # The client has the whole response by its Content-Length.
-            await self._send({**message, "more_body": True})
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LINGER_SECONDS):
-                    while (await self._receive()).get("more_body", False):
-                        pass
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _arrive(self) -> Message:
+            return await self._receive()
         loop = asyncio.get_running_loop()
         asked = loop.time()
         try:
@@ -188,58 +127,30 @@ class RequestBody:
         self._has_arrived = not message.get("more_body", False)
         return message
 
-
-class _Gunzip:
-    """Expands gzip with all of its members (RFC 1952, section 2.2), piece by piece."""
-
-    def __init__(self) -> None:
-        self._inflater = zlib.decompressobj(_GZIP_FORM)
-        self._members = 1
-        self._sent_bytes = self._made_bytes = 0
-
-    def expand(self, data: bytes) -> Iterator[bytes]:
-        """Yield what more data expands to, in small pieces; raise MalformedBody, or BodyTooLarge for a bomb."""
-        for start in range(0, len(data), _BLOCK_BYTES):
-            block = data[start : start + _BLOCK_BYTES]
-            self._sent_bytes += len(block)
-            has_more = True
-            while has_more:
-                made, block = self._inflate(block)
-                self._made_bytes += len(made)
-                if self._made_bytes > max(UNWATCHED_BYTES, MAX_EXPANSION * (self._sent_bytes - len(block))):
-                    raise BodyTooLarge(CodedText("body_expands", times=MAX_EXPANSION))
-                if made:
-                    yield made
-                has_more = bool(block) or len(made) == _PIECE_BYTES
-
-    def end(self) -> None:
-        """Raise MalformedBody if the data ends within a member."""
-        if self._sent_bytes and not self._inflater.eof:
-            raise MalformedBody(CodedText("gzip_cut"))
-
-    def _inflate(self, block: bytes) -> tuple[bytes, bytes]:
-        if self._inflater.eof and block:
-            self._members += 1
-            if self._members > MAX_GZIP_MEMBERS:
-                raise MalformedBody(CodedText("gzip_of_many_members", limit=MAX_GZIP_MEMBERS))
-            self._inflater = zlib.decompressobj(_GZIP_FORM)
-        try:
-            made = self._inflater.decompress(block, _PIECE_BYTES)
-        except zlib.error:
-            raise MalformedBody(CodedText("gzip_damaged")) from None
-        return made, self._inflater.unused_data if self._inflater.eof else self._inflater.unconsumed_tail
+    async def send(self, message: Message) -> None:
+        """Send a piece of the response; the last one waits a moment for what still arrives, and discards it."""
+        if self._has_arrived:
+            await self._send(message)
+        elif message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["Connection"] = "close"
+            await self._send(message)
+        elif message.get("more_body", False):
+            await self._send(message)
+        else:
+            # The client has the whole response by its Content-Length.
+            await self._send({**message, "more_body": True})
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_SECONDS):
+                    while (await self._receive()).get("more_body", False):
+                        pass
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def _is_gzip(headers: Headers) -> bool:
-    """Return True if the body is gzipped; raise UnsupportedBody for another coding, or more than one."""
-    sent = ",".join(headers.getlist("content-encoding")).lower().split(",")
-    codings = [coding for each in sent if (coding := each.strip()) not in ("", "identity")]
-    if codings and (len(codings) > 1 or codings[0] not in ("gzip", "x-gzip")):
-        raise UnsupportedBody(CodedText("gzip_alone"))
-    return bool(codings)
-
-
-def _check_length(headers: Headers, limit: BodyLimit) -> None:
+def _check_headers(headers: Headers, limit: BodyLimit) -> None:
+    """Raise UnsupportedBody for a coded body, BodyTooLarge or MalformedBody for its length."""
+    codings = ",".join(headers.getlist("content-encoding")).lower().split(",")
+    if any(coding.strip() not in ("", "identity") for coding in codings):
+        raise UnsupportedBody(CodedText("body_coded"))
     lengths = headers.getlist("content-length")
     if lengths and "transfer-encoding" in headers:
         # RFC 9112, section 6.3: request smuggling

@@ -55,7 +55,6 @@ from plumbline.service.api.problems import (
     field_problems,
     invalid_response,
     kind_of,
-    problem_responses,
 )
 from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, choose_format, name_language
 
@@ -135,7 +134,7 @@ _LOG = structlog.get_logger()
 
 def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
     """Return the route of batches, with the limits of these settings; `batch_schemas` has the schemas of its body."""
-    router = APIRouter(responses={**PROBLEM_RESPONSES, **problem_responses(406)}, tags=["evaluation"])
+    router = APIRouter(responses=PROBLEM_RESPONSES, tags=["evaluation"])
     reader = _BatchReader(settings)
     body = {"schema": reference("BatchRequest"), "examples": BATCH_EXAMPLES}
 
@@ -153,8 +152,6 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
         affect the others. Results are streamed with backpressure while the rest is judged. If the last line is not the
         summary, the response was truncated.
         """
-        accept = request.headers.getlist("accept")
-        choose_format(accept, _MEDIA_TYPES, None)
         check_media_type(request.headers.getlist("content-type"))
         # not `body()`, which would keep it until the response ends
         received = b"".join([chunk async for chunk in request.stream()])
@@ -179,7 +176,7 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
             slots=slots,
             limit=settings.batch_concurrency,
         )
-        media_type = _MEDIA_TYPES[choose_format(accept, _MEDIA_TYPES, envelope.format)]
+        media_type = _MEDIA_TYPES[choose_format(request.headers.getlist("accept"), _MEDIA_TYPES, envelope.format)]
         return BackpressureResponse(lambda: batch.pieces(media_type), media_type)
 
     return router

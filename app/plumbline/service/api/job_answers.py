@@ -31,7 +31,7 @@ from plumbline.schemas.report import ReportFormat, ReportLanguage, ReportSummary
 from plumbline.schemas.result_upgrade import upgrade_line
 from plumbline.service.api.responses import CSV, JSON, NDJSON, BackpressureResponse
 
-# Fewer make no rate: `rates.FEWEST_LABELS`, whose module takes a second to import.
+# Fewer make no rate: `rates.FEWEST_LABELS` of reports, whose module takes a second to import.
 FEWEST: Final = 30
 
 

@@ -180,7 +180,7 @@ async def get_job(
     "/jobs/{job_id}/results",
     operation_id="get_job_results",
     response_class=Response,
-    responses={**problem_responses(404, 406), 200: DOCUMENTS["results"]},
+    responses={**problem_responses(404), 200: DOCUMENTS["results"]},
 )
 async def get_job_results(
     request: Request,

@@ -58,7 +58,6 @@ KIND_BY_ERROR: Mapping[type[errors.PlumblineError], ProblemKind] = MappingProxyT
         errors.MalformedBody: ProblemKind(400, "malformed-body"),
         errors.InvalidInput: ProblemKind(422, "invalid-input"),
         errors.ClientOutdated: ProblemKind(400, "client-outdated"),
-        errors.NotAcceptable: ProblemKind(406, "not-acceptable"),
         errors.UnsupportedBody: ProblemKind(415, "unsupported-body"),
         errors.BodyTooLarge: ProblemKind(413, "body-too-large"),
         errors.FileTooLarge: ProblemKind(413, "file-too-large"),
