@@ -30,9 +30,9 @@ from plumbline.service.api.edge import install_edge
 from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
 from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_upload import JobUploads
-from plumbline.service.api.language import MarkLanguage, document_language
 from plumbline.service.api.openapi import DESCRIPTION, add_schemas, message_schemas
 from plumbline.service.api.problems import install_problem_handlers
+from plumbline.service.api.responses import document_language
 from plumbline.service.tracing import Tracing
 from plumbline.service.web.label_pages import label_routes
 from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller, prepare_pages
@@ -159,7 +159,6 @@ def create_app(
         cors_origins=settings.cors_origins,
         observer=listeners.observer,
     )
-    app.add_middleware(MarkLanguage)
     app.add_middleware(ProblemPages)
     return app
 

@@ -1,9 +1,7 @@
-"""Texts inside results in English and Chinese: each exists in both, and what nobody of us wrote stays as it is."""
+"""Texts inside results and problems in English and Chinese; what nobody of us wrote stays as it is."""
 
 import json
 import re
-import tomllib
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -14,40 +12,14 @@ from plumbline.ground.texts import Language, render
 from plumbline.judging.text.injection import SUSPECTED
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import RecordProblem
-from plumbline.schemas.language import explain_flag, explain_flags, render_coded, render_line, translate
-from plumbline.service.api.retrieval import LARGE_BODY_ADVICE
-from tests.reading.said_texts import PACKAGE, said_flags, said_texts
+from plumbline.schemas.language import explain_flag, explain_flags, render_coded, render_line
+from tests.reading.said_texts import said_flags, uncoded_texts
 
-# Pieces that the code joins with others, by the whole text that a caller reads
-WHOLE = {
-    "⟨0⟩ within ⟨2⟩ seconds": "fewer than 9 bytes of the body arrived within 3 seconds",
-    "no judge is named ⟨1⟩; ⟨3⟩": "no judge is named 'x'; no judge is configured",
-    "⟨0⟩: ⟨2⟩ in one request; ⟨4⟩": "the files up to this one hold 9 bytes, decompressed; at most 8 are read in one "
-    f"request; {LARGE_BODY_ADVICE}",
-    "⟨0⟩; ⟨2⟩": f"the body has more than 8 bytes, the most that is read here; {LARGE_BODY_ADVICE}",
-    "left out": "3 of 9 judged queries are missing from the run; left out",
-    "counted as 0": "3 queries have no relevant document; counted as 0",
-    "query parameter 'choices'⟨1⟩: ⟨3⟩": "query parameter 'choices': Field required",
-}
-SAID = said_texts()
-OF_PYDANTIC = ("Field required", "Extra inputs", "Input should", "String should", "List should")
-OF_TYPES = "{name} is "
-# Names that other releases of Python give to the same status, too
-OF_HTTP = {status.phrase for status in HTTPStatus} | {"Content Too Large", "URI Too Long", "Range Not Satisfiable"} | {
-    "Request Entity Too Large", "Request-URI Too Long", "Requested Range Not Satisfiable", "Unprocessable Entity",
-    "Unprocessable Content"
-}  # fmt: skip
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 
 
-@pytest.mark.parametrize("text", SAID)
-def test_what_a_result_or_a_problem_says_is_said_in_chinese_too(text: str) -> None:
-    whole = WHOLE.get(text, text)
-
-    chinese = translate(whole, "zh")
-
-    assert CHINESE.search(chinese), f"{SAID[text]}: texts.zh.toml has no {whole!r}"
-    assert set(re.findall(r"⟨\d+⟩|\{\w+\}", whole)) <= set(re.findall(r"⟨\d+⟩|\{\w+\}", chinese))
+def test_what_callers_read_of_a_failure_has_a_code() -> None:
+    assert uncoded_texts() == []
 
 
 def test_every_flag_is_explained_in_both_languages() -> None:
@@ -59,36 +31,6 @@ def test_every_flag_is_explained_in_both_languages() -> None:
     assert explain_flag("judge_said_supported", "zh") == chinese["judge_said"]
     assert explain_flag(SUSPECTED, "en") == english["injection_suspected"]
     assert explain_flag("of_another_version", "en") == ""
-
-
-def test_no_chinese_is_of_a_text_that_nobody_says() -> None:
-    source = "\n".join(path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py"))
-    messages = tomllib.loads((PACKAGE / "schemas" / "texts.zh.toml").read_text(encoding="utf-8"))
-
-    for english, chinese in messages.items():
-        assert sorted(re.findall(r"\{\w+\}", english)) == sorted(re.findall(r"\{\w+\}", chinese)), english
-        # Its beginning or end may be a variable of the code, and a line of it ends somewhere.
-        longest = max(re.split(r"\{\w+\}|'|; expected ", english), key=len).strip(" ;:,()")
-        pieces = [longest[at : at + 11] for at in range(max(1, len(longest) - 10))]
-        assert (
-            english.startswith((*OF_PYDANTIC, OF_TYPES)) or english in OF_HTTP or any(each in source for each in pieces)
-        ), english
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The answer names Paris; the context does not.",
-        "the deadline of the project passed",
-        "timeout",
-        "",
-        "线索不足",
-        "x" * 5_000,
-    ],
-)
-def test_a_text_that_is_none_of_ours_stays_as_it_is(text: str) -> None:
-    assert translate(text, "zh") == text
-    assert translate(text, "en") == text
 
 
 def test_a_stored_row_is_rendered_by_its_codes_in_either_language() -> None:
@@ -159,8 +101,22 @@ def test_faults_of_files_and_their_rows_are_rendered_in_chinese(
     assert render(fault.text, "zh").startswith(chinese)
 
 
-@pytest.mark.parametrize(
-    "reason", ["the year is missing", "Paris is a string of lights", "the answer is null and void"]
-)
-def test_the_words_of_a_judge_are_taken_for_no_fault_of_a_file(reason: str) -> None:
-    assert translate(reason, "zh") == reason
+def test_an_error_of_a_row_is_rendered_by_its_codes_and_its_kind() -> None:
+    field = {"pointer": "/answer", "detail": "old", "detail_code": "missing"}
+    error = {
+        "type": "urn:plumbline:problem:validation",
+        "title": "old",
+        "status": 422,
+        "detail": "old",
+        "errors": [field],
+    }
+    coded = {**error, "detail_code": "one_problem", "detail_fields": {"whole": {"code": "whole_row"}}}
+    other = {"type": "about:blank", "title": "Bad Gateway", "status": 502, "detail": "the words of a proxy"}
+
+    chinese, same = (
+        json.loads(render_line(json.dumps({"row": 1, "error": each}).encode(), "zh")) for each in (coded, other)
+    )
+
+    assert (chinese["error"]["title"], chinese["error"]["detail"]) == ("请求未通过校验", "行中有 1 处问题")
+    assert chinese["error"]["errors"][0]["detail"] == "缺少该字段"
+    assert same["error"] == other

@@ -58,19 +58,14 @@ def coded_members(name: str, text: str | None, language: Language = "en") -> dic
 
 
 def store_text(text: str) -> str:
-    """Return a text for a column of a table: of ours its code and fields as JSON."""
-    if not isinstance(text, CodedText):
-        return text
-    return json.dumps({"code": text.code, "fields": encode_fields(text.fields)}, ensure_ascii=False)
+    """Return a text for a column of a table: one of ours as JSON with code and fields."""
+    return json.dumps(coded_members("text", text), ensure_ascii=False) if isinstance(text, CodedText) else text
 
 
 def load_stored_text(stored: str) -> str:
-    """Return what `store_text` wrote; a text without a code, or with one of another version, as it stands there."""
-    try:
-        found = json.loads(stored) if stored.startswith('{"code"') else None
-        return stored if found is None else parse_text(found["code"], found["fields"])
-    except (ValueError, LookupError):
-        return stored
+    """Return what `store_text` wrote."""
+    found: dict[str, Any] = json.loads(stored) if stored.startswith('{"text": ') else {"text": stored}
+    return restore(found["text"], found.get("text_code"), found.get("text_fields", {}))
 
 
 def parse_text(code: Any, fields: Any, *, nested: int = _MOST_NESTED) -> CodedText:

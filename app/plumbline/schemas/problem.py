@@ -81,27 +81,20 @@ class FieldProblem(SparseModel):
     detail_fields: dict[str, Any] = Field(default={}, description=FIELDS)
 
 
-class Problem(SparseModel):
-    """RFC 9457 problem details, sent as `application/problem+json`."""
-
-    type: str = Field(description="URN of the kind of problem.", examples=["urn:plumbline:problem:validation"])
-    title: str = Field(description="The kind of problem in words.", examples=["The request does not validate"])
-    status: int = Field(description="The HTTP status, again.", examples=[422])
-    detail: str = Field(description="This problem in words.", examples=["1 problem in the request"])
-    detail_code: str | None = Field(default=None, description=CODE)
-    detail_fields: dict[str, Any] = Field(default={}, description=FIELDS)
-    instance: str = Field(description="Path of the request, percent-encoded.", examples=["/v1/evaluations"])
-    request_id: str | None = Field(description="The `X-Request-ID` of this answer; null when none was given out.")
-    errors: list[FieldProblem] = Field(default=[], description="The wrong fields, at most 20.")
-
-
 class RowProblem(SparseModel):
     """Why a sample has no result, as problem details (RFC 9457); pointers lead into the body or the row."""
 
-    type: str = Field(examples=["urn:plumbline:problem:validation"])
-    title: str = Field(examples=["The request does not validate"])
-    status: int = Field(description="What a single evaluation would have answered.", examples=[422])
-    detail: str = Field(examples=["1 problem in the sample"])
+    type: str = Field(description="URN of the kind of problem.", examples=["urn:plumbline:problem:validation"])
+    title: str = Field(description="The kind of problem in words.", examples=["The request does not validate"])
+    status: int = Field(description="The HTTP status; of a row, what a single evaluation would have.", examples=[422])
+    detail: str = Field(description="This problem in words.", examples=["1 problem in the request"])
     detail_code: str | None = Field(default=None, description=CODE)
     detail_fields: dict[str, Any] = Field(default={}, description=FIELDS)
     errors: list[FieldProblem] = Field(default=[], description="The wrong fields, at most 20.")
+
+
+class Problem(RowProblem):
+    """RFC 9457 problem details, sent as `application/problem+json`."""
+
+    instance: str = Field(description="Path of the request, percent-encoded.", examples=["/v1/evaluations"])
+    request_id: str | None = Field(description="The `X-Request-ID` of this answer; null when none was given out.")

@@ -242,8 +242,8 @@ class GateOutcome(WireModel):
     """The outcome of one gate: its name, the wanted and the found value in words."""
 
     name: str
-    wanted: str
-    got: str
+    wanted: OurText
+    got: OurText
     passed: bool
 
 

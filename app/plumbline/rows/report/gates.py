@@ -4,10 +4,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import reduce
 from types import MappingProxyType
 from typing import Final, cast
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText, join_texts
 from plumbline.schemas.report import (
     METRICS,
     GateOutcome,
@@ -53,18 +55,18 @@ class CiGate:
             return tuple(_OF_ALL_ROWS[self.score](summary, self.bound))
         if self.score in _OF_REFERENCE:
             mean = getattr(summary.reference, self.score) or _NO_ROW
-            return (self._outcome(None, mean, _abstained(summary)),)
+            return (self._outcome(None, mean, summary),)
         chosen = [each for each in summary.tiers if self.tier in (None, each.tier)]
         mean_by_tier: dict[ReportTier, ScoreMean] = {each.tier: _mean_of(each.scores, self.score) for each in chosen}
         is_alone = self.tier is None and len(summary.tiers) == 1
         outcomes = [(None if is_alone else tier, mean) for tier, mean in mean_by_tier.items() if mean.rows]
         none = (self.tier, _NO_ROW)
-        return tuple(self._outcome(tier, mean, _abstained(summary)) for tier, mean in outcomes or [none])
+        return tuple(self._outcome(tier, mean, summary) for tier, mean in outcomes or [none])
 
-    def _outcome(self, tier: ReportTier | None, mean: ScoreMean, abstained: str) -> GateOutcome:
+    def _outcome(self, tier: ReportTier | None, mean: ScoreMean, summary: ReportSummary) -> GateOutcome:
         wanted, passed = _compare(self.score, mean.mean, self.bound)
         name = self.score if tier is None else f"{tier}:{self.score}"
-        return GateOutcome(name=name, wanted=wanted, got=_with_rows(mean) + abstained, passed=passed)
+        return GateOutcome(name=name, wanted=wanted, got=_with_rows(mean, summary), passed=passed)
 
 
 # Results are complete, and decided: on by default wherever results are counted.
@@ -75,7 +77,9 @@ def judge_gates(summary: ReportSummary, gates: Iterable[CiGate]) -> list[GateOut
     """Return the outcomes of all gates; where no row was judged, one of them fails."""
     outcomes = [outcome for gate in gates for outcome in gate.outcomes(summary)]
     if outcomes and all_passed(outcomes) and not _judged(summary):
-        outcomes.append(GateOutcome(name="judged", wanted="a row", got="no row was judged", passed=False))
+        outcomes.append(
+            GateOutcome(name="judged", wanted=CodedText("a_row"), got=CodedText("no_row_judged"), passed=False)
+        )
     return outcomes
 
 
@@ -148,13 +152,14 @@ def _judged(summary: ReportSummary) -> int:
 def _judged_outcome(summary: ReportSummary, least: float) -> Iterator[GateOutcome]:
     """Check the share of judged rows; those that abstained are outside of both counts. A bound of 0 turns it off."""
     statuses, judged = summary.statuses, _judged(summary)
+    without_contexts = statuses.judged - judged
     others = {
-        "in error": statuses.error,
-        "not judged": statuses.not_judged,
-        "without contexts": statuses.judged - judged,
-        "empty": statuses.empty_answer,
-        "unreadable": summary.bad_lines,
-        "pending": summary.pending,
+        CodedText("in_error", count=statuses.error): statuses.error,
+        CodedText("not_judged", count=statuses.not_judged): statuses.not_judged,
+        CodedText("without_contexts", count=without_contexts): without_contexts,
+        CodedText("empty_answers", count=statuses.empty_answer): statuses.empty_answer,
+        CodedText("unreadable_lines", count=summary.bad_lines): summary.bad_lines,
+        CodedText("pending", count=summary.pending): summary.pending,
     }
     if least > 0:
         yield _share_outcome("judged", judged, judged + sum(others.values()), least, _list_counts(others))
@@ -164,13 +169,17 @@ def _decided_outcome(summary: ReportSummary, least: float) -> Iterator[GateOutco
     """Check the share of judged rows that passed or failed: of the others their tier is unsure. 0 turns it off."""
     judged = summary.statuses.judged
     if least > 0 and summary.unsure:
-        yield _share_outcome("decided", judged - summary.unsure, judged, least, "turn on a judge to decide the others")
+        yield _share_outcome("decided", judged - summary.unsure, judged, least, CodedText("turn_on_a_judge"))
 
 
 def _degraded_outcome(summary: ReportSummary, most: float) -> Iterator[GateOutcome]:
     """Check the share of rows that fell to a lower tier or have no verdict at all, be it for an error of the row."""
     statuses = summary.statuses
-    counts = {"of a lower tier": summary.degraded, "not judged": statuses.not_judged, "in error": statuses.error}
+    counts = {
+        CodedText("of_lower_tier", count=summary.degraded): summary.degraded,
+        CodedText("not_judged", count=statuses.not_judged): statuses.not_judged,
+        CodedText("in_error", count=statuses.error): statuses.error,
+    }
     yield _share_outcome("degraded", sum(counts.values()), summary.rows, most, _list_counts(counts))
 
 
@@ -179,21 +188,28 @@ def _abstained_outcome(summary: ReportSummary, most: float) -> Iterator[GateOutc
     yield _share_outcome("abstained", summary.statuses.abstained, summary.rows, most)
 
 
-def _share_outcome(name: str, count: int, rows: int, bound: float, why: str = "") -> GateOutcome:
+def _share_outcome(name: str, count: int, rows: int, bound: float, why: CodedText | None = None) -> GateOutcome:
     share = count / rows if rows else None
     wanted, passed = _compare(name, share, bound)
-    got = "no rows" if share is None else f"{share:.4f} ({count:,} of {rows:,} rows{': ' * bool(why)}{why})"
+    if share is None:
+        got = CodedText("no_rows")
+    elif why is None:
+        got = CodedText("share_of_rows", share=share, count=count, all=rows)
+    else:
+        got = CodedText("share_of_rows_with", share=share, count=count, all=rows, why=why)
     return GateOutcome(name=name, wanted=wanted, got=got, passed=passed)
 
 
-def _list_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {words}" for words, count in counts.items() if count)
+def _list_counts(counts: Mapping[CodedText, int]) -> CodedText | None:
+    said = [text for text, count in counts.items() if count]
+    return reduce(lambda first, more: CodedText("and_more", first=first, more=more), said) if said else None
 
 
-def _compare(score: str, found: float | None, bound: float) -> tuple[str, bool]:
+def _compare(score: str, found: float | None, bound: float) -> tuple[CodedText, bool]:
     """Return what is wanted of a score in words, and whether the found value is so; None never is."""
-    sense, excess = ("at most", -1.0) if score in _AT_MOST else ("at least", 1.0)
-    return f"{sense} {bound:g}", found is not None and excess * (found - bound) >= -_NOISE
+    if score in _AT_MOST:
+        return CodedText("at_most_bound", bound=bound), found is not None and found <= bound + _NOISE
+    return CodedText("at_least_bound", bound=bound), found is not None and found >= bound - _NOISE
 
 
 def _baseline_outcomes(summary: ReportSummary, max_drop: float) -> Iterator[GateOutcome]:
@@ -202,16 +218,16 @@ def _baseline_outcomes(summary: ReportSummary, max_drop: float) -> Iterator[Gate
     A tier fails when the whole interval of its paired mean difference lies below `-max_drop`, in [-1, 0]: it got worse
     by more than that, and by more than chance explains. With one pair, that pair decides.
     """
-    wanted = f"no drop beyond {max_drop:g}" if max_drop else "no drop"
+    wanted = CodedText("no_drop_beyond", bound=max_drop) if max_drop else CodedText("no_drop")
     pairs = summary.comparison.tiers if summary.comparison else []
     if not pairs:
-        yield GateOutcome(name="baseline", wanted=wanted, got="no row has a pair in the baseline", passed=False)
+        yield GateOutcome(name="baseline", wanted=wanted, got=CodedText("no_pair"), passed=False)
     for each in pairs:
         name = "baseline" if len(pairs) == 1 else f"{each.tier}:baseline"
         difference = each.difference
         highest = difference.mean if difference.high is None else difference.high
         passed = (highest or 0.0) >= -max_drop - _NOISE
-        got = _with_rows(difference, sign="+") + _abstained(summary)
+        got = _with_rows(difference, summary, sign="+")
         yield GateOutcome(name=name, wanted=wanted, got=got, passed=passed)
 
 
@@ -223,19 +239,19 @@ def _promise_outcomes(summary: ReportSummary, risk: float) -> Iterator[GateOutco
 
     The labels are of rows drawn alike; without them, or with too few, the gate fails.
     """
-    wanted = f"at most {risk:g} of what passes unfaithful, confidence {_PROMISE_CONFIDENCE:g}"
+    wanted = CodedText("promise", risk=risk, confidence=_PROMISE_CONFIDENCE)
     rates = summary.rates or []
     if not rates:
-        yield GateOutcome(name="promise", wanted=wanted, got="no labels; give --labels", passed=False)
+        yield GateOutcome(name="promise", wanted=wanted, got=CodedText("no_labels"), passed=False)
     for rate in rates:
         name = "promise" if len(rates) == 1 else f"{rate.tier}:promise"
         if (found := rate.agreement) is None:
-            got = rate.refused or "no label of a row with a decision that was drawn alike"
+            got = rate.refused or CodedText("no_label_drawn")
             yield GateOutcome(name=name, wanted=wanted, got=got, passed=False)
             continue
         bad, rows = found.unfaithful_passed, found.unfaithful_passed + found.faithful_passed
         tail = math.fsum(math.comb(rows, k) * risk**k * (1 - risk) ** (rows - k) for k in range(bad + 1))
-        got, passed = f"{bad:,} of {rows:,} labelled rows that pass", tail <= 1 - _PROMISE_CONFIDENCE + _NOISE
+        got, passed = CodedText("labelled_bad", bad=bad, all=rows), tail <= 1 - _PROMISE_CONFIDENCE + _NOISE
         yield GateOutcome(name=name, wanted=wanted, got=got, passed=passed)
 
 
@@ -260,13 +276,13 @@ def format_mean(mean: ScoreMean, *, sign: str = "") -> str:
     return f"{mean.mean:{sign}.3f}{interval}"
 
 
-def _with_rows(mean: ScoreMean, *, sign: str = "") -> str:
-    if mean.mean is None:
-        return "no row has this score"
-    return f"{format_mean(mean, sign=sign)}, {mean.rows:,} row{'' if mean.rows == 1 else 's'}"
-
-
-def _abstained(summary: ReportSummary) -> str:
-    """Say how many rows no score counts because they abstained; nothing if none did."""
+def _with_rows(mean: ScoreMean, summary: ReportSummary, *, sign: str = "") -> str:
+    """Return a mean in words with its rows, and how many no score counts because they abstained."""
+    found = CodedText("no_row_with_score")
+    if mean.mean is not None:
+        shown = format_mean(mean, sign=sign)
+        found = CodedText("mean_of_row", mean=shown)
+        if mean.rows != 1:
+            found = CodedText("mean_of_rows", mean=shown, count=mean.rows)
     count = summary.statuses.abstained
-    return f"; {count:,} of {summary.rows:,} rows abstained" if count else ""
+    return join_texts([found, CodedText("rows_abstained", count=count, all=summary.rows)]) if count else found

@@ -1,15 +1,17 @@
 """The report as Markdown, for a pipeline summary or a comment; foreign text is escaped."""
 
+import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from plumbline.ground.texts import render
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import all_passed, format_mean
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.result_lines import Claim
 from plumbline.rows.report.shown_rows import KeptRow
-from plumbline.rows.report.texts import load_words, metric_words, one_line, say
+from plumbline.rows.report.texts import load_words, metric_words, one_line
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
 
 _LONGEST: Final = 160
@@ -34,7 +36,7 @@ def markdown_summary(
     """Return gates, scores with their intervals, the comparison and the `rows` worst rows as Markdown."""
     words, summary = load_words(language), report.summary
     parts = [f"## {escaped(title) if title else words['title']}"]
-    parts += _gates(summary, words, say(language)) if summary.gates else []
+    parts += _gates(summary, words, functools.partial(render, language=language)) if summary.gates else []
     parts += _scores(summary, words)
     parts += [_counts(summary, words)]
     reference = [

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from plumbline.ground.texts import render
 from plumbline.ground.version import VERSION
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.shown_rows import shown_row
-from plumbline.rows.report.texts import load_words, metric_words, one_line, say, say_coded, visible
-from plumbline.schemas.language import explain_flag
+from plumbline.rows.report.texts import load_words, metric_words, one_line, visible
+from plumbline.schemas.language import explain_flag, render_coded
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
 # Shared parts: `lone_head.html` (needs `title`, `html_lang`, `policy`, `style`, `version`) and `lone_mark.html`.
@@ -117,8 +118,8 @@ def render_html(
     return page.render(
         **page_head(language, page_style(), read_part(_PARTS / "page.js"), made_at=made_at),
         words=words,
-        said=say(language),
-        coded=say_coded(language),
+        said=functools.partial(render, language=language),
+        coded=functools.partial(render_coded, language=language),
         explain=functools.partial(explain_flag, language=language),
         title=one_line(title or words["title"], most=_LONGEST_TITLE),
         summary=report.summary,

@@ -174,8 +174,7 @@ def to_row_result(result: EvaluationResult) -> RowResult:
     return msgspec.convert(result.model_dump(), RowResult)
 
 
-class FieldFault(msgspec.Struct, frozen=True, gc=False):
-    pointer: str
+class _Detailed(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     detail_code: str | None = None
     detail_fields: dict[str, Any] = {}
@@ -186,26 +185,22 @@ class FieldFault(msgspec.Struct, frozen=True, gc=False):
         return restore(self.detail, self.detail_code, self.detail_fields)
 
 
-class Fault(msgspec.Struct, frozen=True):
+class FieldFault(_Detailed, frozen=True, kw_only=True):
+    pointer: str
+
+
+class Fault(_Detailed, frozen=True, kw_only=True):
     """The error of a row without a result."""
 
     type: str
     title: str
     status: int
-    detail: str
-    detail_code: str | None = None
-    detail_fields: dict[str, Any] = {}
     errors: list[FieldFault] = []
 
     @property
     def heading(self) -> str:
         """Return the title, which keeps its code."""
         return problem_title(self.type) or self.title
-
-    @property
-    def text(self) -> str:
-        """Return the detail, which keeps its code."""
-        return restore(self.detail, self.detail_code, self.detail_fields)
 
 
 class ResultRow(msgspec.Struct, frozen=True):

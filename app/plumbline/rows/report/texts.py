@@ -1,14 +1,10 @@
 """Texts of reports: fixed words by language, and text of others made safe to display."""
 
-import functools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from plumbline.ground.phrases import load_data
-from plumbline.ground.texts import CodedText, render
-from plumbline.schemas.language import render_coded, translate
-from plumbline.schemas.report import ReportLanguage
 
 _PARTS: Final = "rows/report/page_parts"
 # Bidirectional controls let a text look like another ("Trojan source"); other controls show as nothing at all.
@@ -40,18 +36,6 @@ def one_line(text: str, *, most: int) -> str:
 def xml_text(text: str) -> str:
     """Return the text without characters that XML 1.0 forbids."""
     return _NOT_XML.sub("", text)
-
-
-def say(language: ReportLanguage) -> Callable[[str], str]:
-    """Return a function that gives a text of ours, of a result or of a gate, in this language."""
-    return lambda text: (
-        render(text, language) if isinstance(text, CodedText) else translate(text, language, f"{_PARTS}/messages.zh")
-    )
-
-
-def say_coded(language: ReportLanguage) -> Callable[..., str]:
-    """Return a function that gives a stored text with its code and fields in this language."""
-    return functools.partial(render_coded, language=language)
 
 
 def load_words(language: str, folder: str = _PARTS) -> Mapping[str, str]:

@@ -9,10 +9,12 @@ import structlog
 from fastapi import FastAPI
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, RequestRecord
 from plumbline.service.api.problems import ErrorBoundary
+from plumbline.service.api.responses import JSON, PROBLEM_MEDIA_TYPE, choose_language
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -76,7 +78,7 @@ class RequestContext:
         sent_id = headers.get("x-request-id", "")
         request_id = sent_id if _REQUEST_ID.fullmatch(sent_id) else uuid.uuid4().hex
         scope.setdefault("state", {})["request_id"] = request_id
-        is_private = is_under_v1(scope)
+        is_private, language = is_under_v1(scope), choose_language(HTTPConnection(scope))
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -87,6 +89,10 @@ class RequestContext:
                 headers.setdefault("Referrer-Policy", "no-referrer")
                 if is_private:
                     headers["Cache-Control"] = "no-store"
+                kind = headers.get("content-type", "")
+                if language != "en" and kind.startswith((JSON, PROBLEM_MEDIA_TYPE)):
+                    headers["Content-Language"] = language
+                    headers.add_vary_header("Accept-Language")
             await send(message)
 
         with structlog.contextvars.bound_contextvars(request_id=request_id), self._observer.request(record):

@@ -175,8 +175,7 @@ class JobUploads:
     def _check_names(self, choices: JobChoices, place: Place) -> None:
         columns, at = choices.columns, _LOCATION[place]
         if columns is not None and columns not in PRESETS:
-            close = get_close_matches(columns, PRESETS, n=1)
-            name = printable(columns)
+            name, close = printable(columns), get_close_matches(columns, PRESETS, n=1)
             flaw = CodedText("columns_unknown", name=name, names=tuple(PRESETS))
             if close:
                 flaw = CodedText("columns_unknown_like", name=name, other=close[0])

@@ -39,10 +39,16 @@ from plumbline.service.api.job_answers import (
 )
 from plumbline.service.api.job_upload import JobBody, JobUploads
 from plumbline.service.api.json_body import StrictRoute
-from plumbline.service.api.language import LANGUAGE, LanguageDep
 from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
-from plumbline.service.api.responses import JSON, choose_format, choose_language, name_language
+from plumbline.service.api.responses import (
+    JSON,
+    LANGUAGE,
+    LanguageDep,
+    choose_format,
+    choose_language,
+    name_language,
+)
 
 _MAX_LISTED: Final = 100
 _MAX_ROW: Final = 2**53

@@ -145,7 +145,6 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """Return a problem in the caller's language, in less than 16,000 bytes; `errors` that do not fit are left out."""
-    language = choose_language(HTTPConnection(scope))
     problem = Problem(
         type=kind.urn,
         title=kind.title,
@@ -156,13 +155,12 @@ def problem_response(
         errors=list(errors),
     )
     document = problem.model_dump()
-    render_problem(document, language)
+    render_problem(document, choose_language(HTTPConnection(scope)))
     # json.dumps and not pydantic: it escapes what UTF-8 cannot hold, pydantic raises
     body = json.dumps(document).encode("ascii")
     if len(body) >= MAX_PROBLEM_BYTES and errors:
         return problem_response(scope, kind, detail=detail, errors=errors[: len(errors) // 2], headers=headers)
-    named = {} if language == "en" else {"Content-Language": language, "Vary": "Accept-Language"}
-    return Response(body, kind.status, {**(headers or {}), **named}, PROBLEM_MEDIA_TYPE)
+    return Response(body, kind.status, headers, PROBLEM_MEDIA_TYPE)
 
 
 def invalid_response(scope: Scope, error: RequestValidationError, annotation: object) -> Response:

@@ -4,8 +4,9 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final, TypeVar
+from typing import Annotated, Final, TypeVar
 
+from fastapi import Depends, Query
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -85,3 +86,15 @@ def name_language(request: HTTPConnection) -> Language | None:
 def choose_language(request: HTTPConnection) -> Language:
     """Return the language of a page or a problem."""
     return name_language(request) or "en"
+
+
+LANGUAGE: Final = (
+    "Language of our texts in the answer (reasons, warnings, problems); default: by `Accept-Language`, else that of "
+    "the answer for results and English for problems."
+)
+# Of texts in an answer that is no result.
+LanguageDep = Annotated[Language, Depends(choose_language)]
+
+
+async def document_language(lang: Annotated[Language | None, Query(description=LANGUAGE)] = None) -> None:
+    """Check `lang` as a dependency of routes, so that it is in their OpenAPI document; `name_language` reads it."""

@@ -14,7 +14,7 @@ from starlette.responses import HTMLResponse, Response
 from starlette.types import Scope
 
 from plumbline.ground.errors import BadRequest
-from plumbline.ground.texts import CodedText
+from plumbline.ground.texts import CodedText, render
 from plumbline.ground.version import VERSION
 from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.page import (
@@ -25,9 +25,9 @@ from plumbline.rows.report.page import (
     page_style,
     read_part,
 )
-from plumbline.rows.report.texts import load_words, say, say_coded
+from plumbline.rows.report.texts import load_words
 from plumbline.schemas.jobs import JOBS_PATH
-from plumbline.schemas.language import explain_flag
+from plumbline.schemas.language import explain_flag, render_coded
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.responses import choose_language
@@ -121,8 +121,8 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
     content = page.render(
         words=words_of(language),
         language=language,
-        said=say(language),
-        coded=say_coded(language),
+        said=functools.partial(render, language=language),
+        coded=functools.partial(render_coded, language=language),
         explain=functools.partial(explain_flag, language=language),
         html_lang=HTML_LANG[language],
         languages=[
