@@ -225,7 +225,7 @@ async def test_a_reference_is_compared_even_where_there_is_no_score(judge: Scrip
 async def test_tiers_are_asked_in_the_order_of_the_caller(
     judge: ScriptedJudge, tiers: list[str] | None, tried: list[str]
 ) -> None:
-    judge.reply_with(openai_error(400, None))
+    judge.reply_with(openai_error(401, None))
 
     async with running(judge_settings(judge)) as client:
         result = await evaluate(client, contexts=[CONTEXT], answer=COPY, tiers=tiers)

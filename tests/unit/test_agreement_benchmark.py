@@ -64,7 +64,7 @@ def test_a_run_ends_with_one_line_of_json_and_writes_the_same(
     tier = report["tiers"]["lexical"]
     assert code == 0
     assert json.loads(out.read_text(encoding="utf-8")) == report
-    assert "line 21: label is 7; expected 1 or true" in errors
+    assert "row 20: label is 7; expected 1, true, yes or faithful" in errors
     assert report["rows"] == 21
     assert report["left_out"] == {"bad_lines": 1, "other_language": 1}
     assert (tier["answered"], tier["refused"]) == (20, {"cross_lingual": 1})
@@ -126,7 +126,7 @@ def test_what_the_user_can_fix_is_one_line(
 
     code = main([str(labels), "--baselines", "none", *[str(groups) if each == "GROUPS" else each for each in options]])
 
-    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(("line 21", "baseline"))]
+    lines = [line for line in capsys.readouterr().err.splitlines() if not line.startswith(("row 20", "baseline"))]
     assert code == 2
     assert len(lines) == 1
     assert lines[0].startswith(said)

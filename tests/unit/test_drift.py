@@ -89,7 +89,7 @@ def test_files_that_cannot_be_compared_are_refused(tmp_path: Path, capsys: pytes
     other.write_text("{}", encoding="utf-8")
 
     assert main(["rate", "drift", before, str(other)]) == 2
-    assert "no line of results" in capsys.readouterr().err
+    assert "no row of results" in capsys.readouterr().err
     other.write_text("", encoding="utf-8")
     assert main(["rate", "drift", before, str(other)]) == 2
     assert "no row was judged in both" in capsys.readouterr().err
