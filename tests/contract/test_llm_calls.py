@@ -212,6 +212,33 @@ async def test_three_judges_vote_and_their_agreement_is_the_confidence(judge: Sc
     assert disputed["trace"]["usage"]["calls"] == 3
 
 
+@pytest.mark.parametrize(
+    ("disputed", "first", "passed", "rule"),
+    [
+        ("lower", "supported", False, "all_supported"),
+        ("unsure", "supported", None, "unsure"),
+        ("unsure", "not_mentioned", False, "all_supported"),
+    ],
+)
+async def test_a_second_judge_is_asked_where_it_can_turn_the_decision_and_leaves_it_open_if_asked_to(
+    judge: ScriptedJudge, disputed: str, first: str, passed: bool | None, rule: str
+) -> None:
+    def strict(request: RecordedRequest) -> Reply:
+        refuted = [{"id": each["id"], **claim("", "not_mentioned")} for each in data_of(request)["claims"]]
+        return completion(json.dumps({"claims": refuted}))
+
+    judge.reply_with(completion(verdicts(*([claim("", first, fact)] for fact in FACTS))))
+    judge.reply_when(of_model("judge-2"), strict)
+    sample = {"contexts": CONTEXTS, "answer": ANSWER, "escalation": "second", "disputed": disputed}
+    async with running(judge_settings(judge, llm_judges=second_judge(judge))) as client:
+        result, again = [await evaluate(client, **sample) for _ in range(2)]
+
+    assert (result["passed"], result["decision"]["rule"]) == (passed, rule)
+    assert (again["passed"], again["trace"]["judge"]["cache"]) == (passed, "hit")
+    assert ("tiers_disagree" in result["flags"]) == (first == "supported")
+    assert [request.json["model"] for request in judge.requests] == ["judge-1", "judge-2"]
+
+
 @pytest.mark.parametrize("field", [{"judges": ["nobody"]}, {"escalation": "nobody"}])
 async def test_a_judge_that_is_not_configured_is_refused_by_name(judge: ScriptedJudge, field: dict[str, Any]) -> None:
     async with running(judge_settings(judge, llm_judges=second_judge(judge))) as client:

@@ -109,6 +109,20 @@ def test_part_of_a_number_is_not_found(quote: str, context: str) -> None:
     assert not _locate(quote, context).verified
 
 
+@pytest.mark.parametrize(
+    ("quote", "context", "found"),
+    [
+        ("总库容为3.", "水库总库容为3.2亿立方米。", "总库容为"),
+        ("The hull weighs 1,", "The hull weighs 1,250 tonnes.", "The hull weighs "),
+        ("It was built in 1932.", "It was built in 1932.", "It was built in 1932."),
+    ],
+)
+def test_a_quote_that_is_cut_behind_the_mark_of_a_number_is_found_without_it(
+    quote: str, context: str, found: str
+) -> None:
+    assert _locate(quote, context).quote == found
+
+
 def test_a_quote_that_goes_on_beyond_its_context_is_not_found() -> None:
     evidence = _locate("The bridge was closed to all cars after a bomb attack.", "The bridge was closed to all cars.")
 

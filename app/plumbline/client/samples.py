@@ -36,6 +36,7 @@ class OptionFields(TypedDict, total=False):
     judges: list[str] | None
     samples: int
     escalation: str | None
+    disputed: Literal["lower", "unsure"]
     cache: Literal["use", "bypass"]
     max_cost: float | None
     metrics: list[str] | None

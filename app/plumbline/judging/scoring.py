@@ -28,6 +28,7 @@ from plumbline.judging.text.offload import SharedInterpreter
 from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.sample import Sample, turn_sample
 from plumbline.judging.text.scores import (
+    PassRule,
     agreement,
     choose_criterion,
     confidence,
@@ -276,13 +277,14 @@ def _build(
         # A doubt decides as a score below the boundary would.
         decisive = min(scores.faithfulness, criterion.threshold or 1.0) if criterion.is_blocked else scores.faithfulness
         sure = confidence(decisive, passed=bool(passed), reliability=judgement.reliability)
+    is_unsure = judgement is not None and judgement.is_unsure
     reference = case.source.reference
     return SampleResult(
         status=status,
         tier=cascade.tier if cascade else None,
         scores=scores,
-        passed=passed,
-        passed_by=criterion.rule if scores else None,
+        passed=None if is_unsure else passed,
+        passed_by=PassRule.UNSURE if is_unsure else criterion.rule if scores else None,
         threshold=criterion.threshold if scores else options.threshold,
         confidence=sure,
         context_utilization=context_utilization(case.sentences, case.index)

@@ -172,6 +172,7 @@ def build_options(
         judges=tuple(request.judges or ()),
         samples=request.samples,
         escalation=request.escalation,
+        disputed=request.disputed,
         citation_base=request.citation_base,
         cache=request.cache,
         metrics=metrics_of(request, place=place),

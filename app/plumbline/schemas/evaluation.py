@@ -149,7 +149,13 @@ class EvaluationOptions(WireModel):
     )
     samples: int = Field(default=1, ge=1, le=9, description="Votes of each judge (self-consistency).")
     escalation: JudgeName | None = Field(
-        default=None, description="Name of a second judge that looks only at claims that could turn `passed`."
+        default=None,
+        description="Name of a second judge that gives its opinion on the claims that could turn `passed`.",
+    )
+    disputed: Literal["lower", "unsure"] = Field(
+        default="lower",
+        description="What `passed` is where the judge of `escalation` decides otherwise: by the lower support of each "
+        "claim (`lower`), or null (`unsure`).",
     )
     cache: Literal["use", "bypass"] = Field(
         default="use", description="`bypass` asks the judge again, ignoring cached verdicts."

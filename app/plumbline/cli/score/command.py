@@ -91,6 +91,7 @@ def _add_options(score: argparse.ArgumentParser) -> None:
     add("--judges", metavar="NAMES", help="judges of the settings, comma-separated")
     add("--samples", type=int, metavar="N", help="votes of each judge")
     add("--escalation", metavar="NAME", help="a second judge for claims that could change `passed`")
+    add("--disputed", choices=("lower", "unsure"), help="where it decides otherwise: the lower support, or neither")
     add_metric_options(group)
     add("--no-cache", action="store_true", help="ignore cached judgements")
     add(

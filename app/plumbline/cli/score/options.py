@@ -106,6 +106,7 @@ def parse_row_options(given: argparse.Namespace) -> EvaluationOptions:
         "judges": _names(given.judges),
         "samples": given.samples,
         "escalation": given.escalation,
+        "disputed": given.disputed,
         "cache": "bypass" if given.no_cache else None,
     }
     return parse_judging(given, chosen)

@@ -115,8 +115,7 @@ class LlmTier:
     """LLM judges: sentences and contexts go in as numbered data, claims with verdicts and quotes come out.
 
     `chats` by name: the first is asked when a sample names none. `has_controls`: ask about sentences with a known
-    verdict too; a judge that gets one wrong twice fails. `is_unsure_when_disputed`: an answer on which a second judge
-    decides otherwise neither passes nor fails.
+    verdict too; a judge that gets one wrong twice fails.
     """
 
     name = TierName.LLM
@@ -130,7 +129,6 @@ class LlmTier:
         max_output_tokens: int = 4096,
         mark: Mark = random_mark,
         has_controls: bool = False,
-        is_unsure_when_disputed: bool = False,
     ) -> None:
         self._chats = chats
         self._prompts = prompts
@@ -138,7 +136,6 @@ class LlmTier:
         self._max_output_tokens = max_output_tokens
         self._mark = mark
         self._has_controls = has_controls
-        self._is_unsure_when_disputed = is_unsure_when_disputed
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement, from one call as a rule.
@@ -196,7 +193,7 @@ class LlmTier:
             warnings=(*missing, *(CodedText("judge_named_twice", name=name) for name in repeated)),
             votes=vote_scores,
             windows=len(prepared.windows),
-            is_unsure=is_disputed and self._is_unsure_when_disputed,
+            is_unsure=is_disputed and options.disputed == "unsure",
             metrics=answers,
         )
 
@@ -209,9 +206,7 @@ class LlmTier:
         prompts = self._prompts.for_case(sample)
         judges = [f"{chat.name}={chat.model}{chat.variant}" for chat in chats]
         limits = [str(self._max_output_tokens), str(options.samples)]
-        escalation = (
-            f"{options.escalation} {options.threshold} {self._is_unsure_when_disputed}" if options.escalation else ""
-        )
+        escalation = f"{options.escalation} {options.threshold} {options.disputed}" if options.escalation else ""
         controls = ["controls"] if self._has_controls else []
         probes = probes_for(options.metrics, sample.source)
         asked = [prompts.metrics.digest, *(probe.name + probe.stated for probe in probes)] if probes else []

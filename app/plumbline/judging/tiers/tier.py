@@ -36,7 +36,8 @@ class JudgeOptions:
         tenant: owner of the sample; nothing is shared between two tenants. Empty when keys are not used.
         judges: names of chat models, each of which decides on every claim; empty for the default one.
         samples: votes of each judge.
-        escalation: name of a second chat model that checks claims which can change the outcome.
+        escalation: name of a second chat model that gives its opinion on claims which can change the outcome.
+        disputed: `unsure` leaves an answer undecided on which the two decide differently.
         max_cost: in the currency of the price table.
         citation_base: number of the first context in citation marks; None: found out from the answer.
         metrics: what to judge besides faithfulness, in the same call.
@@ -51,6 +52,7 @@ class JudgeOptions:
     judges: tuple[str, ...] = ()
     samples: int = 1
     escalation: str | None = None
+    disputed: Literal["lower", "unsure"] = "lower"
     cache: Literal["use", "bypass"] = "use"
     max_cost: float | None = None
     citation_base: int | None = None

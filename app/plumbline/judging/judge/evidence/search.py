@@ -114,6 +114,10 @@ class SearchableContext:
     def _whole(self, starts: Iterator[int], length: int, view: View | None) -> Iterator[_Place]:
         for start in starts:
             place = view.place(start, start + length) if view else (start, start + length)
+            if self.text[place[1] - 1] in ".," and _is_inside_number(self.text, place[1]):
+                # The judge cut its quote behind "3." of "3.2": what stands before that number is its quote.
+                said = self.text[slice(*place)].rstrip("0123456789.,")
+                place = (place[0], place[0] + len(said)) if says_something(said) else place
             if not (_is_inside_number(self.text, place[0]) or _is_inside_number(self.text, place[1])):
                 yield place
 
