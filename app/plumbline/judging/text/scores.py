@@ -68,7 +68,7 @@ class PassCriterion:
     """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`.
 
     `is_blocked`: the calibrated tier doubts a sentence, and passes no answer with one (on dev, 76 % of the answers that
-    the boundary alone would let through in spite of a doubt are unfaithful); or the judge got a control wrong.
+    the boundary alone would let through in spite of a doubt are unfaithful).
     """
 
     rule: PassRule
@@ -93,7 +93,7 @@ def choose_criterion(threshold: float | None, *, boundary: float | None, is_doub
         return PassCriterion(PassRule.THRESHOLD, threshold)
     if boundary is not None:
         return PassCriterion(PassRule.CALIBRATED, boundary, is_blocked=is_doubted)
-    return PassCriterion(PassRule.ALL_SUPPORTED, None, is_blocked=is_doubted)
+    return PassCriterion(PassRule.ALL_SUPPORTED, None)
 
 
 def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
