@@ -24,6 +24,7 @@ REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 _MADE = "Made by `make pages` from the code."
 _COMMON_PROBLEMS = ("400", "401", "403", "408", "413", "415", "422", "429", "500", "503")
 _MOST_VALUES = 12  # of an enumeration; longer ones have a guide
+_FEWEST_SHARED = 3  # options of two commands, for the later one to refer to the earlier
 _COMMON_PARAMETERS = {"lang", "job_id"}
 _TAGS = {"evaluation": "Evaluations", "jobs": "Jobs", "retrieval": "Retrieval", "operations": "Operations"}
 # In docs of its own, with examples
@@ -154,9 +155,11 @@ def cli_page() -> str:
         f"{_MADE} `plumbline COMMAND --help` says the same. Settings come from the [environment](settings.md).",
         _NEXT["cli"],
     ]
+    first: dict[str, str] = {}
     for name, parser in _commands(build_parser(())):
         lines.append(f"{'###' if ' ' in name.removeprefix('plumbline ') else '##'} {name}")
-        lines.extend(_text(text) for text in (parser.description, parser.epilog) if text)
+        texts = [_text(text) for text in (parser.description, parser.epilog) if text]
+        lines.extend(text for text in texts if first.setdefault(text, name) == name)
         for group in parser._action_groups:
             options = [each for each in group._group_actions if not isinstance(each, argparse._HelpAction)]
             rows = [
@@ -167,8 +170,22 @@ def cli_page() -> str:
             if rows:
                 if group.title not in {"options", "positional arguments"}:
                     lines.append(f"**{group.title}**{f': {group.description}' if group.description else ''}")
-                lines.append(_list(rows))
+                lines.append(_list(_once(name, rows, first)))
     return _page(lines)
+
+
+def _once(command: str, rows: list[str], first: dict[str, str]) -> list[str]:
+    """Replace options that an earlier command describes in the same words by their names and a link to it."""
+    earlier: dict[str, list[str]] = {}
+    for row in rows:
+        if (described := first.setdefault(row, command)) != command:
+            earlier.setdefault(described, []).append(row)
+    shared = {name: same for name, same in earlier.items() if len(same) >= _FEWEST_SHARED}
+    kept = [row for row in rows if not any(row in same for same in shared.values())]
+    for name, same in shared.items():
+        options = ", ".join(f"`{row[1:].split(' ')[0].strip('`,:')}`" for row in same)
+        kept.append(f"as for [`{name}`](#{name.replace(' ', '-')}): {options}")
+    return kept
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
@@ -198,7 +215,8 @@ def python_page() -> str:
     """Build the reference of the Python client and of the measures from their docstrings."""
     lines = [
         "# Python",
-        f"{_MADE} {_NEXT['python']} `AsyncPlumbline`, `AsyncJobs` and `AsyncJob` have the same methods with `await`.",
+        f"{_MADE} {_NEXT['python']} `AsyncPlumbline`, `AsyncJobs` and `AsyncJob` have the same methods with `await`.\n"
+        "Errors: [when something goes wrong](../how-to/client.md#when-something-goes-wrong).",
     ]
     functions = {"plumbline.evaluate": plumbline.evaluate}
     functions |= {f"plumbline.retrieval.{name}": getattr(plumbline.retrieval, name) for name in _OF_RETRIEVAL}
@@ -206,21 +224,11 @@ def python_page() -> str:
         lines.extend(_function(name, function, "##", doc=_doc(function)))
     for name in ("Plumbline", "Jobs", "Job", "Row", "Retries"):
         lines.extend(_class(name))
-    client = plumbline.client
-    errors = [getattr(client, name) for name in client.__all__]
-    errors = [each for each in errors if inspect.isclass(each) and issubclass(each, Exception)]
     options = typing.get_type_hints(OptionFields)
     lines.append("## OptionFields")
     lines.append("All that a request may choose; [EvaluationOptions](http.md#evaluationoptions) says what each means.")
     lines.append(
         _table("argument | type |", (f"`{name}` | `{_cell(_annotation(kind))}`" for name, kind in options.items()))
-    )
-    lines.append("## Errors")
-    lines.append(
-        _table(
-            "error | is a | |",
-            (f"`{each.__name__}` | `{each.__base__.__name__}` | {_cell(_doc(each))}" for each in errors),
-        )
     )
     return _page(lines)
 

@@ -175,7 +175,7 @@ def _config(settings: Settings, app: App, *, count: int) -> uvicorn.Config:
         # The access log of uvicorn prints query strings; ours has the route's template instead.
         access_log=False,
         log_config=None,
-        # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0005), and does not try
+        # Where uvloop is installed uvicorn would take it. It saves nothing here (docs/decisions/0016), and does not try
         # the addresses of a judge in parallel.
         loop="asyncio",
         http=timeout_protocol(ConnectionTimeouts(max_connections=max_connections)),

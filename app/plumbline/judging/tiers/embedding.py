@@ -33,7 +33,7 @@ from plumbline.judging.tiers.token_alignment import (
 T = TypeVar("T")
 
 # Share of unknown tokens in the answer, or in the contexts, beyond which the model does not read the language.
-# docs/decisions/0002: an English sentence made of foreign names has 5 %, Chinese ones have 20 to 58 %.
+# docs/decisions/0004: an English sentence made of foreign names has 5 %, Chinese ones have 20 to 58 %.
 MAX_UNKNOWN_SHARE = 0.15
 # Windows whose vectors are in memory together, 12 MB of them.
 _WINDOWS_AT_ONCE = 256
