@@ -73,3 +73,21 @@ def test_a_number_between_chinese_words_belongs_to_its_line(claim: str, misplace
 def test_deep_and_unpaired_json_is_a_text_as_any_other() -> None:
     for text in ("[" * 10_000 + "]" * 10_000, '{"a": ' * 500 + "1" + "}" * 500, '["a"' * 1_000 + "]"):
         assert split_context(text).readings == {}
+
+
+@pytest.mark.parametrize(
+    ("claim", "denied"),
+    [
+        ("The deli has outdoor seating.", ("Outdoor Seating",)),
+        ("The deli has no outdoor seating.", ()),
+        # A review speaks of it.
+        ("Guests liked the music.", ()),
+        ("Does the deli have outdoor seating?", ()),
+    ],
+)
+def test_a_flag_denies_its_key_unless_another_value_speaks_of_it(claim: str, denied: tuple[str, ...]) -> None:
+    found = split_context('{"name": "Deli", "OutdoorSeating": false, "Music": null, "review": "We loved the music."}')
+
+    facts = StructuredFacts(found.readings.values(), (), found.flags)
+
+    assert facts.find_denied(claim) == denied

@@ -30,7 +30,8 @@ class StructuredFacts:
     """
 
     def __init__(self, lines: Iterable[str], rows: Sequence[TableRow] = (), flags: Sequence[Flag] = ()) -> None:
-        stems = ((line, _line_stems(line)) for line in islice(lines, _MOST_LINES))
+        self._texts = list(islice(lines, _MOST_LINES))
+        stems = ((line, _line_stems(line)) for line in self._texts)
         self._lines = [(words, frozenset(_exact(line))) for line, words in within_deadline(stems)]
         self._known = frozenset[str]().union(*(tokens for _, tokens in self._lines))
         self._rows = rows[:_MOST_LINES]
@@ -83,13 +84,19 @@ class StructuredFacts:
         said, words = _spelt(text), frozenset(_line_stems(text))
         denied: list[str] = []
         for key, flags in self._flags_by_key.items():
-            if not _is_said(key, said) or negation.is_negative(_without_words(text, key)):
+            if not _is_said(key, said) or negation.is_negative(_without_words(text, key)) or _is_said(key, self._told):
                 continue
             shared = [len(words & _line_stems(flag.path)) for flag in flags]
             nearest = [flag for flag, count in zip(flags, shared, strict=True) if count == max(shared)]
             if not any(flag.is_true for flag in nearest):
                 denied.append(key)
         return tuple(denied)
+
+    @cached_property
+    def _told(self) -> "_Spelt":
+        """Return the words of all other values: a review may praise the music that a flag denies."""
+        own = {f"{flag.path} {flag.key}".strip() for flag in self._flags}
+        return _spelt("\n".join(line for line in self._texts if own.isdisjoint((line, line.rpartition(" ")[0]))))
 
     @cached_property
     def _flags_by_key(self) -> dict[str, list[Flag]]:
