@@ -1,6 +1,6 @@
 """Cost of detectors on this machine, by size, beside tier embedding: seconds a sample, one caller and many.
 
-    python -m benchmarks.detectors [--rows 24] [--callers 32] [--shapes 17M 68M 150M] [--backends torch openvino]
+    python -m benchmarks.detectors [--rows 24] [--callers 32] [--shapes 17M 68M 150M]
     python -m benchmarks.detectors --rows 64 --sentences 1 --premise 1     one short claim a sample
 
 Networks of ModernBERT's kind with random weights and the sizes of the Ettin family, asked about each sentence of made
@@ -18,7 +18,6 @@ import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from itertools import product
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -113,19 +112,19 @@ async def measure(tier: Tier, options: argparse.Namespace) -> tuple[float, float
 async def main_async(options: argparse.Namespace) -> None:
     executor = ThreadPoolExecutor(2)
     table = CalibrationTable(())
-    with closing(SharedEncoder(ModelChoice(backend=options.backends[0]))) as encoder:
+    with closing(SharedEncoder(ModelChoice(backend="torch"))) as encoder:
         tier = EmbeddingTier(encoder, table, executor, max_windows=10_000)
         base, rate = await measure(tier, options)
     report("embedding", base, rate, base)
-    for shape, backend in product(options.shapes, options.backends):
+    for shape in options.shapes:
         with tempfile.TemporaryDirectory() as folder:
             probe = (Probe(premise="a", claim="b", at_least=0.0),)
             described = Description(
                 model=str(save_shape(Path(folder), shape)), positive=1, max_tokens=1024, probe=probe
             )
-            with closing(LocalDetector(described, backend=backend)) as detector:
+            with closing(LocalDetector(described)) as detector:
                 found = await measure(DetectorTier(detector, table, executor), options)
-        report(f"{shape} {backend}", *found, base)
+        report(shape, *found, base)
 
 
 def report(name: str, alone: float, rate: float, base: float) -> None:
@@ -138,7 +137,6 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=24)
     parser.add_argument("--callers", type=int, default=32)
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=list(SHAPES))
-    parser.add_argument("--backends", nargs="+", choices=("torch", "openvino"), default=["torch"])
     parser.add_argument("--sentences", type=int, default=4)
     parser.add_argument("--premise", type=int, default=27)
     parser.add_argument("--rounds", type=int, default=1)

@@ -256,7 +256,6 @@ def build_detector(
         return build_remote_detector(description, settings, settings.detector_url, observer=observer)
     return LocalDetector(
         description,
-        backend=settings.embedding_backend,
         threads=settings.embedding_threads,
         cache_bytes=_share_of(_DETECTOR_CACHE_BYTES, settings),
     )

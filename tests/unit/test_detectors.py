@@ -25,9 +25,7 @@ from plumbline.models.detectors.description import (
     shipped_descriptions,
 )
 from plumbline.models.detectors.detector import LocalDetector
-from plumbline.models.detectors.network import DetectorNetwork
 from plumbline.models.encoder.encoder import SharedEncoder
-from plumbline.models.encoder.packing import forward_in_rows
 from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 from tests.making.small_detectors import library_logits, save_detector
@@ -119,28 +117,6 @@ async def test_weights_under_other_names_are_read_with_a_base(tmp_path: Path) ->
     (found,) = (await read(described, [PREMISE], [CLAIM])).findings
     expected = softmax(library_logits(base, "first_token", f"Premise : {PREMISE} Hypothesis : {CLAIM}")[0])
     assert found.support == pytest.approx(expected[1], abs=1e-5)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(("head", "kind", "more"), load_cases("detectors", "openvino_has_the_scores_of_pytorch"))
-def test_openvino_has_the_scores_of_pytorch(tmp_path: Path, head: Any, kind: str, more: dict[str, Any]) -> None:
-    pytest.importorskip("openvino")
-    model = save_detector(tmp_path, head, kind=kind)
-    described = Description(model=str(model), head=head, positive=1, probe=ANY, **more)
-    texts = [[2, *range(4, 4 + length), 3, 5, 3] for length in (3, 9, 20)] + [[2, *[5, 8, 9] * 45, 3, 5, 3]]
-    runs = []
-    for backend in ("torch", "openvino", "openvino"):
-        network = DetectorNetwork(described, backend=backend, threads=1)
-        assert network.backend.startswith(backend)
-        found = forward_in_rows(texts, network.forward, budget=600, shares=False)
-        # What stands in the padding means nothing.
-        halves = [each[: len(text)] for text, each in zip(texts, found, strict=True)]
-        runs.append([each[:, : each.shape[1] // 2] + each[:, each.shape[1] // 2 :] for each in halves])
-
-    for theirs, converted, kept in zip(*runs, strict=True):
-        assert softmax(converted) == pytest.approx(softmax(theirs), abs=1e-5)
-        assert (kept == converted).all()
-    assert len(list(tmp_path.glob("plumbline-*-openvino-*"))) == 1
 
 
 async def test_a_claim_is_refused_before_its_premise_is_read(tmp_path: Path) -> None:

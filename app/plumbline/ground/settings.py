@@ -309,7 +309,7 @@ class Settings(BaseSettings):
     )
     embedding_backend: Literal["auto", "torch", "openvino"] = Field(
         "auto",
-        description="Runtime of the embedding model, and of a detector in `fp32`: `torch`, `openvino` (extra); `auto`: "
+        description="Runtime of the embedding model: `torch`, `openvino` (extra); `auto`: "
         "PyTorch on a GPU, else OpenVINO if it is installed.",
     )
     embedding_precision: Literal["auto", "fp32", "bf16"] = Field(

@@ -15,7 +15,7 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description, Labels, check_probe
 from plumbline.models.detectors.network import DetectorNetwork
 from plumbline.models.detectors.pair_reader import PairReader, Question
-from plumbline.models.encoder.encoder import Backend, ModelChoice, SharedEncoder
+from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import TokenModel, forward_in_rows
 
 _PROBE_TOKENS = 512
@@ -34,7 +34,6 @@ class LocalDetector:
         self,
         description: Description,
         *,
-        backend: Backend = "torch",
         threads: int | None = None,
         cache_bytes: int = 2**26,
         queue_seconds: float = 10.0,
@@ -43,7 +42,7 @@ class LocalDetector:
         self._labels: Labels | None = None
         self._reader: PairReader | None = None
         self._encoder = SharedEncoder(
-            ModelChoice(description.model, backend),
+            ModelChoice(description.model, "torch"),
             threads=threads,
             cache_bytes=cache_bytes,
             queue_seconds=queue_seconds,
@@ -133,7 +132,7 @@ class LocalDetector:
 
     def _load(self, choice: ModelChoice, threads: int) -> TokenModel:
         try:
-            model = DetectorNetwork(self._description, backend=choice.backend, threads=threads)
+            model = DetectorNetwork(self._description)
         except ConfigurationError as error:
             raise TierFailure(FailureReason.NOT_INSTALLED, str(error)) from error
         self._labels, self._reader = model.labels, model.reader

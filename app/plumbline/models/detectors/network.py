@@ -1,9 +1,8 @@
-"""A detector's network and head, run by OpenVINO or PyTorch: logits of each text, or of each of its tokens."""
+"""A detector's network and head, run by PyTorch: logits of each text, or of each of its tokens."""
 
-import hashlib
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +11,13 @@ from numpy.typing import NDArray
 
 from plumbline.models.detectors.description import Description, Labels, resolve_labels
 from plumbline.models.detectors.pair_reader import PairReader
-from plumbline.models.encoder.encoder import Backend, choose_runtime
-from plumbline.models.encoder.model_files import ModelFiles, NotLoaded, export_folders, find_model
-from plumbline.models.encoder.packing import MOST_DRIFT, PROBE, PackedBatch, RowSlot, pack_batch
+from plumbline.models.encoder.model_files import ModelFiles, NotLoaded, find_model
+from plumbline.models.encoder.packing import PackedBatch
 from plumbline.models.encoder.text_reader import load_tokenizer
+from plumbline.models.encoder.torch_model import compute_in_callers_threads
 
 _ADVICE = "see the how-to on detectors"
 _UNREADABLE = (OSError, ValueError, RuntimeError, KeyError, AttributeError)
-# Of a text of some 20 tokens: longer than the windows within which some networks attend.
-_LONGER = 8
-_Run = Callable[[Mapping[str, NDArray[np.int64]]], NDArray[np.float32]]
 
 
 def detector_failure(description: Description, why: str) -> NotLoaded:
@@ -36,20 +32,21 @@ def _unreadable(description: Description, error: Exception) -> NotLoaded:
 class DetectorNetwork:
     """A `TokenModel` whose vectors are logits of labels, each as two halves in half precision that add up.
 
-    The encoder's queue and cache keep numbers in half precision; the second half brings the rest. OpenVINO runs fp32
-    alone: where `backend` asks for it, or `auto` finds it installed, no GPU, and the numbers of PyTorch.
+    The encoder's queue and cache keep numbers in half precision; the second half brings the rest.
     """
 
     supports_packing = False
 
-    def __init__(self, description: Description, *, backend: Backend = "torch", threads: int = 1) -> None:
+    def __init__(self, description: Description) -> None:
         try:
             files = find_model(description.model)
             base = files if description.base is None else _base_of(files, description)
         except NotLoaded as failure:
             raise detector_failure(description, failure.seen) from failure
         try:
-            import transformers  # noqa: PLC0415 - seconds of import, paid on first use
+            # Seconds of import, paid on first use.
+            import torch  # noqa: PLC0415
+            import transformers  # noqa: PLC0415
         except ImportError as error:
             raise detector_failure(description, f"transformers cannot be imported: {error}") from error
         transformers.utils.logging.disable_progress_bar()
@@ -70,16 +67,18 @@ class DetectorNetwork:
         has_types = getattr(config, "type_vocab_size", 0) > 1 and "token_type_ids" in tokenizer.model_input_names
         self._separator = tokenizer.sep_token_id if has_types and description.template is None else None
         self.digest = files.digest
-        self._run, self.backend = choose_runtime(
-            backend,
-            lambda: self._on_openvino(files, config, threads),
-            lambda: self._on_torch(files, config),
-            where=files.folder,
-        )
+        self._torch = torch
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        if self._device == "cpu":
+            compute_in_callers_threads()
+        self._network = _load(description, files, config).to(self._device, torch.float32)
+        self.backend = f"torch {torch.__version__.split('+')[0]} {self._device} fp32"
 
     def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
         """Return the halves of the logits, shape (rows, length or 1, 2 * labels)."""
-        logits = self._run(self._inputs(batch))
+        inputs = {name: self._torch.from_numpy(values).to(self._device) for name, values in self._inputs(batch).items()}
+        with self._torch.inference_mode():
+            logits: NDArray[np.float32] = self._network(**inputs).logits.float().cpu().numpy()
         if self._description.head == "sequence":
             logits = logits[:, None]
         elif self._description.head != "tokens":
@@ -98,73 +97,6 @@ class DetectorNetwork:
             after = np.cumsum(tokens == self._separator, axis=1) - (tokens == self._separator) > 0
             inputs["token_type_ids"] = (after & is_text).astype(np.int64)
         return inputs
-
-    def _on_torch(self, files: ModelFiles, config: Any) -> tuple[_Run, str]:
-        import torch  # noqa: PLC0415 - seconds of import
-
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        network = _load(self._description, files, config).to(device, torch.float32)
-        return _by_torch(network, device), f"torch {torch.__version__.split('+')[0]} {device} fp32"
-
-    def _on_openvino(self, files: ModelFiles, config: Any, threads: int) -> tuple[_Run, str]:
-        from plumbline.models.encoder.openvino_model import CompiledNetwork, load_or_export, runtime_name  # noqa: PLC0415
-
-        shape = hashlib.sha256(config.to_json_string().encode()).hexdigest()[:8]
-        folders = export_folders(files, f"{runtime_name()}-{self._description.head}-{shape}")
-        graph, _ = load_or_export(folders, lambda: (self._convert(files, config), {}))
-        compiled = CompiledNetwork(graph, "fp32", threads=threads)
-        compiled.run([*self._inputs(self._sample(1)).values()])
-        return lambda inputs: compiled.run([*inputs.values()]), f"{runtime_name().replace('-', ' ')} cpu fp32"
-
-    def _convert(self, files: ModelFiles, config: Any) -> Any:
-        """Convert the network.
-
-        Raises:
-            NotLoaded: OpenVINO gives other numbers than PyTorch.
-        """
-        from plumbline.models.encoder.openvino_model import CompiledNetwork, convert  # noqa: PLC0415
-
-        network = _load(self._description, files, config)
-        traced, inputs = self._inputs(self._sample(1)), self._inputs(self._sample(_LONGER))
-        names = tuple(traced)
-        graph = convert(
-            network,
-            lambda network, *tensors: network(**dict(zip(names, tensors, strict=True))).logits,
-            [*traced.values()],
-            shapes=[[-1, -1]] * len(names),
-        )
-        expected = _by_torch(network, "cpu")(inputs)
-        found = CompiledNetwork(graph, "fp32", threads=1).run([*inputs.values()])
-        if self._description.head in ("tokens", "first_token"):
-            is_text = inputs["attention_mask"] > 0
-            expected, found = expected[is_text], found[is_text]
-        if not np.abs(found - expected).max() <= MOST_DRIFT:
-            raise detector_failure(self._description, "OpenVINO gives other numbers than PyTorch")
-        return graph
-
-    def _sample(self, times: int) -> PackedBatch:
-        """Return a short text, and one that is so many times a longer one: rows with and without padding."""
-        short, _, longer = map(list, self.reader.read(PROBE).tokens)
-        texts = [(longer * times)[: self.reader.most], short]
-        return pack_batch(texts, [RowSlot(row, 0, len(text)) for row, text in enumerate(texts)])
-
-
-def _by_torch(network: Any, device: str) -> _Run:
-    """Return what runs a PyTorch network, in the calling thread."""
-    import torch  # noqa: PLC0415
-
-    from plumbline.models.encoder.torch_model import compute_in_callers_threads  # noqa: PLC0415
-
-    if device == "cpu":
-        compute_in_callers_threads()
-
-    def run(inputs: Mapping[str, NDArray[np.int64]]) -> NDArray[np.float32]:
-        with torch.inference_mode():
-            tensors = {name: torch.from_numpy(values).to(device) for name, values in inputs.items()}
-            logits: NDArray[np.float32] = network(**tensors).logits.float().cpu().numpy()
-        return logits
-
-    return run
 
 
 def _base_of(files: ModelFiles, description: Description) -> ModelFiles:

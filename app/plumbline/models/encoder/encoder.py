@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -79,28 +78,17 @@ def _load(files: ModelFiles, choice: ModelChoice, threads: int) -> TokenModel:
     from plumbline.models.encoder.openvino_model import OpenVinoModel  # noqa: PLC0415
     from plumbline.models.encoder.torch_model import TorchModel  # noqa: PLC0415
 
-    def on_openvino() -> TokenModel:
-        return OpenVinoModel(files, choice.precision, threads=threads)
-
-    return choose_runtime(choice.backend, on_openvino, lambda: TorchModel(files, choice.precision), where=files.folder)
-
-
-def choose_runtime(backend: Backend, on_openvino: Callable[[], T], on_torch: Callable[[], T], *, where: Path) -> T:
-    """Return what the chosen one returns, as `ModelChoice` says; raise what it raises, or TierFailure `not_installed`.
-
-    `where`: the model's folder.
-    """
     has_openvino = find_spec("openvino") is not None
-    if backend == "openvino":
+    if choice.backend == "openvino":
         if not has_openvino:
-            raise load_failure(where, "openvino is not installed; install plumbline-rag[openvino]")
-        return on_openvino()
-    if backend == "auto" and has_openvino and not has_nvidia_driver():
+            raise load_failure(files.folder, "openvino is not installed; install plumbline-rag[openvino]")
+        return OpenVinoModel(files, choice.precision, threads=threads)
+    if choice.backend == "auto" and has_openvino and not has_nvidia_driver():
         try:
-            return on_openvino()
+            return OpenVinoModel(files, choice.precision, threads=threads)
         except (TierFailure, RuntimeError) as error:
-            structlog.get_logger().info("encoder_not_on_openvino", model=where.name, error=type(error).__name__)
-    return on_torch()
+            structlog.get_logger().info("encoder_not_on_openvino", model=files.folder.name, error=type(error).__name__)
+    return TorchModel(files, choice.precision)
 
 
 # Tokens of one batch: what a small sample may have to wait for. Smaller ones cost 5 to 10 % more, larger ones no less;

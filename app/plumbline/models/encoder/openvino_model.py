@@ -4,7 +4,6 @@ import json
 import shutil
 import threading
 import warnings
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,29 +34,11 @@ class OpenVinoModel:
     supports_packing = True
 
     def __init__(self, files: ModelFiles, precision: Precision, *, threads: int) -> None:
-        network, facts = load_or_export(export_folders(files, runtime_name()), lambda: _convert(files))
-        self.digest, self._position_offset = files.digest, facts.pop("position_offset")
-        self.reader = TextReader(prefix=files.prefix, **facts)
-        self._compiled = CompiledNetwork(network, precision, threads=threads)
-        self.backend = f"{runtime_name().replace('-', ' ')} cpu {precision}"
-        tokens = list(self.reader.read(PROBE[:1]).tokens[0])
-        self.forward(pack_batch([tokens], [RowSlot(0, 0, len(tokens))]))
-
-    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
-        """Return vectors as `TokenModel` says; the thread's next call overwrites the array."""
-        return self._compiled.run([batch.tokens, batch.positions + self._position_offset, batch.may_see()])
-
-
-class CompiledNetwork:
-    """A network compiled for the CPU, for `threads` that call `run`.
-
-    Call `run` once before threads do: two threads that convert their first arrays at the same time deadlock on locks of
-    the bindings (seen with 2026.4.1).
-    """
-
-    def __init__(self, network: "Model", precision: Precision, *, threads: int) -> None:
         from openvino import Core  # noqa: PLC0415
 
+        network, facts = _load_or_export(files)
+        self.digest, self._position_offset = files.digest, facts.pop("position_offset")
+        self.reader = TextReader(prefix=files.prefix, **facts)
         self._compiled: CompiledModel = Core().compile_model(
             network,
             "CPU",
@@ -69,20 +50,23 @@ class CompiledNetwork:
             },
         )
         self._requests = threading.local()
+        self.backend = f"{_runtime_name().replace('-', ' ')} cpu {precision}"
+        # Two threads that convert their first arrays at the same time deadlock on locks of the bindings (2026.4.1).
+        tokens = list(self.reader.read(PROBE[:1]).tokens[0])
+        self.forward(pack_batch([tokens], [RowSlot(0, 0, len(tokens))]))
 
-    def run(self, inputs: Sequence[NDArray[Any]]) -> NDArray[np.float32]:
-        """Return the first output; the thread's next call overwrites the array."""
+    def forward(self, batch: PackedBatch) -> NDArray[np.float32]:
+        """Return vectors as `TokenModel` says; the thread's next call overwrites the array."""
         request = getattr(self._requests, "request", None)
         if request is None:
             request = self._requests.request = self._compiled.create_infer_request()
-        found: NDArray[np.float32] = request.infer(list(inputs), share_inputs=True, share_outputs=True)[0]
+        inputs = [batch.tokens, batch.positions + self._position_offset, batch.may_see()]
+        found: NDArray[np.float32] = request.infer(inputs, share_inputs=True, share_outputs=True)[0]
         return found
 
 
-def load_or_export(
-    folders: Sequence[Path], make: Callable[[], "tuple[Model, dict[str, Any]]"]
-) -> "tuple[Model, dict[str, Any]]":
-    """Return the network that one of these folders keeps, with facts; without one, what `make` gives, kept for later.
+def _load_or_export(files: ModelFiles) -> "tuple[Model, dict[str, Any]]":
+    """Return the network of an earlier export, with facts; without one convert the model, and keep that for later.
 
     A folder that cannot be read, or has other weights than were exported, is removed.
     """
@@ -94,12 +78,13 @@ def load_or_export(
             raise ValueError("other weights than were exported")
         return Core().read_model(folder / _GRAPH), facts
 
+    folders = export_folders(files, _runtime_name())
     for folder in filter(Path.is_dir, folders):
         try:
             return read(folder)
         except (OSError, InvalidInput, ValueError, RuntimeError):
             shutil.rmtree(folder, ignore_errors=True)
-    network, facts = make()
+    network, facts = _convert(files)
 
     def write(folder: Path) -> None:
         save_model(network, folder / _GRAPH, compress_to_fp16=False)
@@ -118,7 +103,7 @@ def _convert(files: ModelFiles) -> "tuple[Model, dict[str, Any]]":
     if loaded.position_offset is None:
         raise load_failure(files.folder, "its texts must not share a row, so OpenVINO does not run it")
     reader = loaded.reader
-    return _graph_of(loaded), {
+    return _trace(loaded), {
         "definition": reader.definition,
         "special": sorted(reader.special),
         "unknown": reader.unknown,
@@ -127,33 +112,8 @@ def _convert(files: ModelFiles) -> "tuple[Model, dict[str, Any]]":
     }
 
 
-def _graph_of(loaded: "TorchModel") -> "Model":
-    import torch  # noqa: PLC0415
-
-    def unit_vectors(network: Any, tokens: Any, positions: Any, may_see: Any) -> Any:
-        found = network(input_ids=tokens, position_ids=positions, attention_mask=may_see)
-        return torch.nn.functional.normalize(found.last_hidden_state, dim=-1)
-
-    text = list(loaded.reader.read(PROBE[1:2]).tokens[0])
-    batch = pack_batch([text, text], [RowSlot(0, 0, len(text)), RowSlot(1, 0, len(text))])
-    arrays = (batch.tokens, batch.positions + (loaded.position_offset or 0), batch.may_see())
-    return convert(loaded.network, unit_vectors, arrays, shapes=([-1, -1], [-1, -1], [-1, 1, -1, -1]))
-
-
-def runtime_name() -> str:
-    """Return `openvino-` and its version."""
-    from openvino import __version__  # noqa: PLC0415
-
-    return f"openvino-{__version__.partition('-')[0]}"
-
-
-def convert(
-    network: Any, forward: Callable[..., Any], inputs: Sequence[NDArray[Any]], *, shapes: Sequence[list[int]]
-) -> "Model":
-    """Convert what `forward` makes of a PyTorch network and the inputs, traced with these; then they have these shapes.
-
-    Raises what PyTorch and OpenVINO raise: most of it RuntimeError.
-    """
+def _trace(loaded: "TorchModel") -> "Model":
+    """Convert what a PyTorch network makes of a batch; raise what PyTorch and OpenVINO do, most of it RuntimeError."""
     import torch  # noqa: PLC0415
     from openvino import PartialShape  # noqa: PLC0415
 
@@ -161,36 +121,31 @@ def convert(
     from openvino.frontend import FrontEndManager  # noqa: PLC0415
     from openvino.frontend.pytorch.ts_decoder import TorchScriptPythonDecoder  # noqa: PLC0415
 
-    class Traced(torch.nn.Module):  # type: ignore[misc]  # their types are not read
+    class UnitVectors(torch.nn.Module):  # type: ignore[misc]  # their types are not read
         def __init__(self) -> None:
             super().__init__()
-            self.network = network
+            self.network = loaded.network
 
-        def forward(self, *inputs: Any) -> Any:
-            return forward(self.network, *inputs)
+        def forward(self, tokens: Any, positions: Any, may_see: Any) -> Any:
+            found = self.network(input_ids=tokens, position_ids=positions, attention_mask=may_see)
+            return torch.nn.functional.normalize(found.last_hidden_state, dim=-1)
 
+    text = list(loaded.reader.read(PROBE[1:2]).tokens[0])
+    batch = pack_batch([text, text], [RowSlot(0, 0, len(text)), RowSlot(1, 0, len(text))])
+    arrays = (batch.tokens, batch.positions + (loaded.position_offset or 0), batch.may_see())
     with torch.inference_mode(), warnings.catch_warnings():
         # A trace warns of every branch that it takes for good.
         warnings.simplefilter("ignore")
-        decoder = TorchScriptPythonDecoder(Traced(), example_input=tuple(map(torch.from_numpy, inputs)))
+        decoder = TorchScriptPythonDecoder(UnitVectors(), example_input=tuple(map(torch.from_numpy, arrays)))
         front_end = FrontEndManager().load_by_framework("pytorch")
         graph: Model = front_end.convert(front_end.load(decoder))
-    _keep_numbers(graph)
+    shapes = ([-1, -1], [-1, -1], [-1, 1, -1, -1])
     graph.reshape({each: PartialShape(shape) for each, shape in zip(graph.inputs, shapes, strict=True)})
     return graph
 
 
-def _keep_numbers(graph: "Model") -> None:
-    """Hide tokens by a very small number, not by minus infinity.
+def _runtime_name() -> str:
+    """Return `openvino-` and its version."""
+    from openvino import __version__  # noqa: PLC0415
 
-    The padding of a network that attends within a window may see nothing: its softmax would be no number, and spread.
-    """
-    from openvino import Type, opset13  # noqa: PLC0415
-
-    for node in graph.get_ops():
-        # query, key, value, mask
-        if node.get_type_name() == "ScaledDotProductAttention" and len(node.inputs()) > 3:  # noqa: PLR2004
-            mask = node.input(3)
-            if mask.get_element_type() == Type.boolean:
-                shown, hidden = opset13.constant(np.float32(0.0)), opset13.constant(np.finfo(np.float32).min)
-                mask.replace_source_output(opset13.select(mask.get_source_output(), shown, hidden).output(0))
+    return f"openvino-{__version__.partition('-')[0]}"
