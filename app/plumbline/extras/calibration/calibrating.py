@@ -1,7 +1,6 @@
 """Calibrations of tiers fitted on labelled answers, with their agreement before and after."""
 
 import sys
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -199,49 +198,6 @@ class CalibrationReport:
 def _is_less(before_and_after: Sequence[float | None], *, by: float) -> bool:
     before, after = before_and_after
     return before is not None and after is not None and after < before - by
-
-
-@dataclass(frozen=True, slots=True)
-class TierComparison:
-    """Agreement of one tier with labels in one language, as it is configured.
-
-    `seconds`: mean of an answer, alone. `load_mebibytes`: growth of the resident memory as it loaded; None if unknown.
-    """
-
-    tier: TierName
-    model: str
-    language: Language
-    answers: int
-    refused: int
-    seconds: float
-    agreement: Agreement
-    load_mebibytes: float | None = None
-
-
-async def compare_tier(
-    rows: Sequence[LabelledRow], tier: MeasuringTier, table: CalibrationTable, *, draws: int
-) -> list[TierComparison]:
-    """Compare a tier's scores with the labels, in each language that has rows; nothing is fitted."""
-    found = []
-    for language in get_args(Language):
-        spent: list[float] = []
-
-        async def measure_timed(case: SegmentedSample, spent: list[float] = spent) -> Mapping[int, Finding]:
-            started = time.perf_counter()
-            findings = await tier.measure(case)
-            spent.append(time.perf_counter() - started)
-            return findings
-
-        measured = await measure_rows(rows, replace(tier, measure=measure_timed), language=language)
-        if measured is None:
-            continue
-        scores = predict(measured.answers, table.find(tier=tier.name, model=tier.model, language=language))
-        agreement = measure_agreement(_build_rows(measured.answers, scores), draws=draws)
-        seconds = sum(spent) / max(1, len(spent))
-        found.append(
-            TierComparison(tier.name, tier.model, language, len(measured.answers), measured.refused, seconds, agreement)
-        )
-    return found
 
 
 async def calibrate_tiers(

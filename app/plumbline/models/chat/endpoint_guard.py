@@ -92,12 +92,14 @@ _LONGEST_PAUSE_SECONDS = 300.0
 # A deadline that left less than this says nothing of the endpoint: a hurried caller must not shut it for others.
 _FAIR_SECONDS = 1.0
 _CLOCK_SLACK_SECONDS = 0.02
-# What a failure says of the model at its address and of the configuration: they work or not; None: nothing.
-_OUTCOMES: Mapping[Blame, tuple[bool | None, bool | None]] = {
-    Blame.KEPT_CONNECTION: (None, None),
-    Blame.TRANSPORT: (False, None),
-    Blame.NOTHING: (True, True),
-    Blame.CONFIGURATION: (True, False),
+# A wrong key, model or account is tried again after this.
+_MISCONFIGURED_SECONDS = 300.0
+# What a failure says of the model at its address: it answers or not; None: nothing.
+_ANSWERED: Mapping[Blame, bool | None] = {
+    Blame.KEPT_CONNECTION: None,
+    Blame.TRANSPORT: False,
+    Blame.NOTHING: True,
+    Blame.CONFIGURATION: True,
 }
 
 
@@ -122,15 +124,14 @@ class EndpointGuard:
         self._endpoint = endpoint
         self._unasked_pause_seconds = unasked_pause_seconds
         self._health = health
-        self._configuration = Breaker(threshold=1, first_seconds=300.0, longest_seconds=300.0)
         self._misconfiguration = ""
-        self._paused_until = 0.0
+        self._misconfigured_until = self._paused_until = 0.0
         self._throttled_at = self._answered_at = -math.inf
 
     @property
     def is_shut(self) -> bool:
         """Return True if a breaker rejects calls now."""
-        return self._health.breaker.is_open or self._configuration.is_open
+        return self._health.breaker.is_open or self._is_misconfigured
 
     def describe(self) -> str:
         """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
@@ -167,7 +168,9 @@ class EndpointGuard:
     @contextmanager
     def watch(self, until: float) -> Iterator[None]:
         """Watch one call and record its outcome; raise CallFailure if a breaker opened or its probe is under way."""
-        transport, configuration = self._admit()
+        permit = None if self._is_misconfigured else self._health.breaker.admit()
+        if permit is None:
+            raise self._shut_failure()
         started = time.monotonic()
         try:
             yield
@@ -176,34 +179,27 @@ class EndpointGuard:
                 self._throttled_at = time.monotonic()
                 pause = min(failure.wait_seconds or self._unasked_pause_seconds, _LONGEST_PAUSE_SECONDS)
                 self._paused_until = max(self._paused_until, time.monotonic() + pause)
-            self._end(transport, configuration, *_OUTCOMES[failure.blame], failure.detail)
+            if failure.blame is Blame.CONFIGURATION and not self._is_misconfigured:
+                self._misconfigured_until = time.monotonic() + _MISCONFIGURED_SECONDS
+                self._misconfiguration = failure.detail
+                self._log_shut()
+            self._end(permit, failure.detail, answered=_ANSWERED[failure.blame])
             raise
         except BaseException:
             now = time.monotonic()
             is_late = now >= until - _CLOCK_SLACK_SECONDS and now - started >= _FAIR_SECONDS
-            self._end(transport, configuration, False if is_late else None, None, CodedText("no_answer_in_time"))
+            self._end(permit, CodedText("no_answer_in_time"), answered=False if is_late else None)
             raise
         self._answered_at = time.monotonic()
-        self._end(transport, configuration, True, True, "")
+        self._end(permit, "", answered=True)
 
-    def _admit(self) -> tuple[Permit, Permit]:
-        transport = self._health.breaker.admit()
-        if transport is None:
-            raise self._shut_failure()
-        configuration = self._configuration.admit()
-        if configuration is None:
-            self._health.breaker.end(transport, answered=None)
-            raise self._shut_failure()
-        return transport, configuration
+    @property
+    def _is_misconfigured(self) -> bool:
+        return time.monotonic() < self._misconfigured_until
 
-    def _end(
-        self, transport: Permit, configuration: Permit, is_well: bool | None, is_configured: bool | None, detail: str
-    ) -> None:
-        if self._health.breaker.end(transport, answered=is_well):
+    def _end(self, permit: Permit, detail: str, *, answered: bool | None) -> None:
+        if self._health.breaker.end(permit, answered=answered):
             self._health.trouble = detail
-            self._log_shut()
-        if self._configuration.end(configuration, answered=is_configured):
-            self._misconfiguration = detail
             self._log_shut()
 
     def _log_shut(self) -> None:
@@ -213,11 +209,11 @@ class EndpointGuard:
     def _shut_failure(self) -> CallFailure:
         seconds, trouble = self._trouble()
         text = CodedText("host_not_asked", host=self._endpoint.host, seconds=seconds, reason=trouble)
-        is_resting = not self._configuration.is_open
+        is_resting = not self._is_misconfigured
         return CallFailure(FailureReason.CIRCUIT_OPEN, text, wait_seconds=seconds, is_throttle=is_resting)
 
     def _trouble(self) -> tuple[float, str]:
-        """Return the seconds for which a breaker stays open, and what opened it."""
-        if self._configuration.is_open:
-            return self._configuration.seconds_left, self._misconfiguration
+        """Return the seconds for which the endpoint stays shut, and why."""
+        if self._is_misconfigured:
+            return self._misconfigured_until - time.monotonic(), self._misconfiguration
         return self._health.breaker.seconds_left, self._health.trouble

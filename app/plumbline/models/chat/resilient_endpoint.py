@@ -12,6 +12,7 @@ import structlog
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.judge_settings import ModelPrice
+from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
@@ -20,7 +21,7 @@ from plumbline.models.chat.call_failures import CallFailure, foreign_reply
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget
 from plumbline.models.chat.completions import NO_TOKENS, TokenCounts, read_completion
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
-from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint
+from plumbline.models.chat.endpoints import CHAT_PATH, MAX_MODEL_CALLS, Endpoint
 from plumbline.models.chat.request_forms import RequestForm, describe_difference
 
 _MILLION = 1_000_000
@@ -302,6 +303,19 @@ class ResilientEndpoint:
         if request.is_foreign(reply):
             raise foreign_reply(is_fresh=request.is_fresh)
         return reply
+
+
+def attend_server(
+    endpoint: Endpoint, settings: Settings, *, policy: RetryPolicy | None = None, observer: Observer
+) -> ResilientEndpoint:
+    """Return the one endpoint of a server of vectors or of a detector, with its part of the calls in flight.
+
+    `policy`: in place of what the settings say of limits and retries.
+    """
+    calls = -(-MAX_MODEL_CALLS // settings.workers)
+    policy = policy or RetryPolicy(max_concurrency=calls, backoff_seconds=settings.llm_backoff_seconds)
+    tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
+    return ResilientEndpoint(endpoint, ModelHealth(endpoint.provider), tariff, policy, observer=observer)
 
 
 class _Negotiation:

@@ -16,9 +16,8 @@ from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, L
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.models.chat.call_failures import CallFailure
 from plumbline.models.chat.completions import NO_TOKENS
-from plumbline.models.chat.endpoint_guard import ModelHealth
-from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, NO_KEY, Endpoint, Provider, check_http_url, check_key
-from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
+from plumbline.models.chat.endpoints import NO_KEY, Endpoint, Provider, check_http_url, check_key
+from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, attend_server
 from plumbline.models.detectors.description import Description, check_probe, resolve_labels
 from plumbline.models.detectors.pair_reader import PairReader, estimating_tokenizer
 
@@ -69,12 +68,8 @@ def build_remote_detector(
     check_http_url(url, "PLUMBLINE_DETECTOR_URL")
     key = settings.detector_api_key.get_secret_value() if settings.detector_api_key else NO_KEY
     check_key(key, "PLUMBLINE_DETECTOR_API_KEY")
-    calls = -(-MAX_MODEL_CALLS // settings.workers)
-    policy = RetryPolicy(max_concurrency=calls, backoff_seconds=settings.llm_backoff_seconds)
-    tariff = Tariff((settings.llm_prices or {}).get(description.model))
     at = Endpoint(_PROVIDER, url, description.model, key, path=_PREDICT)
-    endpoint = ResilientEndpoint(at, ModelHealth(_PROVIDER), tariff, policy, observer=observer)
-    return RemoteDetector(description, endpoint)
+    return RemoteDetector(description, attend_server(at, settings, observer=observer))
 
 
 class RemoteDetector:

@@ -16,9 +16,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import Ledger, estimate_tokens
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
-from plumbline.models.chat.endpoint_guard import ModelHealth
-from plumbline.models.chat.endpoints import MAX_MODEL_CALLS
-from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, Tariff
+from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, RetryPolicy, attend_server
 from plumbline.models.embeddings.embedding_service import EmbeddingService, parse_embeddings
 from plumbline.models.encoder.packing import CACHE_BYTES, HalfVectors, build_vector_cache, make_key
 
@@ -42,17 +40,7 @@ def build_remote_encoder(
         policy: in place of what the settings say of limits, retries and budgets.
         timeout_seconds: for one batch, retries included.
     """
-    policy = policy or RetryPolicy(
-        max_concurrency=-(-MAX_MODEL_CALLS // settings.workers), backoff_seconds=settings.llm_backoff_seconds
-    )
-    at = service.endpoint
-    endpoint = ResilientEndpoint(
-        at,
-        ModelHealth(at.provider),
-        Tariff((settings.llm_prices or {}).get(at.model)),
-        policy,
-        observer=observer,
-    )
+    endpoint = attend_server(service.endpoint, settings, policy=policy, observer=observer)
     cache_bytes = -(-CACHE_BYTES // settings.workers)
     return RemoteEncoder(service, endpoint, timeout_seconds=timeout_seconds, cache_bytes=cache_bytes)
 
