@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.cli.score.command import add_column_options
+from plumbline.cli import add_options
 from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.encodings import detect_encoding
@@ -28,7 +28,7 @@ class Found:
 def read(path: Path, *options: str) -> Found:
     """The samples of a file as `plumbline score` reads it, and all that is said of the file and of its bad rows."""
     parser = argparse.ArgumentParser()
-    add_column_options(parser.add_argument_group())
+    add_options(parser, {"@columns": {}})
     given = parser.parse_args(options)
     given.data = str(path)
     rows, said = list[list[object]](), list[str]()

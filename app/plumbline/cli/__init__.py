@@ -3,14 +3,74 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from plumbline.ground.phrases import load_data
 
 if TYPE_CHECKING:
     from plumbline.ground.settings import Settings
 
 # To which each file adds its commands; argparse has no public name for it
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+Run: TypeAlias = Callable[[argparse.Namespace], int]
+_TABLE: Final = "cli/commands"
+_TEXTS: Final = ("help", "description", "epilog")
+_TYPES: Final[Mapping[str, object]] = MappingProxyType({"int": int, "float": float, "path": Path})
+
+
+def build_command(
+    commands: Commands, name: str, run: Run | Mapping[str, Run], **named: object
+) -> dict[str, argparse.ArgumentParser]:
+    """Add a command of `commands.toml` with its parts, and return the parser of each part; "" is the command's own.
+
+    Args:
+        run: the command, or each of its parts by name; one named "" makes the parts optional.
+        named: types and choices that options name, and lists for the `{names}` in texts.
+    """
+    runs = {"": run} if callable(run) else run
+    table = load_data(_TABLE)[name]
+    parsers = {"": _add_parser(commands, name, table, named)}
+    if parts := table.get("parts"):
+        actions = parsers[""].add_subparsers(required="" not in runs, metavar=table["metavar"])
+        parsers |= {part: _add_parser(actions, part, content, named) for part, content in parts.items()}
+    for part, start in runs.items():
+        parsers[part].set_defaults(run=start)
+    return parsers
+
+
+def add_options(parser: "argparse._ActionsContainer", options: Mapping[str, Mapping[str, Any]], **named: Any) -> None:
+    """Add the options of one table; `@name` stands for those of `shared.name`."""
+    for flags, given in options.items():
+        if flags.startswith("@"):
+            add_options(parser, load_data(_TABLE)["shared"][flags[1:]], **named)
+            continue
+        keywords = dict(given)
+        if "type" in given:
+            keywords["type"] = _TYPES.get(given["type"]) or named[given["type"]]
+        if isinstance(given.get("choices"), str):
+            keywords["choices"] = named[given["choices"]]
+        if "help" in given:
+            keywords["help"] = _fill(given["help"], named)
+        parser.add_argument(*flags.split(), **keywords)
+
+
+def _add_parser(
+    commands: Commands, name: str, table: Mapping[str, Any], named: Mapping[str, Any]
+) -> argparse.ArgumentParser:
+    texts: dict[str, Any] = {key: _fill(table[key], named) for key in _TEXTS if key in table}
+    parser = commands.add_parser(name, **texts)
+    add_options(parser, table.get("options", {}), **named)
+    for title, group in table.get("groups", {}).items():
+        add_options(parser.add_argument_group(title, group["description"]), group["options"], **named)
+    return parser
+
+
+def _fill(text: str, named: Mapping[str, Any]) -> str:
+    return text.format_map({name: ", ".join(value) for name, value in named.items() if not callable(value)})
 
 
 def number_type(kind: Callable[[str], float], is_right: Callable[[float], bool], wanted: str) -> Callable[[str], float]:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import astuple
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.cli import Commands, print_json, start_logging
+from plumbline.cli import Commands, build_command, print_json, start_logging
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
@@ -29,33 +28,7 @@ _FIGURES = ("auroc", "balanced_accuracy", "kappa", "brier", "ece")
 
 
 def add_command(commands: Commands) -> None:
-    """Add `calibrate` to the parser."""
-    command = commands.add_parser(
-        "calibrate", help="fit the embedding and lexical tiers on labelled answers and measure the agreement"
-    )
-    line_help = "JSON Lines with contexts, answer and label (1 faithful, 0 not)"
-    add = command.add_argument
-    add("labels", type=Path, nargs="+", metavar="LABELS.jsonl", help=line_help)
-    add(
-        "--tier",
-        action="append",
-        choices=(*_TIERS, "detector"),
-        help="tier to fit; repeatable (default: all there are)",
-    )
-    add(
-        "--fit",
-        choices=("scale", "weights"),
-        default="scale",
-        help="scale: slope and boundary, for hundreds of labels; weights: also the weight of each measure, for "
-        "thousands (default: %(default)s)",
-    )
-    add("--out", type=Path, metavar="FILE", help="calibration file for PLUMBLINE_CALIBRATION")
-    add("--force", action="store_true", help="write it even where held-out answers are judged worse than before")
-    add("--skip", default="", metavar="NAMES", help="datasets to leave out, separated by commas")
-    add("--name", metavar="TEXT", help="name of the data in the file (default: the file names)")
-    add("--draws", type=int, default=1_000, help="resamples for the intervals (default: %(default)s)")
-    add("--json", action="store_true", help="print JSON instead of a table")
-    command.set_defaults(run=_calibrate)
+    build_command(commands, "calibrate", _calibrate)
 
 
 def _calibrate(options: argparse.Namespace) -> int:

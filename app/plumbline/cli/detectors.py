@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
-from plumbline.cli import Commands, start_logging
+from plumbline.cli import Commands, build_command, start_logging
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings
 
@@ -23,17 +23,7 @@ _MARKED_BELOW = 0.5
 
 
 def add_command(commands: Commands) -> None:
-    """Add `detectors` to the parser."""
-    command = commands.add_parser("detectors", help="list detectors, try one on a claim")
-    actions = command.add_subparsers(required=True, metavar="ACTION")
-    known = actions.add_parser("list", help="list the detectors that have a description")
-    known.set_defaults(run=_list)
-    trial = actions.add_parser("try", help="load a detector, and show what it says of its probe and of a claim")
-    trial.add_argument("detector", metavar="NAME", help="a value for PLUMBLINE_DETECTOR")
-    trial.add_argument("--claim", action="append", default=[], metavar="TEXT", help="a sentence to check; repeatable")
-    trial.add_argument("--context", action="append", default=[], metavar="TEXT", help="a passage; repeatable")
-    trial.add_argument("--question", default="", metavar="TEXT")
-    trial.set_defaults(run=_try)
+    build_command(commands, "detectors", {"list": _list, "try": _try})
 
 
 def _list(options: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
-from plumbline.cli import Commands, start_logging
-from plumbline.cli.judge_check import add_judge_check, check_endpoint, find_advice, safe_line
+from plumbline.cli import Commands, build_command, start_logging
+from plumbline.cli.judge_check import check_endpoint, check_judges, find_advice, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
 from plumbline.ground.telemetry import configure_logging
@@ -40,25 +40,7 @@ class Finding(NamedTuple):
 
 
 def add_command(commands: Commands) -> None:
-    doctor = commands.add_parser(
-        "doctor",
-        help="try the settings, the judges, the embedding model and the database, and say what to do",
-        description="Try what the settings name: each judge with a sample of ours (some thousand tokens), the "
-        "embedding model, the database or data folder. Exit code 0: all that is configured works; 1: something does "
-        "not. `plumbline doctor judge` shows all that was sent to a judge.",
-    )
-    doctor.add_argument("--seconds", type=float, metavar="S", help="time for each judge (default: the deadline)")
-    doctor.set_defaults(run=_doctor)
-    parts = doctor.add_subparsers(metavar="PART")
-    add_judge_check(parts)
-    prepare = parts.add_parser(
-        "prepare",
-        help="convert the embedding model, so that the next start is fast",
-        description="Load the embedding model of the settings. With plumbline-rag[openvino] it is converted once and "
-        "stored next to the model, or in the user's cache. Run it while building an image, for example. With an "
-        "embeddings API it asks for one vector, and says what is wrong with address, key or model.",
-    )
-    prepare.set_defaults(run=_prepare)
+    build_command(commands, "doctor", {"": _doctor, "judge": check_judges, "prepare": _prepare})
 
 
 def _doctor(options: argparse.Namespace) -> int:

@@ -2,10 +2,9 @@
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from plumbline.cli import Commands, print_json, print_lines
+from plumbline.cli import print_json, print_lines
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -17,21 +16,8 @@ _TESTS: Final = 2
 _VERSION: Final = ("model", "prompt", "prompt_digest")
 
 
-def add_drift(commands: Commands) -> None:
-    """Add `rate drift` to the parser."""
-    command = commands.add_parser(
-        "rate drift",
-        description="Compare the same rows judged before and now: exit code 1 if the judge has changed beyond chance.",
-    )
-    add = command.add_argument
-    add("before", type=Path, metavar="BEFORE.jsonl", help="results of the anchor rows, kept")
-    add("now", type=Path, metavar="NOW.jsonl", help="results of the same rows, judged again")
-    add("--alpha", type=float, default=0.05, metavar="A", help="share of false alarms allowed (default: %(default)s)")
-    add("--json", action="store_true", help="print JSON instead of a table")
-    command.set_defaults(run=_drift)
-
-
-def _drift(options: argparse.Namespace) -> int:
+def run_drift(options: argparse.Namespace) -> int:
+    """Run `rate drift`."""
     if not 0.0 < options.alpha < 1.0:
         raise InvalidInput(f"found {options.alpha:g}; expected a number between 0 and 1", place="--alpha")
     # Parts of a second of import that the other commands do not pay

@@ -10,7 +10,6 @@ from contextlib import AsyncExitStack
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from plumbline.cli import Commands
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings, load_settings
@@ -33,25 +32,8 @@ _WORD: Final = re.compile(r"\w+(?:\.\w+)*")
 _JUDGE_SAID: Final = "judge_said_"
 
 
-def add_judge_check(parts: Commands) -> None:
-    """Add `doctor judge` to the parser."""
-    check = parts.add_parser(
-        "judge",
-        help="ask each address of each judge about a sample of ours, and show what came back",
-        description="Ask each address of the judges in the settings (PLUMBLINE_LLM_...) about one sample of ours, "
-        "and show what was sent, the provider's own words, the form of reply that it accepts, tokens, seconds, and if "
-        "the verdicts are right. Keys and the values of extra headers are never shown. Exit code 0: all are right; 1: "
-        "an address does not work or judges wrongly; 2: the settings are wrong.",
-    )
-    add = check.add_argument
-    add("names", nargs="*", metavar="NAME", help="judges (default: all of the settings)")
-    add("--seconds", type=float, metavar="S", help="time for each address (default: the deadline)")
-    add("--language", choices=("en", "zh"), default="en", help="language of the sample (default: %(default)s)")
-    add("--full", action="store_true", help="show whole messages and replies")
-    check.set_defaults(run=_check)
-
-
-def _check(options: argparse.Namespace) -> int:
+def check_judges(options: argparse.Namespace) -> int:
+    """Run `doctor judge`."""
     # late: the HTTP stack takes tenths of a second
     from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
 

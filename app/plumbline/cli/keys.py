@@ -3,10 +3,9 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 
-from plumbline.cli import Commands, number_type
+from plumbline.cli import Commands, build_command, number_type
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.service.access.access import key_path
@@ -23,50 +22,16 @@ from plumbline.service.access.keys import (
 
 
 def add_command(commands: Commands) -> None:
-    keys = commands.add_parser(
+    build_command(
+        commands,
         "keys",
-        help="create, list, rotate and revoke API keys",
-        description="Manage the keys of the service with these settings (PLUMBLINE_KEYS_FILE, PLUMBLINE_DATA_DIR). A "
-        "running service sees a change within two seconds.",
+        {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke, "adopt": _adopt},
+        scopes=_scopes,
+        scope_names=tuple(Scope),
+        positive=number_type(float, lambda value: value > 0, "a number above 0"),
+        position=number_type(int, lambda value: value > 0, "a number above 0"),
+        count=number_type(int, lambda value: value >= 0, "a number 0 or more"),
     )
-    actions = keys.add_subparsers(required=True, metavar="ACTION")
-    _add_create(actions)
-    listing = actions.add_parser("list", help="list keys, without secrets: none is stored")
-    listing.add_argument("--json", action="store_true", help="print JSON")
-    listing.set_defaults(run=_list)
-    rotate = actions.add_parser("rotate", help="replace the secret of a key, which keeps its jobs and results")
-    rotate.add_argument("name", metavar="NAME")
-    rotate.add_argument(
-        "--keep-old", type=_positive(float), default=0.0, metavar="HOURS", help="the old secret stays valid so long"
-    )
-    rotate.set_defaults(run=_rotate)
-    revoke = actions.add_parser("revoke", help="revoke a key; its jobs pause, and its results are kept")
-    revoke.add_argument("name", metavar="NAME")
-    revoke.set_defaults(run=_revoke)
-    adopt = actions.add_parser("adopt", help="move a key of PLUMBLINE_API_KEYS, with its jobs, to the file")
-    adopt.add_argument("name", metavar="NAME")
-    adopt.add_argument("--position", type=_positive(int), default=1, help="of the key there (default: %(default)s)")
-    adopt.set_defaults(run=_adopt)
-
-
-def _add_create(actions: Commands) -> None:
-    create = actions.add_parser("create", help="create a key and print it, once")
-    add = create.add_argument
-    add("name", metavar="NAME", help="up to 64 letters, digits and ._-")
-    add(
-        "--scopes",
-        type=_scopes,
-        default="evaluate,jobs",
-        help=f"comma-separated scopes of {', '.join(Scope)} (default: %(default)s)",
-    )
-    add("--expires", type=_positive(float), metavar="DAYS", help="days until the key expires")
-    add(
-        "--concurrency",
-        type=number_type(int, lambda value: value >= 0, "a number 0 or more"),
-        metavar="N",
-        help="requests in flight; 0: no limit, whatever the settings say",
-    )
-    create.set_defaults(run=_create)
 
 
 def _create(options: argparse.Namespace) -> int:
@@ -150,7 +115,3 @@ def _scopes(text: str) -> frozenset[Scope]:
         return frozenset(Scope(part.strip()) for part in text.split(","))
     except ValueError:
         raise argparse.ArgumentTypeError(f"expected some of {', '.join(Scope)}, with commas") from None
-
-
-def _positive(kind: Callable[[str], float]) -> Callable[[str], float]:
-    return number_type(kind, lambda value: value > 0, "a number above 0")

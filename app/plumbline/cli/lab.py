@@ -2,9 +2,8 @@
 
 import argparse
 import sys
-from pathlib import Path
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, build_command
 from plumbline.cli.progress import LabProgress
 from plumbline.extras.lab.experiment import Experiment, read_experiment
 from plumbline.extras.lab.results import FORMATS, RESULTS, format_table, load_results
@@ -17,38 +16,7 @@ _INTERRUPTED = 130
 
 
 def add_command(commands: Commands) -> None:
-    """Add `lab` to the parser."""
-    lab = commands.add_parser("lab", help="build, time and compare retrievers as an experiment file says")
-    actions = lab.add_subparsers(required=True, metavar="ACTION")
-    run = actions.add_parser("run", help="run or resume an experiment and print the table")
-    _add_file(run)
-    add = run.add_argument
-    add("--out", type=Path, metavar="DIR", help="results folder (default: the experiment file without its suffix)")
-    add("--fresh", action="store_true", help="measure again what is measured already")
-    add(
-        "--only", action="append", default=[], metavar="NAME", help="repeatable: a system, retriever, blend or chunking"
-    )
-    add("--quiet", action="store_true", help="hide progress on standard error")
-    run.set_defaults(run=_run)
-    check = actions.add_parser("check", help="list the systems of an experiment without running them")
-    _add_file(check)
-    check.set_defaults(run=_check)
-    table = actions.add_parser("table", help="print the table of existing results")
-    table.add_argument("folder", type=Path, metavar="DIR")
-    table.add_argument(
-        "--format",
-        choices=(*sorted(FORMATS), "json"),
-        default="text",
-        help="text: aligned columns for a terminal; json: all results (default: %(default)s)",
-    )
-    table.set_defaults(run=_table)
-
-
-def _add_file(action: argparse.ArgumentParser) -> None:
-    action.add_argument("experiment", type=Path, metavar="EXPERIMENT.toml")
-    action.add_argument(
-        "--data", type=Path, metavar="DIR", help="folder to which paths in the file are relative (default: the file's)"
-    )
+    build_command(commands, "lab", {"run": _run, "check": _check, "table": _table}, formats=(*sorted(FORMATS), "json"))
 
 
 def _run(options: argparse.Namespace) -> int:

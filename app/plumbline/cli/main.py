@@ -99,9 +99,8 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = arguments[0] if arguments else ""
     for command in [named] if named in _COMMANDS else () if named == "--version" else _COMMANDS:
-        file = "score.command" if command == "score" else command.replace("-", "_")
         try:
-            import_module(f"plumbline.cli.{file}").add_command(commands)
+            import_module(f"plumbline.cli.{command.replace('-', '_')}").add_command(commands)
         except ModuleNotFoundError as error:
             # The base install has no service: the list of commands marks those that need it.
             if not _is_third_party(error) or command == named:

@@ -3,27 +3,12 @@
 import argparse
 from typing import Any
 
-from plumbline.cli import Commands
-from plumbline.ground.service_address import URL_VARIABLE
+from plumbline.cli import Commands, build_command
 from plumbline.integrations.checker import Checker
 
 
 def add_command(commands: Commands) -> None:
-    mcp = commands.add_parser(
-        "mcp",
-        help="tools for agents over MCP, on standard input and output or over HTTP",
-        description="Serve the tools check_answer and explain_result to an agent that starts this command. Needs pip "
-        "install 'plumbline-rag[mcp]'.",
-    )
-    mcp.add_argument("--url", help=f"a running service that judges; default: {URL_VARIABLE}, else this process")
-    mcp.add_argument("--tiers", metavar="NAMES", help="tiers in this order: llm,embedding,lexical")
-    mcp.add_argument(
-        "--http",
-        type=int,
-        metavar="PORT",
-        help="serve streamable HTTP at http://127.0.0.1:PORT/mcp, to this machine alone: it asks for no key",
-    )
-    mcp.set_defaults(run=_serve)
+    build_command(commands, "mcp", _serve)
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -2,14 +2,13 @@
 
 import argparse
 from collections.abc import Iterator, Sized
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from plumbline.cli import Commands, print_json, print_lines
-from plumbline.cli.drift import add_drift
+from plumbline.cli import Commands, build_command, print_json, print_lines
+from plumbline.cli.drift import run_drift
 from plumbline.ground.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -25,54 +24,10 @@ _MOST_NAMED = 10
 
 def add_command(commands: Commands) -> None:
     """Add `rate` and its parts, which argparse knows as commands of two words, to the parser."""
-    rate = commands.add_parser(
-        "rate",
-        help="estimate the share of unfaithful answers from labels of some rows; draw the rows to label",
-        epilog="Parts: `plumbline rate threshold` chooses the thresholds that keep a promise; `plumbline rate drift` "
-        "compares the same rows judged before and now. A file of such a name: ./drift.",
-    )
-    _add_options(rate, is_required=False)
-    add = rate.add_argument
-    add("--width", type=float, metavar="W", help="wanted width of the interval: how many labels it takes")
-    add("--draw", type=int, metavar="N", help="print N rows to label, as lines whose label is to be filled in")
-    add(
-        "--order",
-        choices=("random", "low"),
-        default="random",
-        help="of --draw; low: low scores more often, with weights, for narrower intervals (default: random)",
-    )
-    kinds = (("sensitivity", "unfaithful answers that failed"), ("specificity", "faithful answers that passed"))
-    for name, what in kinds:
-        add(f"--{name}", type=_counts, metavar="K/N", help=f"{what}, of how many labelled elsewhere: without --labels")
-    threshold = commands.add_parser(
-        "rate threshold",
-        description="Choose the thresholds that keep a promise, and count the rows between them for a judge.",
-    )
-    _add_options(threshold, is_required=True)
+    build_command(commands, "rate", _rate, counts=_counts)
+    threshold = build_command(commands, "rate threshold", _rate)[""]
     threshold.set_defaults(width=None, draw=None, sensitivity=None, specificity=None)
-    add_drift(commands)
-
-
-def _add_options(command: argparse.ArgumentParser, *, is_required: bool) -> None:
-    add = command.add_argument
-    add("results", type=Path, nargs="+", metavar="RESULTS.jsonl", help="from `plumbline score` or a job")
-    add(
-        "--labels",
-        type=Path,
-        required=is_required,
-        metavar="LABELS.jsonl",
-        help="JSON Lines with custom_id and label (1 faithful, 0 not) of rows drawn at random; optional weight",
-    )
-    add(
-        "--risk",
-        type=float,
-        required=is_required,
-        metavar="R",
-        help="choose the lowest threshold that lets through at most this share of unfaithful answers",
-    )
-    add("--confidence", type=float, default=0.95, metavar="C", help="of --risk (default: %(default)s)")
-    add("--json", action="store_true", help="print JSON instead of a table")
-    command.set_defaults(run=_rate)
+    build_command(commands, "rate drift", run_drift)
 
 
 def _counts(text: str) -> tuple[int, int]:

@@ -7,8 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.cli import Commands
-from plumbline.cli.score.command import add_column_options, add_gate_options
+from plumbline.cli import Commands, build_command
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
 
@@ -23,44 +22,7 @@ _MOST_WORST = 10_000
 
 
 def add_command(commands: Commands) -> None:
-    """Add `report` to the parser."""
-    command = commands.add_parser(
-        "report", help="turn results files into one HTML page: scores with intervals and the worst rows; check gates"
-    )
-    add = command.add_argument
-    add(
-        "results",
-        type=Path,
-        metavar="RESULTS.jsonl",
-        nargs="+",
-        help="JSON Lines from `plumbline score` or a job, also .gz; several files count as one, as shards of a run",
-    )
-    add("-o", "--output", type=Path, metavar="FILE", help="output file; default: standard output, no page with gates")
-    add("--lang", choices=("en", "zh"), default="en", help="language of the page (default: en)")
-    add("--format", choices=("html", "json"), help="default: by the suffix of FILE, else html")
-    add("--title", metavar="TEXT", help="page heading (default: the name of the first results file)")
-    add("--worst", type=_worst, default=200, metavar="N", help="rows to show, 0 to 10,000 (default: %(default)s)")
-    add(
-        "--data",
-        metavar="DATA",
-        help="the file that was scored: its questions and contexts go on the page, evidence marked",
-    )
-    add(
-        "--labels",
-        type=Path,
-        metavar="LABELS.jsonl",
-        help="labels of some rows, as for `plumbline rate`: the share of unfaithful answers with its interval",
-    )
-    add_column_options(command.add_argument_group("columns of DATA", "default: found by their names"))
-    gates = command.add_argument_group("gates", "exit code 1 if one fails; --baseline is a gate with --max-drop alone")
-    add_gate_options(gates)
-    gates.add_argument(
-        "--max-risk",
-        type=float,
-        metavar="SHARE",
-        help="largest share of unfaithful answers among those that pass, with 95 %% confidence by --labels",
-    )
-    command.set_defaults(run=_report)
+    build_command(commands, "report", _report, worst=_worst)
 
 
 def _worst(text: str) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, build_command
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.api import name_files
 from plumbline.retrieval.combination import NORMS, TIE_ORDERS
@@ -23,91 +23,28 @@ from plumbline.retrieval.trec import format_run
 
 _SHORT = {"rel_level": "-l", "judged_only": "-J"}
 _MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
-_RESAMPLES = 1_000
-_PERMUTATIONS = 10_000
 _TABLES: Mapping[str, Any] = {"means": comparison_table, "pairs": pair_table}
 
 
 def add_command(commands: Commands) -> None:
     """Add `retrieval` and its parts to the parser."""
-    retrieval = commands.add_parser("retrieval", help="evaluate, compare and fuse runs of retrievers")
-    parts = retrieval.add_subparsers(required=True, metavar="PART")
-    evaluate = parts.add_parser(
-        "evaluate", help="compute measures of runs against judgments", epilog=f"Measures: {_known_measures()}."
+    parsers = build_command(
+        commands,
+        "retrieval",
+        {"evaluate": _evaluate, "compare": _compare, "fuse": _fuse},
+        measures=_known_measures(),
+        usual=[" ".join(_MEASURES)],
+        tests=TESTS,
+        corrections=sorted(CORRECTIONS),
+        formats=sorted(TABLE_WRITERS),
+        tables=sorted(_TABLES),
+        methods=tuple(METHODS),
+        norms=tuple(NORMS),
+        missing=MISSING,
+        ties=TIE_ORDERS,
     )
-    _add_inputs(evaluate, "one or more")
-    evaluate.add_argument("--by-query", action="store_true", help="also print the values of every query")
-    evaluate.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    _add_draws(evaluate, _RESAMPLES, "of the interval of each mean in --json")
-    evaluate.set_defaults(run=_evaluate)
-
-    compare = parts.add_parser(
-        "compare",
-        help="compare runs by paired tests over queries, with a correction",
-        epilog=f"Measures: {_known_measures()}.",
-    )
-    _add_inputs(compare, "two or more")
-    compare.add_argument("--baseline", metavar="NAME", help="file name of the run to compare with; default: all pairs")
-    compare.add_argument("--test", choices=TESTS, default="randomization")
-    compare.add_argument("--correction", choices=sorted(CORRECTIONS), default="holm")
-    compare.add_argument("--alpha", type=float, default=0.05)
-    compare.add_argument("--format", choices=sorted(TABLE_WRITERS), default="markdown")
-    compare.add_argument("--table", choices=sorted(_TABLES), help="one table alone (default: both; pairs in CSV)")
-    _add_draws(compare, _PERMUTATIONS, "of the randomization test and of intervals")
-    compare.set_defaults(run=_compare)
-
-    fusion = parts.add_parser("fuse", help="fuse several runs into one TREC run on standard output")
-    add = fusion.add_argument
-    add("runs", type=Path, nargs="+", metavar="RUN", help="TREC runs or JSON")
-    add("--method", default="rrf", help=f"fusion method: {', '.join(METHODS)} (default: %(default)s)")
-    add("--norm", help=f"one of {', '.join(NORMS)} (default: min-max if the method uses scores)")
-    add("--weights", type=float, nargs="+", metavar="W", help="a weight for each run")
-    add("--param", action="append", default=[], metavar="NAME=VALUE", help="of the method, such as k=60 of rrf")
-    add("--k", type=float, help="the k of rrf (default: 60)")
-    add("--missing", choices=MISSING, default="zero", help="score of a document that a run lacks")
-    add("--ties", choices=TIE_ORDERS, default="docno_desc", help="order of equal scores")
-    add("--depth", type=int, help="documents to keep for each query")
-    add("--tune", type=Path, metavar="QRELS", help="tune the weights on these judgments, k-fold")
-    add("--measure", "-m", default="ndcg@10", help="what --tune raises (default: %(default)s)")
-    add("--folds", type=int, default=5)
-    add("--step", type=float, default=0.1, help="of the grid of weights (default: %(default)s)")
-    add("--seed", type=int, default=0)
-    add_conventions(fusion, without=("ties",))
-    fusion.set_defaults(run=_fuse)
-
-
-def _add_inputs(command: argparse.ArgumentParser, how_many: str) -> None:
-    add = command.add_argument
-    add("qrels", type=Path, metavar="QRELS", help="judgments: query_id 0 doc_id relevance, or JSON")
-    add(
-        "runs",
-        type=Path,
-        nargs="+",
-        metavar="RUN",
-        help=f"{how_many}: query_id Q0 doc_id rank score tag; or JSON, by query scores, ids or the reply of an LLM",
-    )
-    add("-m", "--measure", action="append", metavar="MEASURE", help=f"repeatable; default: {' '.join(_MEASURES)}")
-    add(
-        "--append-missing",
-        action="store_true",
-        help="candidates that an LLM leaves out follow its ranking, as in RankLLM",
-    )
-    add("--lengths", type=Path, metavar="FILE", help="JSON, tokens by document, for recall_budget")
-    add(
-        "--tables",
-        action="store_const",
-        const="tables",
-        default="trec",
-        dest="format_name",
-        help="read tab-separated tables with a header in place of TREC files: judgments in the columns qid and "
-        "document_ids, runs in qid and doc_ids, each with a list of ids",
-    )
-    add_conventions(command)
-
-
-def _add_draws(command: argparse.ArgumentParser, resamples: int, what: str) -> None:
-    command.add_argument("--resamples", type=int, default=resamples, metavar="N", help=f"{what} (default: {resamples})")
-    command.add_argument("--seed", type=int, default=0, metavar="N", help="of the resamples (default: 0)")
+    for part, without in (("evaluate", ()), ("compare", ()), ("fuse", ("ties",))):
+        add_conventions(parsers[part], without=without)
 
 
 def add_conventions(
@@ -149,9 +86,9 @@ def gains(text: str) -> dict[str, float]:
     return {grade.strip(): float(gain) for grade, _, gain in pairs}
 
 
-def _known_measures() -> str:
+def _known_measures() -> list[str]:
     with_cutoff = {Cutoff.REQUIRED: "@k", Cutoff.OPTIONAL: "[@k]", Cutoff.NONE: ""}
-    return ", ".join(f"{name}{with_cutoff[takes]}" for name, takes in CUTOFF_BY_NAME.items())
+    return [f"{name}{with_cutoff[takes]}" for name, takes in CUTOFF_BY_NAME.items()]
 
 
 def _evaluate(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess
 
-from plumbline.cli import Commands, number_type
+from plumbline.cli import Commands, build_command, number_type
 from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.proxies import is_loopback
@@ -54,20 +54,8 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: Commands) -> None:
-    serve = commands.add_parser("serve", help="serve the HTTP API; settings come from PLUMBLINE_* variables")
-    serve.add_argument(
-        "--host",
-        default="127.0.0.1",
-        help="address to listen on (default: %(default)s); 'auto': every address if there is a key, else loopback",
-    )
-    serve.add_argument("--port", type=int, default=8000, help="port to listen on (default: %(default)s)")
-    serve.add_argument(
-        "--workers",
-        type=number_type(int, lambda count: 1 <= count <= _MOST_WORKERS, f"a number from 1 to {_MOST_WORKERS}"),
-        metavar="N",
-        help="processes that serve together (default: PLUMBLINE_WORKERS, or 1)",
-    )
-    serve.set_defaults(run=_serve)
+    workers = number_type(int, lambda count: 1 <= count <= _MOST_WORKERS, f"a number from 1 to {_MOST_WORKERS}")
+    build_command(commands, "serve", _serve, workers=workers)
 
 
 def _serve(options: argparse.Namespace) -> int:

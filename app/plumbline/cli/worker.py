@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from plumbline.cli import Commands
+from plumbline.cli import Commands, build_command
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
 from plumbline.ground.telemetry import configure_logging
@@ -23,21 +23,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: Commands) -> None:
-    worker = commands.add_parser(
-        "worker",
-        help="process jobs kept in PostgreSQL, with any number of other workers",
-        description="Process the jobs that a service keeps in the PostgreSQL of PLUMBLINE_DATABASE_URL, with any "
-        "number of other workers, until SIGTERM or Ctrl-C. Settings are those of `plumbline serve`.",
-    )
-    worker.add_argument(
-        "--metrics-port",
-        type=int,
-        help="serve metrics for Prometheus on this port, without authentication (default: none)",
-    )
-    worker.add_argument(
-        "--metrics-host", default="127.0.0.1", help="address to serve metrics on (default: %(default)s)"
-    )
-    worker.set_defaults(run=_work)
+    build_command(commands, "worker", _work)
 
 
 def _work(options: argparse.Namespace) -> int:
