@@ -25,6 +25,7 @@ _MADE = "Made by `make pages` from the code."
 _COMMON_PROBLEMS = ("400", "401", "403", "408", "413", "415", "422", "429", "500", "503")
 _MOST_VALUES = 12  # of an enumeration; longer ones have a guide
 _FEWEST_SHARED = 3  # options of two commands, for the later one to refer to the earlier
+_SCALARS = {"string", "integer", "number", "boolean", "tier"}
 _COMMON_PARAMETERS = {"lang", "job_id"}
 _TAGS = {"evaluation": "Evaluations", "jobs": "Jobs", "retrieval": "Retrieval", "operations": "Operations"}
 # In docs of its own, with examples
@@ -47,7 +48,7 @@ def http_page() -> str:
         _NEXT["http"],
         "With keys configured, send `Authorization: Bearer KEY` or `X-API-Key: KEY`. Operations under `/v1` take the\n"
         "query parameter `lang` (`en`, `zh`; default: `Accept-Language`, else that of the answer; problems: English). "
-        "`?` marks an optional field.",
+        "`?` marks a field that is optional, and a type that may be null.",
         "Every failure is `application/problem+json` ([Problem](#problem)): under `/v1`\n"
         f"{', '.join(_COMMON_PROBLEMS)}, and those that an operation names.",
     ]
@@ -135,7 +136,9 @@ def _kind(schema: Mapping[str, Any]) -> str:
         return f"[{name}](#{name.lower()})"
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
-            return " or ".join(dict.fromkeys(_kind(each) for each in schema[several]))
+            kinds = [*dict.fromkeys(_kind(each) for each in schema[several])]
+            is_nullable = kinds[1:] == ["null"] and kinds[0] in _SCALARS
+            return f"{kinds[0]}?" if is_nullable else " or ".join(kinds)
     if values := schema.get("enum", [schema["const"]] if "const" in schema else []):
         shown = "string" if len(values) > _MOST_VALUES else ", ".join(f"`{each}`" for each in values)
         return "tier" if {*TierName} <= {*values} else shown
