@@ -104,13 +104,13 @@ def test_a_gzip_bomb_is_refused_in_little_memory(max_bytes: int, message: str, m
 
 def test_tables_of_id_lists_become_a_run_and_judgments() -> None:
     results = b'qid\tanswer\tdoc_ids\n7\t"two\nlines"\t"[""b"", ""a""]"\n8\tx\t[]\n'
-    reference = b"qid\tdocument_ids\n7\t['<urn:a>' '<urn:b>']\n8\t['c']\n"
+    reference = b"qid\tdocument_ids\n7\t['<urn:a>' '<urn:b>']\n8\t['c\\x41']\n9\t[007 12]\n"
 
     run = read_results_table(results, name="results.tsv", limits=LIMITS)
     qrels = read_reference_table(reference, name="reference.tsv", limits=LIMITS)
 
     assert run.results == {"7": ("b", "a"), "8": ()}
-    assert qrels == {"7": {"<urn:a>": 1, "<urn:b>": 1}, "8": {"c": 1}}
+    assert qrels == {"7": {"<urn:a>": 1, "<urn:b>": 1}, "8": {"cA": 1}, "9": {"007": 1, "12": 1}}
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,15 @@ A line that is blank, or whose first character is `#`, is a comment. Blanks are 
 
 import csv
 import io
-import json
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from types import MappingProxyType
 from typing import BinaryIO, Final, NamedTuple
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.printed_lists import parse_text_list
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
 from plumbline.retrieval.text_file import ReadLimits, file_error, format_place, numbered_lines, read_text_bytes
 
@@ -205,11 +205,6 @@ RETRIEVED_COLUMN: Final = "doc_ids"
 GOLD_COLUMN: Final = "document_ids"
 
 _MAX_COLUMNS_SHOWN: Final = 12
-# One item of a printed Python list; numpy prints its arrays without commas. Possessive: no character is read twice.
-_ITEM: Final = re.compile(
-    r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)"|(-?[0-9]++))(?:\s*+,|\s++|\Z)""", re.DOTALL
-)
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def read_results_table(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
@@ -248,8 +243,10 @@ def _listed_rows(
         if query_id in seen:
             raise InvalidInput(f"query {quoted(query_id)} has a second row", place=place)
         seen.add(query_id)
-        ids = _parse_ids(listed)
-        if ids is None:
+        ids: tuple[str, ...] = ("",)
+        with suppress(ValueError):
+            ids = parse_text_list(listed, has_numbers=True)
+        if not all(map(str.strip, ids)):
             detail = (
                 f"column {quoted(ids_column)} should hold a list such as ['doc-1', 'doc-2'], found {quoted(listed)}"
             )
@@ -295,35 +292,6 @@ def _positions(header: list[str] | None, columns: tuple[str, str], name: str) ->
             found = ", ".join(quoted(cell) for cell in names[:_MAX_COLUMNS_SHOWN])
             raise file_error(f"column {quoted(column)} is {what}; found {found}", name, 1)
     return [names.index(column) for column in columns]
-
-
-def _parse_ids(cell: str) -> tuple[str, ...] | None:
-    """Parse the list of ids in a cell; return None if it is no such list. Nothing is evaluated."""
-    if not (cell.startswith("[") and cell.endswith("]")):
-        return None
-    try:
-        listed = json.loads(cell, parse_int=str, parse_float=float)
-    except (ValueError, RecursionError):
-        return _printed_ids(cell[1:-1].strip())
-    if not all(isinstance(item, str) and item.strip() for item in listed):
-        return None
-    return tuple(listed)
-
-
-def _printed_ids(inside: str) -> tuple[str, ...] | None:
-    ids = []
-    position = 0
-    while position < len(inside):
-        item = _ITEM.match(inside, position)
-        if item is None:
-            return None
-        text = next(group for group in item.groups() if group is not None)
-        # Backslashes stand before quotes and backslashes alone.
-        if not text.strip() or any(match[1] not in "'\"\\" for match in _ESCAPE.finditer(text)):
-            return None
-        ids.append(_ESCAPE.sub(r"\1", text))
-        position = item.end()
-    return tuple(ids)
 
 
 class FileFormat(NamedTuple):

@@ -19,11 +19,10 @@ from plumbline.judging.text.verdicts import Claim, Evidence, is_duplicate
 from plumbline.judging.text.words import detect_language
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
-from plumbline.rows.records.record import BadRow
+from plumbline.rows.records.record import BadRow, parse_passage
 from plumbline.rows.scored_row import usage_item
 from plumbline.schemas.conversation import ConversationTexts
 from plumbline.schemas.evaluation import (
-    ContextItem,
     EvaluationOptions,
     EvaluationResult,
     RequestLimits,
@@ -86,7 +85,8 @@ def to_sample(texts: SampleTexts | ConversationTexts, limits: RequestLimits | No
         if limits is not None:
             _check_length(conversation, limits)
         return conversation
-    passages = [build_passage(each) for each in texts.contexts]
+    items = [each if isinstance(each, str) else each.model_dump() for each in texts.contexts]
+    passages = [parse_passage(each, f"contexts[{place}]") for place, each in enumerate(items)]
     return Sample(
         texts.question,
         tuple(text for text, _ in passages),
@@ -110,15 +110,6 @@ def _check_length(sample: Sample, limits: RequestLimits) -> None:
         if found > most:
             long = CodedText("conversation_too_long", count=found, what=name, limit=most)
             raise InvalidInput(long, place="/messages")
-
-
-def build_passage(context: str | ContextItem) -> tuple[str, ContextLabels]:
-    """Return the text of a context as the tiers read it, its title first, and its labels."""
-    if isinstance(context, str):
-        return context, NO_LABELS
-    lead = "" if context.title is None or context.text.startswith(context.title) else f"{context.title}\n\n"
-    labels = ContextLabels(context.id, context.title, context.source, context.tool, len(lead))
-    return lead + context.text, labels
 
 
 def check_judge_names(request: EvaluationOptions, judge_names: Collection[str], *, place: str = "") -> None:

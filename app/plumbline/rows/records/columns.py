@@ -71,15 +71,11 @@ class ColumnPreset:
         return names
 
 
+_READ: Final = load_data("rows/records/columns")
 # `huggingface`, the last one, is guessed only where no other format fits.
-_ALL: Final = msgspec.convert(load_data("rows/records/columns")["presets"], tuple[ColumnPreset, ...])
+_ALL: Final = msgspec.convert(_READ["presets"], tuple[ColumnPreset, ...])
 # Spans, of which `TraceRows` makes rows; never guessed
-_OF_TRACES: Final = tuple(
-    ColumnPreset(
-        name=name, question=("question",), contexts=("contexts",), answer=("answer",), note="one row for each trace"
-    )
-    for name in ("openinference", "otel_genai", "otlp")
-)
+_OF_TRACES: Final = msgspec.convert(_READ["traces"], tuple[ColumnPreset, ...])
 TRACE_PRESETS: Final = frozenset(preset.name for preset in _OF_TRACES)
 PRESETS: Final[Mapping[str, ColumnPreset]] = MappingProxyType({preset.name: preset for preset in (*_ALL, *_OF_TRACES)})
 

@@ -38,7 +38,6 @@ _COMMON: Final = re.compile(rb"[\xb0-\xd7]")
 _COMMON_SHARE: Final = 0.7
 # Letters and signs of Western texts; others that Windows-1252 has are those of another code page, read wrongly.
 _WESTERN: Final = frozenset("àâäáãåæçèéêëìíîïñòóôöõøœùúûüß“”‘’„‚–—…•€£°·§«»¿¡©®™²³½¼´ºª\xa0")
-_WESTERN_SHARE: Final = 0.4
 # Signs inside a word, and letters where Western words have none: Hungarian, Romanian, Polish and Slovak, read wrongly
 _MISREAD: Final = re.compile(r"[a-z][¿¡£³²°§«»ªº´][a-z]|õ(?!e)|\A(?!.*ão).*ã|ê\b|eï[aou]", re.IGNORECASE | re.DOTALL)
 
@@ -110,18 +109,11 @@ def _compare(text: bytes) -> tuple[str | None, str | None]:
 
 
 def _is_western(text: bytes) -> bool:
-    if not _reads(text, "cp1252"):
-        return False
     read = text.decode("cp1252")
-    letters = [each for each in read if each.isalpha()]
-    foreign = sum(not each.isascii() for each in letters)
-    known = all(each.isascii() or each.lower() in _WESTERN for each in read)
-    return known and not _MISREAD.search(read) and foreign <= _WESTERN_SHARE * len(letters)
+    return not _MISREAD.search(read) and all(each.isascii() or each.lower() in _WESTERN for each in read)
 
 
 def _is_common_chinese(text: bytes) -> bool:
-    if not _reads(text, "gb18030"):
-        return False
     characters = [each for each in text.decode("gb18030") if unicodedata.category(each) == "Lo"]
     common = sum(_COMMON.match(each.encode("gb18030")) is not None for each in characters)
     return bool(characters) and common >= _COMMON_SHARE * len(characters)

@@ -8,6 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from plumbline.ground.errors import quoted
+from plumbline.ground.printed_lists import parse_text_list
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import NO_LABELS, Passage, Sample, join_labels
 from plumbline.rows.records.columns import ColumnMap
@@ -26,16 +27,9 @@ from plumbline.rows.records.record import (
 _MAX_ID_CHARACTERS: Final = 200
 # The endpoint of an OpenAI batch's lines
 _EVALUATIONS: Final = "/v1/evaluations"
-# One item of a printed Python list; numpy prints its arrays without commas. Possessive: no character is read twice.
-_ITEM: Final = re.compile(r"""\s*+(?:'((?:[^'\\]|\\.)*+)'|"((?:[^"\\]|\\.)*+)")(?:\s*+,|\s++|\Z)""", re.DOTALL)
-_ESCAPE: Final = re.compile(r"\\(x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8}|.)", re.DOTALL)
-_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _LIST_STARTS: Final = re.compile(r"""\[\s*+["']""")
-
-
 _ROLES: Final = ("system", "user", "assistant", "tool")
 _ALL_OF_ROLE: Final = ("system", "tool")
-_MOST_LEVELS: Final = 3
 # Marks a missing field, which differs from null
 _ABSENT: Final = object()
 
@@ -117,39 +111,10 @@ def context_texts(text: str, separator: str | None = None) -> tuple[str, ...]:
         return ()
     if _LIST_STARTS.match(stripped):
         with suppress(ValueError) if separator else nullcontext():
-            return _listed_texts(stripped)
+            return parse_text_list(stripped)
     if separator:
         return tuple(part.strip() for part in text.split(separator) if part.strip())
     return (text,)
-
-
-def _listed_texts(text: str) -> tuple[str, ...]:
-    try:
-        listed = json.loads(text)
-    except (ValueError, RecursionError):
-        return _printed_list(text)
-    if not all(isinstance(item, str) for item in listed):
-        raise ValueError
-    return tuple(listed)
-
-
-def _printed_list(text: str) -> tuple[str, ...]:
-    """Parse a list of strings as Python prints it, without evaluating anything."""
-    if not text.endswith("]"):
-        raise ValueError
-    inside, position, items = text[1:-1].strip(), 0, []
-    while position < len(inside):
-        match = _ITEM.match(inside, position)
-        if match is None:
-            raise ValueError
-        items.append(_ESCAPE.sub(_unescape, match[1] if match[1] is not None else match[2]))
-        position = match.end()
-    return tuple(items)
-
-
-def _unescape(match: re.Match[str]) -> str:
-    code = match[1]
-    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
 
 
 class RowNames(Collection[str]):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Message
 from plumbline.rows.records.conversations import parse_messages
@@ -27,16 +28,9 @@ _DEEPEST: Final = 4
 _NEXT_VALUE: Final = re.compile(rb"(?<=^\})\r?\n(?=\{)", re.MULTILINE)
 # The event of today's convention that has a call's messages as attributes.
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
-_ASKED: Final = ("question", "query", "input", "user_input", "prompt", "messages", "content", "text")
-_ANSWERED: Final = (
-    *("answer", "response", "result", "output", "output_text", "content", "text", "messages"),
-    *("choices", "message", "generations", "kwargs"),
-)
-_DOCUMENT_LISTS: Final = ("documents", "docs", "results", "chunks", "source_documents", "matches")
-_RETRIEVERS: Final = frozenset({"RETRIEVER", "RETRIEVAL"})
-_TOOLS: Final = frozenset({"TOOL", "EXECUTE_TOOL"})
-# Guards and judges of an answer say nothing that it could be based on.
-_NO_ANSWER: Final = _RETRIEVERS | _TOOLS | {"EMBEDDING", "EMBEDDINGS", "RERANKER", "EVALUATOR", "GUARDRAIL"}
+_NAMES: Final = load_data("rows/records/traces")
+_RETRIEVERS, _TOOLS = frozenset(_NAMES["retrievers"]), frozenset(_NAMES["tools"])
+_NO_ANSWER: Final = _RETRIEVERS | _TOOLS | {*_NAMES["without_answer"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,37 +46,36 @@ class _Span:
 
     @property
     def asked(self) -> list[Message]:
-        return self._messages("user", ("llm", "input_messages"), ("gen_ai", "input", "messages"), ("gen_ai", "prompt"))
+        return self._messages("user", "asked")
 
     @property
     def said(self) -> list[Message]:
-        places = (("llm", "output_messages"), ("gen_ai", "output", "messages"), ("gen_ai", "completion"))
-        return self._messages("assistant", *places)
+        return self._messages("assistant", "said")
 
     @property
     def question(self) -> str:
         texts = [each.text for each in self.asked if each.role == "user" and each.text.strip()]
-        return texts[-1] if texts else _text(self._value("input"), _ASKED, "user")
+        return texts[-1] if texts else _text(self._value("input"), "question", "user")
 
     @property
     def answer(self) -> str:
         texts = [each.text for each in self.said if each.role == "assistant" and each.text.strip()]
-        return "\n".join(texts) or _text(self._value("output"), _ANSWERED, "assistant")
+        return "\n".join(texts) or _text(self._value("output"), "answer", "assistant")
 
     def result(self) -> str:
         """Return what a tool returned."""
-        value = _at(self.attributes, "gen_ai", "tool", "call", "result") or self._value("output") or ""
+        value = _found(self.attributes, "result") or self._value("output") or ""
         if isinstance(value, str) and value.startswith('"'):
             value = _json(value)
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
     def documents(self) -> list[object]:
         """Return the documents of a retriever, or the ones that a reranker kept."""
-        places = (("retrieval", "documents"), ("reranker", "output_documents"), ("gen_ai", "retrieval", "documents"))
-        for value in (*(_at(self.attributes, *place) for place in places), self._value("output")):
+        for value in (*_find_all(self.attributes, "documents"), self._value("output")):
             found = _list(value)
             if found is None and isinstance(opened := _open_json(value), Mapping):
-                found = next((listed for name in _DOCUMENT_LISTS if (listed := _list(opened.get(name)))), None)
+                listed = (_list(opened.get(name)) for name in _NAMES["fields"]["documents"])
+                found = next(filter(None, listed), None)
             if found:
                 return found
         text = _open_json(self._value("output"))
@@ -92,9 +85,9 @@ class _Span:
         value = self.attributes.get(name)
         return value.get("value") if isinstance(value, Mapping) and "value" in value else value
 
-    def _messages(self, role: str, *places: tuple[str, ...]) -> list[Message]:
-        for place in places:
-            if listed := _list(_at(self.attributes, *place)):
+    def _messages(self, role: str, name: str) -> list[Message]:
+        for value in _find_all(self.attributes, name):
+            if listed := _list(value):
                 items = [{"role": role, **_unwrap(each)} for each in listed if isinstance(each, Mapping)]
                 with suppress(BadRow):
                     return parse_messages(items)
@@ -141,9 +134,7 @@ class TraceRows:
 
 def is_trace(fields: Mapping[str, object]) -> bool:
     """Return True if the fields are those of a span, or of an export of spans."""
-    names = ("resourceSpans", "scopeSpans", "observations", "traceId", "trace_id", "context.trace_id")
-    paths = (("data", "spans"), ("context", "trace_id"))
-    return any(name in fields for name in names) or any(_at(fields, *path) for path in paths)
+    return any(name in fields or _at(fields, name) for name in _NAMES["marks"])
 
 
 def _values(data: bytes) -> Iterator[tuple[int, object]]:
@@ -166,7 +157,7 @@ def _spans(value: object) -> Iterator[_Span]:
         for each in value:
             yield from _spans(each)
     elif isinstance(value, Mapping):
-        inner = [value[name] for name in ("resourceSpans", "scopeSpans", "spans", "data") if name in value]
+        inner = [value[name] for name in _NAMES["wrappers"] if name in value]
         if isinstance(observations := _list(value.get("observations")), list):
             own = {name: part for name, part in value.items() if name != "observations"}
             inner = [[{**own, "traceId": value.get("id")}, *observations]]
@@ -189,26 +180,19 @@ def _span(value: Mapping[str, object]) -> _Span | None:
     attributes = _nest(_otlp(attributes)) if isinstance(attributes, list) else attributes
     # Langfuse and OpenLLMetry have input and output next to the type, or among their own attributes
     found = dict(attributes) if isinstance(attributes, Mapping) else given
-    entity = {name: _json(str(text)) for name, text in _mapping(_at(found, "traceloop", "entity")).items()}
-    found = {**_mapping(_at(found, "langfuse", "observation")), **entity, **found}
+    entity = {name: _json(str(text)) for name, text in _mapping(_at(found, "traceloop.entity")).items()}
+    found = {**_mapping(_at(found, "langfuse.observation")), **entity, **found}
     # MLflow's attributes are texts of JSON
     mlflow = {name: _json(str(text)) for name, text in _mapping(found.get("mlflow")).items()}
     places = {"input": "spanInputs", "output": "spanOutputs", "type": "spanType"}
     found = {**{name: mlflow[place] for name, place in places.items() if place in mlflow}, **found}
     for event in _list(given.get("events")) or ():
         _add_event(found, event)
-    kinds = (("openinference", "span", "kind"), ("gen_ai", "operation", "name"), ("traceloop", "span", "kind"))
-    kind = next((kind for place in kinds if (kind := _at(found, *place))), None)
     return _Span(
         trace=str(mlflow.get("traceRequestId") or trace),
-        id=_first(ids, "spanId", "span_id", "id"),
-        parent=_first(ids, "parentSpanId", "parent_span_id", "parent_id", "parentObservationId"),
-        start=_first(ids, "startTimeUnixNano", "start_time_unix_nano", "start_time", "startTime", "timestamp"),
-        end=_first(ids, "endTimeUnixNano", "end_time_unix_nano", "end_time", "endTime"),
-        kind=str(kind or _first(ids, "span_kind", "type") or _first(found, "type")).upper(),
-        name=str(
-            _at(found, "tool", "name") or _at(found, "gen_ai", "tool", "name") or _first({**ids, **found}, "name")
-        ),
+        **{field: _first(ids, *names) for field, names in _NAMES["span"].items()},
+        kind=str(_found(found, "kind") or _first(ids, "span_kind", "type") or _first(found, "type")).upper(),
+        name=str(_found(found, "name") or _first({**ids, **found}, "name")),
         attributes=found,
     )
 
@@ -240,7 +224,7 @@ def _contexts(spans: Sequence[_Span]) -> Iterator[object]:
                 text, labels = parse_passage(document, f"{span.name}.documents[{place}]")
                 passages.append((text, context_field(text, labels)))
         elif span.kind in _TOOLS and (result := span.result()).strip():
-            call = _at(span.attributes, "gen_ai", "tool", "call", "id") or _at(span.attributes, "tool_call", "id")
+            call = _found(span.attributes, "call")
             labels_by_name = {"tool": span.name, **({"id": str(call)} if call else {})}
             passages.append((result, {"text": result, **labels_by_name}))
         for message in span.asked:
@@ -251,26 +235,27 @@ def _contexts(spans: Sequence[_Span]) -> Iterator[object]:
                 yield field
 
 
-def _text(value: object, names: Sequence[str], role: str, depth: int = 0) -> str:
+def _text(value: object, field: str, role: str, depth: int = 0) -> str:
     """Return the text in an input or output: itself, of a field, or the last message of a role."""
     value = _open_json(value)
     if isinstance(value, str) or depth == _DEEPEST:
         return value if isinstance(value, str) else ""
     if isinstance(value, Mapping):
-        return next((text for name in names if (text := _text(value.get(name), names, role, depth + 1)).strip()), "")
+        inner = (_text(value.get(name), field, role, depth + 1) for name in _NAMES["fields"][field])
+        return next(filter(str.strip, inner), "")
     listed = _list(value) or []
     if streamed := _join_chunks(listed):
         return streamed
     with suppress(BadRow):
         said = [each.text for each in parse_messages(listed) if each.role == role and each.text.strip()]
         return said[-1] if said else ""
-    return next((text for each in reversed(listed) if (text := _text(each, names, role, depth + 1)).strip()), "")
+    return next(filter(str.strip, (_text(each, field, role, depth + 1) for each in reversed(listed))), "")
 
 
 def _join_chunks(chunks: Sequence[object]) -> str:
     """Return the text of an answer's chunks as they were streamed; empty if they are none."""
     first_choices = [choices[0] for each in chunks if (choices := _list(_at(each, "choices")))]
-    said = [_at(each, "delta", "content") for each in first_choices]
+    said = [_at(each, "delta.content") for each in first_choices]
     return "".join(each for each in said if isinstance(each, str))
 
 
@@ -348,8 +333,17 @@ def _unwrap(message: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-def _at(value: object, *path: str) -> object:
-    for name in path:
+def _find_all(attributes: Mapping[str, object], name: str) -> list[object]:
+    """Return what stands in the places of a name, where something does."""
+    return list(filter(None, (_at(attributes, path) for path in _NAMES["attributes"][name])))
+
+
+def _found(attributes: Mapping[str, object], name: str) -> object:
+    return next(iter(_find_all(attributes, name)), None)
+
+
+def _at(value: object, path: str) -> object:
+    for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
 

@@ -70,28 +70,18 @@ def _hash_of(custom_id: str) -> int:
 
 class _TierPairs:
     def __init__(self) -> None:
-        self.differences = MeanTally(low=-1.0, width=2.0)
-        self.better = self.equal = self.worse = self.newly_failing = self.newly_passing = 0
+        self._differences = MeanTally(low=-1.0, width=2.0)
+        self._counts = dict.fromkeys(("better", "equal", "worse", "newly_failing", "newly_passing"), 0)
 
     def add(self, difference: float, before: Decided | None, now: Decided | None) -> None:
-        self.differences.add(difference)
-        if before is not None and now is not None and before.rule == now.rule:
-            self.newly_failing += before.passed and not now.passed
-            self.newly_passing += now.passed and not before.passed
-        self.better += difference > 0
-        self.equal += difference == 0
-        self.worse += difference < 0
+        self._differences.add(difference)
+        self._counts["better" if difference > 0 else "worse" if difference else "equal"] += 1
+        if before is not None and now is not None and before.rule == now.rule and before.passed != now.passed:
+            self._counts["newly_passing" if now.passed else "newly_failing"] += 1
 
     def comparison(self, tier: ReportTier) -> TierComparison:
-        counts = {"better": self.better, "equal": self.equal, "worse": self.worse}
-        return TierComparison(
-            tier=tier,
-            paired=sum(counts.values()),
-            difference=self.differences.mean(),
-            newly_failing=self.newly_failing,
-            newly_passing=self.newly_passing,
-            **counts,
-        )
+        difference = self._differences.mean()
+        return TierComparison(tier=tier, paired=difference.rows, difference=difference, **self._counts)
 
 
 class ComparisonTally:

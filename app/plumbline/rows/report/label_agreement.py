@@ -1,17 +1,16 @@
-"""Agreement of people on labels: Krippendorff's alpha and Cohen's kappa, by nltk.
+"""Agreement of people on labels: Krippendorff's alpha by nltk, and Cohen's kappa.
 
 The first measurement imports nltk, which takes a second or two: call it off the event loop.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-if TYPE_CHECKING:
-    from nltk.metrics.agreement import AnnotationTask
+from plumbline.rows.report.labelled_rates import compute_kappa
 
-# Each pair takes 25 ms for 2,000 rows in common; those who labelled most are paired.
+# Pairs are as many as the square of the people; those who labelled most are paired.
 _MOST_PAIRED: Final = 10
 _FEWEST: Final = 2
 
@@ -77,12 +76,10 @@ def _measure_pair(people: tuple[str, str], labels: Mapping[str, Mapping[int, int
     rows = first.keys() & second.keys()
     if not rows:
         return None
-    share = sum(first[row] == second[row] for row in rows) / len(rows)
-    given = {each[row] for each in (first, second) for row in rows}
-    if len(given) < _FEWEST:
-        return PairAgreement(people, len(rows), share, Coefficient(None, "one_label"))
-    task = _annotation_task({person: {row: labels[person][row] for row in rows} for person in people})
-    return PairAgreement(people, len(rows), share, Coefficient(float(task.kappa())))
+    counts: Counter[tuple[int, int]] = Counter((first[row], second[row]) for row in rows)
+    kappa = compute_kappa(counts)
+    missing = "one_label" if kappa is None else None
+    return PairAgreement(people, len(rows), (counts[0, 0] + counts[1, 1]) / len(rows), Coefficient(kappa, missing))
 
 
 def _alpha(labels: Mapping[str, Mapping[int, int]], rows: set[int]) -> Coefficient:
@@ -91,10 +88,7 @@ def _alpha(labels: Mapping[str, Mapping[int, int]], rows: set[int]) -> Coefficie
         return Coefficient(None, "no_common_rows")
     if len({label for given in kept.values() for label in given.values()}) < _FEWEST:
         return Coefficient(None, "one_label")
-    return Coefficient(float(_annotation_task(kept).alpha()))
-
-
-def _annotation_task(labels: Mapping[str, Mapping[int, int]]) -> "AnnotationTask":
     from nltk.metrics.agreement import AnnotationTask  # noqa: PLC0415 - a second of import
 
-    return AnnotationTask([(person, row, label) for person, given in labels.items() for row, label in given.items()])
+    task = AnnotationTask([(person, row, label) for person, given in kept.items() for row, label in given.items()])
+    return Coefficient(float(task.alpha()))

@@ -215,7 +215,7 @@ def _agreement(cases: Sequence[tuple[str, bool, bool]]) -> JudgeAgreement | None
     """Return the agreement of decisions with labels, both True where faithful; None without a case."""
     if not cases:
         return None
-    counts = Counter((label, passed) for _, label, passed in cases)
+    counts: Counter[tuple[int, int]] = Counter((label, passed) for _, label, passed in cases)
     faithful, unfaithful = (counts[label, True] + counts[label, False] for label in (True, False))
     found, cleared = counts[False, False], counts[True, True]
     return JudgeAgreement(
@@ -224,15 +224,15 @@ def _agreement(cases: Sequence[tuple[str, bool, bool]]) -> JudgeAgreement | None
         unfaithful_passed=counts[False, True],
         unfaithful_failed=found,
         base_rate=unfaithful / len(cases),
-        kappa=_kappa(counts),
+        kappa=compute_kappa(counts),
         sensitivity=wilson_share(found / unfaithful, unfaithful) if unfaithful else None,
         specificity=wilson_share(cleared / faithful, faithful) if faithful else None,
         disagreements=list(dict.fromkeys(name for name, label, passed in cases if label != passed))[:_MOST_NAMED],
     )
 
 
-def _kappa(counts: Counter[tuple[bool, bool]]) -> float | None:
-    """Return Cohen's kappa (1960) of label and decision, in [-1, 1]; None if both always said one and the same.
+def compute_kappa(counts: Counter[tuple[int, int]]) -> float | None:
+    """Return Cohen's kappa (1960) of two labels, 1 or 0, in [-1, 1]; None if both always said one and the same.
 
     From four counts: nltk takes a second for a hundred thousand rows, and is not in the light half.
     """

@@ -5,7 +5,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, Self
 
-from plumbline.rows.report.result_lines import Counts, ResultRow, RowResult
+import msgspec
+
+from plumbline.rows.report.result_lines import ResultRow, RowResult
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.report import (
     LEVEL,
@@ -95,7 +97,6 @@ def wilson_share(share: float, count: float) -> ShareEstimate:
 
 
 TIERS: Final[tuple[ReportTier, ...]] = ("llm", "detector", "embedding", "lexical", "none")
-_VERDICTS: Final = Counts.__struct_fields__
 _BARS: Final = 20
 # A foreign file could have a new flag in every row.
 _MOST_FLAGS_COUNTED: Final = 1_000
@@ -146,41 +147,38 @@ class ScoreTallies:
 
 
 class TierTally:
-    """The judged rows of one tier."""
+    """The judged rows of one tier; `judged`: their number."""
 
     def __init__(self, tier: ReportTier) -> None:
         self.scores = ScoreTallies()
-        self.judged = self.passed = self.unsure = self._degraded = 0
         self.tier = tier
-        self._without_tier = 0
+        self._counts: Counter[str] = Counter()
         self._rules: Counter[PassRule] = Counter()
-        self._histogram = [0] * _BARS
-        self._verdicts = dict.fromkeys(_VERDICTS, 0)
+        self._histogram: Counter[int] = Counter()
+        self._verdicts: Counter[str] = Counter()
+
+    @property
+    def judged(self) -> int:
+        return self._counts["judged"]
 
     def add(self, result: RowResult, faithfulness: float) -> None:
-        self.judged += 1
-        self.passed += result.passed is True
-        if result.passed is None:
-            self.unsure += 1
+        is_unsure = result.passed is None
+        if is_unsure:
             self.scores.of_every_row["passed_share"].add(0.0)
+        is_degraded = "degraded" in result.flags
+        self._counts.update(judged=1, passed=result.passed is True, unsure=is_unsure, degraded=is_degraded)
         if result.decision is not None:
             self._rules[result.decision.rule] += 1
-        self._degraded += "degraded" in result.flags
         self._histogram[min(int(faithfulness * _BARS), _BARS - 1)] += 1
-        for name in _VERDICTS:
-            self._verdicts[name] += getattr(result.counts, name)
+        self._verdicts.update(msgspec.structs.asdict(result.counts))
         self.scores.add(result)
 
     def take_in(self, other: "TierTally") -> None:
         """Add the rows of another tally that were judged without a tier."""
-        self.judged += other.judged
-        self.passed += other.passed
-        self.unsure += other.unsure
-        self._degraded += other._degraded
-        self._without_tier += other.judged
+        self._counts += other._counts + Counter(without_tier=other.judged)
         self._rules += other._rules
-        self._histogram = [a + b for a, b in zip(self._histogram, other._histogram, strict=True)]
-        self._verdicts = {name: self._verdicts[name] + other._verdicts[name] for name in _VERDICTS}
+        self._histogram += other._histogram
+        self._verdicts += other._verdicts
         strict = self.scores.of_every_row["faithfulness_strict"]
         self.scores = ScoreTallies.merged([self.scores, other.scores])
         if not strict.rows:
@@ -190,14 +188,11 @@ class TierTally:
     def report(self, scores: ScoreMeans) -> TierReport:
         return TierReport(
             tier=self.tier,
-            judged=self.judged,
-            passed=self.passed,
-            unsure=self.unsure,
+            **{name: self._counts[name] for name in ("judged", "passed", "unsure", "degraded")},
             passed_by=dict(self._rules),
-            degraded=self._degraded,
-            without_tier=self.judged if self.tier == "none" else self._without_tier,
+            without_tier=self._counts["judged" if self.tier == "none" else "without_tier"],
             scores=scores,
-            histogram=self._histogram,
+            histogram=[self._histogram[bar] for bar in range(_BARS)],
             verdicts=VerdictCounts(**self._verdicts),
         )
 
