@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from plumbline.ground.waits import parse_wait
 from plumbline.judging.ports.exchange import Ledger
-from plumbline.models.chat.waits import parse_wait
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion, raw_body
 from tests.doubles.scripted_transport import REQUEST, ask, failure_of, transport

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from plumbline.ground.waits import parse_wait
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import State
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
-from plumbline.models.chat.waits import parse_wait
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status

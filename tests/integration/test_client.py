@@ -5,7 +5,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, get_type_hints
 
 import pytest
@@ -24,7 +23,7 @@ from plumbline.client import (
     Row,
 )
 from plumbline.client.batches import MAX_CHUNK_BYTES, Chunker
-from plumbline.client.failures import RetryState, retry_after_seconds
+from plumbline.client.failures import RetryState
 from plumbline.client.samples import OptionFields
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationOptions
@@ -74,25 +73,6 @@ def test_all_waits_together_are_bounded() -> None:
         patience.wait_after(busy(60))
     patience.renew()
     assert patience.wait_after(busy(60)) == 60
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        (None, None),
-        ("", None),
-        ("5", 5.0),
-        (" 1.5 ", 1.5),
-        ("-3", None),
-        ("soon", None),
-        ("9999999999999", None),
-        ("Thu, 01 Jan 2026 00:00:30 GMT", 30.0),
-        ("Thu, 01 Jan 2026 00:00:30 -0000", 30.0),
-        ("Wed, 31 Dec 2025 00:00:00 GMT", 0.0),
-    ],
-)
-def test_retry_after_says_seconds_or_a_date(header: str | None, seconds: float | None) -> None:
-    assert retry_after_seconds(header, now=datetime(2026, 1, 1, tzinfo=UTC)) == seconds
 
 
 def test_a_row_is_read_when_asked_and_once() -> None:

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from plumbline.ground.uncertainty import exact_flip_test
 from plumbline.rows.jobs.job import Job, JobCounts, JobState
-from plumbline.rows.report.run_comparison import compare_runs, exact_flip_test, read_head
+from plumbline.rows.report.run_comparison import compare_runs, read_head
 from plumbline.rows.report.tallies import wilson_share
 from plumbline.service.web.run_pages import run_of, trend, with_changes
 from tests.making.result_rows import error_line, scored_line

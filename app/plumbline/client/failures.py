@@ -1,11 +1,8 @@
 """The errors of the client, how a response becomes one, and which are retried, after how long a wait."""
 
 import random
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from http.client import responses
 from typing import Final, TypeVar
 
@@ -13,12 +10,12 @@ from pydantic import BaseModel, ValidationError
 
 from plumbline.ground.errors import PlumblineError
 from plumbline.ground.version import VERSION
+from plumbline.ground.waits import parse_wait
 from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.problem import INTERNAL, FieldProblem, Problem, RowProblem
 
 M = TypeVar("M", bound=BaseModel)
 _MOST_DETAIL_CHARACTERS: Final = 200
-_SECONDS: Final = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,6})?")
 
 
 class ClientError(PlumblineError):
@@ -59,7 +56,7 @@ class Refused(ClientError):
     Attributes:
         status: of HTTP.
         type, title, detail, errors, request_id: of the problem; `type` is `about:blank` if a proxy answered.
-        retry_after: seconds; None if the service does not say.
+        retry_after: seconds that it asks to wait, more than 0; None if it does not.
     """
 
     def __init__(self, problem: Problem, *, retry_after: float | None = None) -> None:
@@ -116,7 +113,7 @@ _REFUSED: Final[dict[int, type[Refused]]] = {401: AccessRefused, 403: AccessRefu
 
 def failure_of(status: int, headers: Mapping[str, str], body: bytes, path: str) -> Refused:
     """Return the error of a response that is no success."""
-    retry_after = retry_after_seconds(headers.get("retry-after"))
+    retry_after = parse_wait(headers)
     try:
         problem = parse_model(Problem, body).model_copy(update={"status": status})
     except AnswerUnreadable:
@@ -156,21 +153,6 @@ def check_shape(result: bytes) -> None:
             f"the service is Plumbline 0.2 or older, and this client {VERSION} cannot read its results: upgrade the "
             "service (pip install --upgrade plumbline-rag), or pip install 'plumbline-rag<0.3' here"
         )
-
-
-def retry_after_seconds(header: str | None, *, now: datetime | None = None) -> float | None:
-    """Parse Retry-After (RFC 9110, 10.2.3): seconds from now, 0 or more; None if it is missing or unreadable."""
-    if header is None:
-        return None
-    if _SECONDS.fullmatch(header.strip()):
-        return float(header)
-    try:
-        date = parsedate_to_datetime(header)
-    except ValueError:
-        return None
-    # A date without a zone is in UTC, and datetime would take it for local time.
-    zoned = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (zoned - (now or datetime.now(UTC))).total_seconds())
 
 
 _PASSING = (NotReached, TimedOut, AnswerCut, Busy)

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from plumbline.ground.errors import InvalidInput
@@ -50,6 +51,7 @@ from plumbline.schemas.result_parts import (
 )
 
 OffsetMap = Callable[[int], int]
+ToEvidence = Callable[[Evidence], EvidenceItem]
 
 _BEYOND_BMP = re.compile("[\U00010000-\U0010ffff]")
 _RATES = ("faithfulness_strict", "contradiction_rate", "unsupported_rate", "lowest_support")
@@ -193,6 +195,7 @@ def to_wire(
     in_answer = _offset_map(sample.answer, offset_unit)
     in_contexts = [_offset_map(context, offset_unit) for context in sample.contexts]
     labels = [each for _, each in sample.labelled_contexts]
+    to_evidence = partial(_evidence, in_contexts=in_contexts, labels=labels)
     cited, scores = result.citations, result.scores
     at_fault = _find_deciding(result)
     claims = [
@@ -210,13 +213,13 @@ def to_wire(
         decision=_decision(result, [claim for claim in claims if claim.id in at_fault], language),
         confidence=_rounded(result.confidence),
         claims=[
-            _claim(claim, weight, in_answer, in_contexts, labels, language=language)
+            _claim(claim, weight, in_answer, to_evidence, language)
             for claim, weight in zip(claims, claim_weights(result.claims), strict=True)
         ],
         counts=VerdictCounts(**{verdict.value: count for verdict, count in count_verdicts(result.claims).items()}),
         citations=[_citation(each, in_answer, labels) for each in cited.citations] if cited else [],
         uncited_sentences=list(cited.uncited) if cited else [],
-        metrics=_metrics(result, in_contexts, labels),
+        metrics=_metrics(result, to_evidence),
         conversation=None if sample.conversation is None else _conversation(sample, result, in_answer),
         contexts_used=list(result.contexts_used),
         scores=_scores(result),
@@ -297,9 +300,7 @@ def _trace(result: SampleResult, language: Language) -> TraceItem:
     )
 
 
-def _metrics(
-    result: SampleResult, in_contexts: list[OffsetMap], labels: Sequence[ContextLabels]
-) -> dict[str, MetricItem]:
+def _metrics(result: SampleResult, to_evidence: ToEvidence) -> dict[str, MetricItem]:
     return {
         metric.name: MetricItem(
             value=_rounded(metric.value),
@@ -313,7 +314,7 @@ def _metrics(
                     text=verdict.text or None,
                     verdict=verdict.verdict,
                     sentences=list(verdict.sentences),
-                    evidence=[_evidence(each, in_contexts, labels) for each in verdict.evidence],
+                    evidence=list(map(to_evidence, verdict.evidence)),
                     flags=list(verdict.flags),
                 )
                 for verdict in metric.verdicts
@@ -370,15 +371,7 @@ def _citation(citation: Citation, in_answer: OffsetMap, labels: Sequence[Context
     )
 
 
-def _claim(
-    claim: Claim,
-    weight: float,
-    in_answer: OffsetMap,
-    in_contexts: list[OffsetMap],
-    labels: Sequence[ContextLabels],
-    *,
-    language: Language,
-) -> ClaimItem:
+def _claim(claim: Claim, weight: float, in_answer: OffsetMap, to_evidence: ToEvidence, language: Language) -> ClaimItem:
     return ClaimItem(
         id=claim.id,
         sentence=claim.sentence,
@@ -389,7 +382,7 @@ def _claim(
         support=_rounded(claim.support),
         weight=round(weight, _DECIMALS),
         **coded_members("reason", claim.reason, language),
-        evidence=[_evidence(evidence, in_contexts, labels) for evidence in claim.evidence],
+        evidence=list(map(to_evidence, claim.evidence)),
         flags=list(claim.flags),
     )
 

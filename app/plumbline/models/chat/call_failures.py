@@ -10,8 +10,8 @@ from typing import Final
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.phrases import Phrases
 from plumbline.ground.texts import CodedText
+from plumbline.ground.waits import parse_wait
 from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.waits import parse_wait
 
 # Error codes and model names are shown to callers; what else a provider writes may hold their text or the key.
 _SAFE_WORD: Final = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")

@@ -13,15 +13,13 @@ from typing import Final
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
 from plumbline.rows.records.columns import FIELDS, ColumnMap
-from plumbline.rows.records.record import BadRow, describe_type
+from plumbline.rows.records.record import BadRow
 
 # The columns of a sample among the fields of a row; None if they make none
 FieldTest = Callable[[Mapping[str, object]], ColumnMap | None]
 Rows = list[Mapping[str, object] | BadRow]
 _DEEPEST: Final = 3
 _ROWS_TRIED: Final = 3
-# Objects around a row: the viewer of Hugging Face's data sets
-_WRAPPERS: Final = ("row",)
 
 
 def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple[Rows, str]:
@@ -35,12 +33,15 @@ def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple
     """
     names, data = value.get("columns"), value.get("data")
     if isinstance(names, list) and isinstance(data, list) and data and all(isinstance(each, list) for each in data):
-        return [_row_of_cells([*map(str, names)], each) for each in data], "rows from 'data', by 'columns'"
+        return [_row_of_cells(names, each) for each in data], "rows from 'data', by 'columns'"
     if fits is None:
         return [value], ""
     if (found := fits(value)) is not None:
         columns = _columns(value, found)
-        return (_rows_of_columns(columns), "a list for each column") if columns else ([value], "")
+        if columns is None:
+            return [value], ""
+        cells = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, each, strict=True)) for each in cells], "a list for each column"
     return _listed_rows(value, fits) or ([value], "")
 
 
@@ -78,15 +79,10 @@ def _listed(column: object) -> list[object] | None:
     return column if isinstance(column, list) else None
 
 
-def _rows_of_columns(columns: Mapping[str, list[object]]) -> Rows:
-    return [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-
-
-def _row_of_cells(names: list[str], cells: object) -> Mapping[str, object] | BadRow:
-    if not isinstance(cells, list) or len(cells) != len(names):
-        found = CodedText("cells", count=len(cells)) if isinstance(cells, list) else describe_type(cells)
-        return BadRow(found, CodedText("as_columns_has", count=len(names)))
-    return dict(zip(names, cells, strict=True))
+def _row_of_cells(names: list[object], cells: list[object]) -> Mapping[str, object] | BadRow:
+    if len(cells) != len(names):
+        return BadRow(CodedText("cells", count=len(cells)), CodedText("as_columns_has", count=len(names)))
+    return dict(zip(map(str, names), cells, strict=True))
 
 
 def _lists(
@@ -95,9 +91,8 @@ def _lists(
     """Yield the lists of objects in an object with their paths."""
     for name, each in value.items():
         if isinstance(each, list) and each and all(isinstance(item, Mapping) for item in each):
-            wrapper = next(
-                (name for name in _WRAPPERS if all(isinstance(item.get(name), Mapping) for item in each)), None
-            )
-            yield f"{path}{name}", [item[wrapper] for item in each] if wrapper else each
+            # The viewer of Hugging Face's data sets has an object around each row
+            rows = [item.get("row") for item in each]
+            yield f"{path}{name}", rows if all(isinstance(row, Mapping) for row in rows) else each
         elif isinstance(each, Mapping) and depth < _DEEPEST:
             yield from _lists(each, f"{path}{name}.", depth + 1)

@@ -1,6 +1,8 @@
 """Records, the problems of bad rows, checks of single values, and passages: strings, or objects of many forms."""
 
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
@@ -96,6 +98,14 @@ class RowSource(Protocol):
 
     def close(self) -> None:
         """Close the file."""
+
+
+def parse_json_text(value: object, starts: tuple[str, ...] = ("{", "[{")) -> object:
+    """Return the value that a text is the JSON of, if it starts so; any other value unchanged."""
+    if isinstance(value, str) and value.lstrip().startswith(starts):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 A_STRING: Final = CodedText("a_string")

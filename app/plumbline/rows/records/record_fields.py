@@ -1,6 +1,5 @@
 """Records built from a row's fields by a column map; every error names the column."""
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -21,6 +20,7 @@ from plumbline.rows.records.record import (
     Record,
     checked_text,
     context_field,
+    parse_json_text,
     parse_passage,
 )
 
@@ -70,7 +70,7 @@ def _conversation(fields: Mapping[str, object], columns: ColumnMap) -> Sample:
     """Return the sample of a row whose answer is a list of chat messages."""
     passages = () if columns.contexts == columns.answer else _contexts(fields, columns)
     given = {
-        "messages": _open_json(_found(fields, columns.answer)),
+        "messages": parse_json_text(_found(fields, columns.answer)),
         "contexts": [context_field(*each) for each in passages],
         "reference": _reference(fields, columns.reference),
         **{name: fields[name] for name in ("evidence_roles", "turn_contexts") if name in fields},
@@ -122,7 +122,9 @@ class RowNames(Collection[str]):
 
     def __init__(self, fields: Mapping[str, object], columns: Iterable[str] = ()) -> None:
         self._fields = fields
-        opened = [(name, inner) for name, value in fields.items() if isinstance(inner := _open_json(value), Mapping)]
+        opened = [
+            (name, inner) for name, value in fields.items() if isinstance(inner := parse_json_text(value), Mapping)
+        ]
         # For people, who are shown them
         within = (f"{name}.{each}" for name, inner in opened for each in inner)
         self._names = tuple(dict.fromkeys((*columns, *fields, *within)))
@@ -147,7 +149,7 @@ def _found(fields: Mapping[str, object], column: str) -> object:
 def _follow(value: object, path: Sequence[str]) -> object:
     """Return what a path leads to; `*` leads to what the rest of the path finds in each item of a list, in one list."""
     for place, part in enumerate(path):
-        value = _open_json(value)
+        value = parse_json_text(value)
         if part == "*" and isinstance(value, list):
             each = [_follow(item, path[place + 1 :]) for item in value]
             listed = [part for part in each if part is not _ABSENT]
@@ -187,16 +189,6 @@ def _join_parts(content: object) -> object:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-def _open_json(value: object) -> object:
-    """Return the object or list that a cell holds as JSON; any other value unchanged."""
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[{")):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
-
-
 def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage, ...]:
     if not isinstance(columns.contexts, str):
         values = [(column, _found(fields, column)) for column in columns.contexts]
@@ -204,7 +196,7 @@ def _contexts(fields: Mapping[str, object], columns: ColumnMap) -> tuple[Passage
         return tuple((text, NO_LABELS) for text in texts if text.strip())
     column, expected = columns.contexts, CodedText("a_list_of_strings")
     value = _found(fields, column)
-    if isinstance(value, str) and isinstance(passages := _open_json(value), list):
+    if isinstance(value, str) and isinstance(passages := parse_json_text(value), list):
         with suppress(BadRow):
             return tuple(parse_passage(item, column) for item in passages)
         # JSON that holds no passages is a text as any other

@@ -20,7 +20,7 @@ from plumbline.rows.records.conversations import parse_messages
 from plumbline.rows.records.data_file import ByteStream
 from plumbline.rows.records.encodings import UTF_8
 from plumbline.rows.records.json_rows import decode_row
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field, parse_passage
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field, parse_json_text, parse_passage
 
 _BLOCK_BYTES: Final = 1 << 20
 _DEEPEST: Final = 4
@@ -30,6 +30,8 @@ _NEXT_VALUE: Final = re.compile(rb"(?<=^\})\r?\n(?=\{)", re.MULTILINE)
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
 _NAMES: Final = load_data("rows/records/traces")
 _RETRIEVERS, _TOOLS = frozenset(_NAMES["retrievers"]), frozenset(_NAMES["tools"])
+# The beginnings of texts that hold JSON
+_OPENS, _ANY = ("{", "["), ("",)
 _NO_ANSWER: Final = _RETRIEVERS | _TOOLS | {*_NAMES["without_answer"]}
 
 
@@ -65,20 +67,19 @@ class _Span:
     def result(self) -> str:
         """Return what a tool returned."""
         value = _found(self.attributes, "result") or self._value("output") or ""
-        if isinstance(value, str) and value.startswith('"'):
-            value = _json(value)
+        value = parse_json_text(value, ('"',))
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
     def documents(self) -> list[object]:
         """Return the documents of a retriever, or the ones that a reranker kept."""
         for value in (*_find_all(self.attributes, "documents"), self._value("output")):
             found = _list(value)
-            if found is None and isinstance(opened := _open_json(value), Mapping):
+            if found is None and isinstance(opened := parse_json_text(value, _OPENS), Mapping):
                 listed = (_list(opened.get(name)) for name in _NAMES["fields"]["documents"])
                 found = next(filter(None, listed), None)
             if found:
                 return found
-        text = _open_json(self._value("output"))
+        text = parse_json_text(self._value("output"), _OPENS)
         return [text] if isinstance(text, str) and text.strip() else []
 
     def _value(self, name: str) -> object:
@@ -180,10 +181,10 @@ def _span(value: Mapping[str, object]) -> _Span | None:
     attributes = _nest(_otlp(attributes)) if isinstance(attributes, list) else attributes
     # Langfuse and OpenLLMetry have input and output next to the type, or among their own attributes
     found = dict(attributes) if isinstance(attributes, Mapping) else given
-    entity = {name: _json(str(text)) for name, text in _mapping(_at(found, "traceloop.entity")).items()}
+    entity = {name: parse_json_text(text, _ANY) for name, text in _mapping(_at(found, "traceloop.entity")).items()}
     found = {**_mapping(_at(found, "langfuse.observation")), **entity, **found}
     # MLflow's attributes are texts of JSON
-    mlflow = {name: _json(str(text)) for name, text in _mapping(found.get("mlflow")).items()}
+    mlflow = {name: parse_json_text(text, _ANY) for name, text in _mapping(found.get("mlflow")).items()}
     places = {"input": "spanInputs", "output": "spanOutputs", "type": "spanType"}
     found = {**{name: mlflow[place] for name, place in places.items() if place in mlflow}, **found}
     for event in _list(given.get("events")) or ():
@@ -237,7 +238,7 @@ def _contexts(spans: Sequence[_Span]) -> Iterator[object]:
 
 def _text(value: object, field: str, role: str, depth: int = 0) -> str:
     """Return the text in an input or output: itself, of a field, or the last message of a role."""
-    value = _open_json(value)
+    value = parse_json_text(value, _OPENS)
     if isinstance(value, str) or depth == _DEEPEST:
         return value if isinstance(value, str) else ""
     if isinstance(value, Mapping):
@@ -311,7 +312,11 @@ def _add_event(attributes: dict[str, object], event: object) -> None:
     genai = attributes.setdefault("gen_ai", {})
     is_choice = event["name"] == "gen_ai.choice"
     place = "completion" if is_choice else "prompt"
-    said = _open_json(held.get("message")) if is_choice else {"role": str(event["name"]).split(".")[1], **held}
+    said = (
+        parse_json_text(held.get("message"), _OPENS)
+        if is_choice
+        else {"role": str(event["name"]).split(".")[1], **held}
+    )
     if (
         isinstance(genai, dict)
         and isinstance(said, Mapping)
@@ -354,21 +359,10 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 def _list(value: object) -> list[object] | None:
     """Return a list, also of JSON in a text, or of an object with numbers for names."""
-    value = _open_json(value)
+    value = parse_json_text(value, _OPENS)
     if isinstance(value, Mapping) and value and all(str(name).isdecimal() for name in value):
         return [value[name] for name in sorted(value, key=int)]
     return value if isinstance(value, list) else None
-
-
-def _open_json(value: object) -> object:
-    return _json(value) if isinstance(value, str) and value.lstrip().startswith(("{", "[")) else value
-
-
-def _json(text: str) -> object:
-    """Return the value that a text is the JSON of, or the text."""
-    with suppress(ValueError, RecursionError):
-        return json.loads(text)
-    return text
 
 
 def _first(value: Mapping[str, object], *names: str) -> str:

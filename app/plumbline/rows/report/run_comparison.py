@@ -1,6 +1,5 @@
 """Two jobs side by side: rows paired by `custom_id`, what moved, and whether that can be chance."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
@@ -9,7 +8,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
-from plumbline.ground.uncertainty import paired_differences, paired_t_test, sign_flip_test
+from plumbline.ground.uncertainty import exact_flip_test, paired_differences, paired_t_test, sign_flip_test
 from plumbline.rows.report.result_lines import RowJudge, decode_result_row
 from plumbline.rows.report.tallies import MeanTally
 
@@ -114,17 +113,6 @@ def compare_runs(before: Iterable[RowHead], now: Iterable[RowHead]) -> RunCompar
         only_before=len(old.keys() - new.keys()),
         only_now=len(new.keys() - old.keys()),
     )
-
-
-def exact_flip_test(first: int, second: int) -> float:
-    """Return the two-sided p of McNemar's exact test: chance that counts of changes differ as much. 1 without any."""
-    flips = first + second
-    if not flips:
-        return 1.0
-    logs = [
-        math.lgamma(flips + 1) - math.lgamma(k + 1) - math.lgamma(flips - k + 1) for k in range(min(first, second) + 1)
-    ]
-    return min(1.0, 2.0 * math.fsum(math.exp(each - flips * math.log(2.0)) for each in logs))
 
 
 def _judged(heads: Iterable[RowHead]) -> dict[str, RowHead]:

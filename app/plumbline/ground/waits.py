@@ -1,4 +1,4 @@
-"""Waits that a provider asks for, in headers and in the words of its refusal."""
+"""Waits that a service asks for, in headers and in the words of its refusal."""
 
 import re
 from collections.abc import Iterator, Mapping
