@@ -50,7 +50,7 @@ async def test_rows_are_marked_one_after_another_without_their_scores(kept: JobS
         done = await client.get(f"/label/{run.id}?person=ann", headers=OWN)
         await client.post(f"/label/{run.id}", data={"person": "ann", "mark": "undo"}, headers=OWN)
         again = await client.get(f"/label/{run.id}?person=ann", headers=OWN)
-        other = await client.get(f"/label/{run.id}?person=bob&order=strata", headers=OWN)
+        other = await client.get(f"/label/{run.id}?person=bob&order=low", headers=OWN)
         labels = await kept.labels("", run.id)
 
     assert sorted(each for each in seen if each is not None) == [0, 1, 2, 3]

@@ -106,7 +106,6 @@ def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None
         "health",
         "list_jobs",
         "metrics",
-        "parse_rankings",
         "pause_job",
         "readiness",
         "resume_job",

@@ -9,7 +9,6 @@ import pytest
 from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
     FUSION_EXAMPLES,
-    RANKING_EXAMPLES,
     RETRIEVAL_EXAMPLES,
 )
 from tests.running.edge_app import read_problem
@@ -180,13 +179,6 @@ async def test_a_body_over_the_limit_of_retrieval_is_refused() -> None:
 
     assert fits.status_code == 200
     assert "2000 bytes" in read_problem(refused, 413).detail
-
-
-async def test_rankings_are_read_out_of_texts(client: httpx2.AsyncClient) -> None:
-    response = await client.post("/v1/retrieval/rankings", json=RANKING_EXAMPLES["numbered"]["value"])
-
-    assert response.json()["q1"]["ids"] == ["d2", "d1"]
-    assert response.json()["q1"]["parse_ok"] is True
 
 
 @pytest.mark.parametrize("name", RETRIEVAL_EXAMPLES)

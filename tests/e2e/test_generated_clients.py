@@ -33,7 +33,6 @@ SAID = {
     "evaluate_retrieval": "keyword",
     "compare_retrieval": 2,
     "fuse_retrieval": "d2",
-    "parse_rankings": "d2",
     "submit_job": True,
     "get_job": "completed",
     "list_jobs": True,

@@ -7,7 +7,7 @@ import pytest
 
 from plumbline.extras.calibration.labels import read_labels
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.jobs.labels import Label, chances, draw_low, draw_rows, drawn_labels, majority, stratify
+from plumbline.rows.jobs.labels import Label, chances, draw_low, draw_rows, drawn_labels, majority
 from plumbline.rows.report.label_agreement import measure_label_agreement
 from plumbline.service.web.label_pages import labelled_line
 from tests.making.cases import load_cases
@@ -23,16 +23,6 @@ def test_everybody_draws_the_same_rows_of_a_run_and_others_of_another() -> None:
     assert drawn != draw_rows("job_b", 100)
     assert len(draw_rows("job_a", 10**9)) == 2_000
     assert draw_rows("job_a", 0) == []
-
-
-def test_a_stratified_draw_has_each_tenth_of_the_scores_in_turn() -> None:
-    scores = {row: row / 100 for row in range(100)}
-
-    rows = stratify(draw_rows("job_a", 120), scores)
-
-    assert sorted(rows) == list(range(100))
-    assert [row // 10 for row in rows[:10]] == list(range(10))
-    assert stratify([1, 2], {}) == []
 
 
 def test_low_scores_are_drawn_up_to_four_times_as_often_with_the_probability_that_is_named() -> None:

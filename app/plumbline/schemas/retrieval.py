@@ -128,14 +128,6 @@ class FusionRequest(_Wire, frozen=True, kw_only=True):
     conventions: ConventionsIn = ConventionsIn()
 
 
-class RankingRequest(_Wire, frozen=True, kw_only=True):
-    """Texts in which an LLM ranked documents, by query id, and the ids that it could choose from."""
-
-    outputs: dict[str, str]
-    candidates: dict[str, list[str]] | None = None
-    append_missing: bool = False
-
-
 class MeasureOut(_Wire, frozen=True, kw_only=True):
     """Mean over `n` queries with its bootstrap interval; null where there is none."""
 

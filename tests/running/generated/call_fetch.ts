@@ -37,7 +37,6 @@ async function sayAll(): Promise<Record<string, unknown>> {
     comparisonRequest: api.ComparisonRequestFromJSON(requests.retrieval),
   });
   const fused = await retrieval.fuseRetrieval({ fusionRequest: api.FusionRequestFromJSON(requests.fusion) });
-  const ranked = await retrieval.parseRankings({ rankingRequest: api.RankingRequestFromJSON(requests.ranking) });
   return {
     health: (await operations.health()).status,
     readiness: (await operations.readiness()).status,
@@ -49,7 +48,6 @@ async function sayAll(): Promise<Record<string, unknown>> {
     evaluate_retrieval: evaluated.runs[0].name,
     compare_retrieval: compared.comparisons[0].ci95?.length,
     fuse_retrieval: Object.keys(fused.results['q1'])[0],
-    parse_rankings: ranked['q1'].ids[0],
     submit_job: jobId.startsWith('job_'),
     get_job: job.status,
     list_jobs: (await jobs.listJobs()).jobs.some((each) => each.id === jobId),

@@ -83,7 +83,6 @@ def say_all(call: Call, requests: dict[str, Any]) -> dict[str, object]:
         "evaluate_retrieval": post("evaluate_retrieval", "RetrievalEvaluationRequest", "retrieval")["runs"][0]["name"],
         "compare_retrieval": len(comparison["ci95"]),
         "fuse_retrieval": next(iter(post("fuse_retrieval", "FusionRequest", "fusion")["results"]["q1"])),
-        "parse_rankings": post("parse_rankings", "RankingRequest", "ranking")["q1"]["ids"][0],
         "submit_job": job.startswith("job_"),
         "get_job": state,
         "list_jobs": job in [each["id"] for each in call("list_jobs")["jobs"]],

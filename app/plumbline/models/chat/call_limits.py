@@ -8,16 +8,18 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from anyio import CapacityLimiter
+
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import CallFailure
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Slot:
     """One concurrent call. The caller sets `was_throttled` if the provider reported too many calls."""
 
-    era: int
+    era: int = 0
     was_throttled: bool = False
 
 
@@ -35,26 +37,22 @@ class AdaptiveLimit:
         self._cap = cap
         # It bounds concurrent calls now, between 1 and the cap.
         self.limit = cap
-        self._free = asyncio.Semaphore(cap)
-        # Permits that exist, free or in use; those above the limit are withdrawn as they are released.
-        self._permits = cap
+        self._limiter = CapacityLimiter(cap)
         self._era = 0
         self._clean = 0
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[Slot]:
         """Wait for a slot and hold it during the call."""
-        await self._free.acquire()
-        slot = Slot(self._era)
+        slot = Slot()
+        await self._limiter.acquire_on_behalf_of(slot)
+        slot.era = self._era
         try:
             yield slot
         finally:
             self._learn(slot)
-            if self._permits > self.limit:
-                self._permits -= 1
-            else:
-                self._free.release()
-            await self._adjust()
+            self._limiter.total_tokens = self.limit
+            self._limiter.release_on_behalf_of(slot)
 
     def _learn(self, slot: Slot) -> None:
         if slot.was_throttled:
@@ -67,16 +65,6 @@ class AdaptiveLimit:
         if self._clean >= self.limit:
             self.limit = min(self._cap, self.limit + 1)
             self._clean = 0
-
-    async def _adjust(self) -> None:
-        """Withdraw free permits beyond the limit, or add those that it allows."""
-        while self._permits > self.limit and not self._free.locked():
-            # It returns at once: the semaphore is not locked.
-            await self._free.acquire()
-            self._permits -= 1
-        for _ in range(self.limit - self._permits):
-            self._free.release()
-            self._permits += 1
 
 
 _WINDOW_SECONDS = 60

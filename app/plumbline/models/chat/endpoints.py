@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -165,24 +165,38 @@ def _resolve_list(entries: tuple[LlmEndpoint, ...], variable: str, settings: Set
 
 def _resolve(entry: LlmEndpoint, settings: Settings, url_name: str, model_name: str, key_name: str) -> Endpoint:
     provider = PROVIDERS[entry.provider]
-    base_url = entry.base_url or provider.base_url
-    if base_url is None:
-        raise ConfigurationError(f"{url_name}: needed with the provider {provider.name!r}")
-    check_http_url(base_url, url_name)
     model = entry.model or provider.default_model
-    if model is None:
-        raise ConfigurationError(f"{model_name}: needed with the provider {provider.name!r}")
-    key = find_key(entry.api_key, provider)
-    if key is None:
-        if provider.needs_key:
-            raise ConfigurationError(f"{key_name}: needed with the provider {provider.name!r}")
-        key = NO_KEY
-    check_key(key, key_name)
+    names = (url_name, model_name, key_name)
+    endpoint = build_endpoint(provider, entry.base_url, model, entry.api_key, names=names)
     context_tokens = entry.context_tokens or settings.llm_context_tokens or provider.context_tokens
     headers = tuple((name, value.get_secret_value()) for name, value in entry.extra_headers.items())
-    return Endpoint(
-        provider, base_url, model, key, context_tokens, extra_headers=headers, extra_body=dict(entry.extra_body)
-    )
+    extra_body = dict(entry.extra_body)
+    return replace(endpoint, context_tokens=context_tokens, extra_headers=headers, extra_body=extra_body)
+
+
+def build_endpoint(
+    provider: Provider,
+    base_url: str | None,
+    model: str | None,
+    key: SecretStr | None,
+    *,
+    names: tuple[str, str, str],
+    path: str = CHAT_PATH,
+) -> Endpoint:
+    """Build an endpoint; `names` of settings are those of its base URL, model and key.
+
+    Raises:
+        ConfigurationError: a value that the provider needs is missing, or cannot be used.
+    """
+    base_url = base_url or provider.base_url
+    secret = find_key(key, provider) or (None if provider.needs_key else NO_KEY)
+    if base_url is not None:
+        check_http_url(base_url, names[0])
+    if base_url is None or model is None or secret is None:
+        name = next(name for name, value in zip(names, (base_url, model, secret), strict=True) if value is None)
+        raise ConfigurationError(f"{name}: needed with the provider {provider.name!r}")
+    check_key(secret, names[2])
+    return Endpoint(provider, base_url, model, secret, path=path)
 
 
 def check_http_url(text: str, variable: str) -> None:

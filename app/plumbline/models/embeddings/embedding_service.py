@@ -14,16 +14,7 @@ from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import CallFailure, embedded_failure
 from plumbline.models.chat.completions import NO_TOKENS, ReportedTokens, TokenCounts
-from plumbline.models.chat.endpoints import (
-    NO_KEY,
-    PROVIDERS,
-    EmbeddingApi,
-    Endpoint,
-    Provider,
-    check_http_url,
-    check_key,
-    find_key,
-)
+from plumbline.models.chat.endpoints import PROVIDERS, EmbeddingApi, Endpoint, Provider, build_endpoint
 from plumbline.models.encoder.model_files import find_preset
 
 _PATH: Final = "/embeddings"
@@ -74,20 +65,13 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
         return None
     provider = _TEI if name == "tei" else PROVIDERS[name]
     api = provider.embeddings or EmbeddingApi()
-    base_url = settings.embedding_base_url or provider.base_url
-    if base_url is None:
-        raise ConfigurationError(f"PLUMBLINE_EMBEDDING_BASE_URL: needed with the provider {name!r}")
-    check_http_url(base_url, "PLUMBLINE_EMBEDDING_BASE_URL")
     model = settings.embedding_model or api.default_model
-    if model is None:
-        raise ConfigurationError(f"PLUMBLINE_EMBEDDING_MODEL: needed with the provider {name!r}")
-    key = find_key(settings.embedding_api_key, provider)
-    if key is None and provider.needs_key:
-        raise ConfigurationError(f"PLUMBLINE_EMBEDDING_API_KEY: needed with the provider {name!r}")
-    check_key(key or NO_KEY, "PLUMBLINE_EMBEDDING_API_KEY")
-    preset = find_preset(model)
+    names = ("PLUMBLINE_EMBEDDING_BASE_URL", "PLUMBLINE_EMBEDDING_MODEL", "PLUMBLINE_EMBEDDING_API_KEY")
+    key = settings.embedding_api_key
+    endpoint = build_endpoint(provider, settings.embedding_base_url, model, key, names=names, path=_PATH)
+    preset = find_preset(endpoint.model)
     return EmbeddingService(
-        Endpoint(provider, base_url, model, key or NO_KEY, path=_PATH),
+        endpoint,
         api,
         max_tokens=settings.embedding_max_tokens or api.max_tokens,
         dimensions=settings.embedding_dimensions,

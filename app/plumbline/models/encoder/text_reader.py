@@ -1,10 +1,10 @@
 """Tokenization by a model's own tokenizer, without the libraries around the model."""
 
 import os
-from collections import OrderedDict
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
+from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TextReader:
         self.special = frozenset(special)
         self.unknown = unknown
         self.most = most
-        self._lately: OrderedDict[tuple[str, str], _TextReading] = OrderedDict()
+        self._lately: BoundedCache[tuple[str, str], _TextReading] = BoundedCache(_KEPT, lambda _: 1)
         self._whole = load_tokenizer(definition)
         self._cut = load_tokenizer(definition)
         if most is not None:
@@ -52,21 +52,14 @@ class TextReader:
 
     def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts:
         """Tokenize the texts, special tokens included; those lately read for the scope are kept. For one thread."""
-        new = list(dict.fromkeys(text for text in texts if (scope, text) not in self._lately))
-        found = dict(
-            zip(
-                new,
-                map(self._reading_of, new, self._whole.encode_batch_fast([self._prefix + text for text in new])),
-                strict=True,
-            )
-        )
-        of_texts = [found.get(text) or self._lately[scope, text] for text in texts]
-        for text, reading in zip(texts, of_texts, strict=True):
+        known = {text: self._lately.get((scope, text)) for text in texts}
+        new = [text for text, reading in known.items() if reading is None]
+        encodings = self._whole.encode_batch_fast([self._prefix + text for text in new])
+        found = {text: self._reading_of(text, encoding) for text, encoding in zip(new, encodings, strict=True)}
+        for text, reading in found.items():
             if len(text) <= _LONGEST_KEPT:
-                self._lately[scope, text] = reading
-                self._lately.move_to_end((scope, text))
-        while len(self._lately) > _KEPT:
-            self._lately.popitem(last=False)
+                self._lately.put((scope, text), reading)
+        of_texts = [known[text] or found[text] for text in texts]
         return TokenizedTexts(*map(list, zip(*of_texts, strict=True))) if of_texts else TokenizedTexts([], [], [], [])
 
     def _reading_of(self, text: str, encoding: "Encoding") -> "_TextReading":

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, takewhile, zip_longest
+from itertools import takewhile
 from random import Random
 from typing import Final, Literal, NamedTuple
 
@@ -17,13 +17,12 @@ class Label(NamedTuple):
     at: float = 0.0
 
 
-DrawOrder = Literal["random", "strata", "low"]
+DrawOrder = Literal["random", "low"]
 
 # Most rows of a run that are drawn: people label no more.
 MOST_DRAWN: Final = 2_000
 # Rows of a draw by score, whose scores are read for it.
-MOST_STRATIFIED: Final = 500
-_STRATA: Final = 10
+MOST_BY_SCORE: Final = 500
 # The lowest score is drawn this many times as often as the highest.
 _LOWEST: Final = 4.0
 
@@ -39,14 +38,6 @@ class DrawnLabel(NamedTuple):
 def draw_rows(job_id: str, total: int, *, most: int = MOST_DRAWN) -> list[int]:
     """Return rows of a run at random without replacement, the same for everybody, so that people's rows overlap."""
     return Random(job_id).sample(range(total), min(total, most))  # noqa: S311 -- no secret
-
-
-def stratify(rows: Sequence[int], score_by_row: Mapping[int, float]) -> list[int]:
-    """Return the rows that have a score, one of each tenth of the scores in turn; within a tenth as they were drawn."""
-    ranked = sorted((row for row in rows if row in score_by_row), key=lambda row: score_by_row[row])
-    place = {row: at * _STRATA // len(ranked) for at, row in enumerate(ranked)}
-    strata = [[row for row in rows if place.get(row) == stratum] for stratum in range(_STRATA)]
-    return [row for row in chain.from_iterable(zip_longest(*strata)) if row is not None]
 
 
 def draw_low(score_by_row: Mapping[int, float], *, seed: str) -> list[tuple[int, float]]:
@@ -91,7 +82,7 @@ def drawn_labels(
     Args:
         score_by_row: of the first rows that are drawn; others have no score.
 
-    Labels can have been given in each of the three orders: those of the order that was followed longest count.
+    Labels can have been given in each of the two orders: those of the order that was followed longest count.
     """
     marked, given = {each.row for each in labels}, majority(labels)
     faults: defaultdict[int, set[int]] = defaultdict(set)
@@ -99,16 +90,13 @@ def drawn_labels(
         faults[each.row].update(each.sentences)
     by_row = {row: DrawnLabel(label, None, tuple(sorted(faults[row]))) for row, label in given.items()}
     drawn = [row for row in draw_rows(job_id, total) if row in score_by_row]
-    first = set(draw_rows(job_id, total)[:MOST_STRATIFIED])
+    first = set(draw_rows(job_id, total)[:MOST_BY_SCORE])
     some = {row: score for row, score in score_by_row.items() if row in first}
     low = draw_low(some, seed=job_id)
-    alike, strata, by_size = (
-        list(takewhile(marked.__contains__, order))
-        for order in (drawn, stratify(drawn[:MOST_STRATIFIED], some), [row for row, _ in low])
-    )
-    if len(by_size) > max(len(alike), len(strata)):
+    alike, by_size = (list(takewhile(marked.__contains__, order)) for order in (drawn, [row for row, _ in low]))
+    if len(by_size) > len(alike):
         chance_by_row = dict(
             zip((row for row, _ in low), chances([size for _, size in low], len(by_size)), strict=True)
         )
         return {row: by_row[row]._replace(weight=1.0 / chance_by_row[row]) for row in by_size if row in given}
-    return {row: by_row[row] for row in max(alike, strata, key=len) if row in given}
+    return {row: by_row[row] for row in alike if row in given}

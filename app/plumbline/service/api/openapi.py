@@ -93,7 +93,6 @@ BATCH_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["batch"]
 RETRIEVAL_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["retrieval"]
 COMPARISON_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["comparison"]
 FUSION_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["fusion"]
-RANKING_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["ranking"]
 # Descriptions of bodies that no type of a route brings along.
 DOCUMENTS: Final[dict[str, Any]] = _EXAMPLES["documents"]
 # OpenAPI 3.0 for platforms that import tools: they take no references, no unions and no nested answers.

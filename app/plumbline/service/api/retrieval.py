@@ -24,10 +24,8 @@ from plumbline.service.api.openapi import (
     COMPARISON_EXAMPLES,
     DOCUMENTS,
     FUSION_EXAMPLES,
-    RANKING_EXAMPLES,
     RETRIEVAL_EXAMPLES,
     json_content,
-    reference,
 )
 from plumbline.service.api.problems import PROBLEM_RESPONSES
 from plumbline.service.api.responses import JSON, choose_language
@@ -41,18 +39,15 @@ MESSAGES = (
     wire.ComparisonResult,
     wire.FusionRequest,
     wire.FusionResult,
-    wire.RankingRequest,
     wire.RankingOut,
 )
 LARGE_BODY_ADVICE = CodedText("large_body_advice")
-_RANKINGS_BY_QUERY = {"type": "object", "additionalProperties": reference("RankingOut")}
 
 
-def _describe(message: type[Any], result: type[Any] | dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
-    content = {JSON: {"schema": result}} if isinstance(result, dict) else json_content(result)
+def _describe(message: type[Any], result: type[Any], examples: dict[str, Any]) -> dict[str, Any]:
     return {
         "openapi_extra": {"requestBody": {"required": True, "content": json_content(message, examples)}},
-        "responses": {200: {"content": content}},
+        "responses": {200: {"content": json_content(result)}},
         "response_class": Response,
     }
 
@@ -104,14 +99,6 @@ async def compare_retrieval(request: Request, scorer: ScorerDep, threads: Retrie
 async def fuse_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Fuse several runs into one; with judgments also its measures."""
     return await _answer(request, scorer, threads, answers.fuse_runs)
-
-
-@router.post(
-    "/rankings", operation_id="parse_rankings", **_describe(wire.RankingRequest, _RANKINGS_BY_QUERY, RANKING_EXAMPLES)
-)
-async def parse_rankings(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
-    """Parse the ids that LLM outputs rank, by query. An output without a ranking is marked and is no score."""
-    return await _answer(request, scorer, threads, answers.parse_texts)
 
 
 async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Callable[[bytes], Any]) -> Response:

@@ -123,14 +123,6 @@ def fuse_runs(body: bytes) -> wire.FusionResult:
     )
 
 
-def parse_texts(body: bytes) -> dict[str, wire.RankingOut]:
-    """Return the answer of /rankings; MalformedBody and InvalidInput name the place."""
-    message = decode_message(body, wire.RankingRequest)
-    check_texts({"/outputs": message.outputs})
-    read = read_run(message.outputs, name="", candidates=message.candidates, append_missing=message.append_missing)
-    return _rankings(read)
-
-
 def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
     """Yield each file decompressed, until they are too large together."""
     total = 0

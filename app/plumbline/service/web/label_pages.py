@@ -15,7 +15,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import Job
-from plumbline.rows.jobs.labels import MOST_STRATIFIED, DrawOrder, Label, draw_low, draw_rows, majority, stratify
+from plumbline.rows.jobs.labels import MOST_BY_SCORE, DrawOrder, Label, draw_low, draw_rows, majority
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.judged_answer import judged_answer
@@ -166,8 +166,8 @@ def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
 async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int]) -> tuple[RowResult, Record] | None:
     """Return the first row of the order that the person has not labelled and that has an answer to read."""
     drawn = draw_rows(job.id, job.total or 0)
-    if order != "random":
-        drawn = await _by_score(store, job, drawn[:MOST_STRATIFIED], order)
+    if order == "low":
+        drawn = await _by_score(store, job, drawn[:MOST_BY_SCORE])
     left = [row for row in drawn if row not in mine]
     for start in range(0, len(left), _ROWS_AT_A_TIME):
         some = left[start : start + _ROWS_AT_A_TIME]
@@ -182,10 +182,10 @@ async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int])
     return None
 
 
-async def _by_score(store: JobStore, job: Job, rows: list[int], order: DrawOrder) -> list[int]:
+async def _by_score(store: JobStore, job: Job, rows: list[int]) -> list[int]:
     heads: list[Any] = [read_head(each.line) for each in await store.read_rows(job.tenant, job.id, rows)]
     scores = {head.row: score for head in heads if head.result and (score := head.result.faithfulness) is not None}
-    return [row for row, _ in draw_low(scores, seed=job.id)] if order == "low" else stratify(rows, scores)
+    return [row for row, _ in draw_low(scores, seed=job.id)]
 
 
 def labelled_line(
