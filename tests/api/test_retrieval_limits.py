@@ -1,4 +1,4 @@
-"""Requests that are small in bytes and large in work are refused at once, and told what to lower."""
+"""Requests that are small in bytes and large in work are refused, and told what to lower."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -8,11 +8,10 @@ import pytest
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.run import Run
-from plumbline.service.api import retrieval_limits
+from plumbline.service.api import retrieval, retrieval_limits
 from plumbline.service.api.retrieval_limits import (
     MAX_MEASURES,
     MAX_RUNS,
-    check_comparison,
     check_evaluation,
     check_fusion,
     check_texts,
@@ -63,16 +62,11 @@ async def test_a_long_text_of_a_run_is_named_by_its_query(client: httpx2.AsyncCl
     assert said == "/runs/0/llm_outputs/q1: the text has 200001 characters; at most 200000 are read"
 
 
-async def test_a_long_text_of_a_ranking_is_named_by_its_query(client: httpx2.AsyncClient) -> None:
-    said = await refused(client, "rankings", {"outputs": {"q1": "x" * 200_001}})
-
-    assert said == "/outputs/q1: the text has 200001 characters; at most 200000 are read"
-
-
 async def test_the_longest_text_is_read(client: httpx2.AsyncClient) -> None:
-    response = await client.post(f"{URL}/rankings", json={"outputs": {"q1": "[" * 200_000}})
+    run = {"name": "a", "llm_outputs": {"q1": "[" * 200_000}}
+    response = await client.post(f"{URL}/evaluations", json={"qrels": QRELS, "runs": [run]})
 
-    assert response.json()["q1"]["parse_ok"] is False
+    assert response.json()["runs"][0]["unparsed"] == ["q1"]
 
 
 def test_texts_of_all_runs_are_bounded_together() -> None:
@@ -91,60 +85,27 @@ async def test_the_number_of_measures_is_bounded(client: httpx2.AsyncClient) -> 
     assert said == "/measures: expected at most 200 measures, found 201"
 
 
-def test_a_large_evaluation_of_everyday_is_allowed() -> None:
+def test_the_values_of_an_evaluation_are_bounded() -> None:
     qrels = {f"q{place}": {"d1": 1} for place in range(6_980)}
 
     check_evaluation(qrels, runs=50, measures=22, resamples=1_000)
-
-
-def test_too_much_evaluation_says_what_to_lower() -> None:
-    qrels = {f"q{place}": {"d1": 1} for place in range(6_980)}
-
-    with pytest.raises(InvalidInput, match=r"10000 resamples are 9\.6 times .*; lower resamples \(0: no intervals\)"):
-        check_evaluation(qrels, runs=50, measures=22, resamples=10_000)
-    with pytest.raises(InvalidInput, match=r"^50 runs by 200 measures .* send fewer runs, measures or queries"):
+    with pytest.raises(InvalidInput, match=r"^50 runs by 200 measures over 6980 queries .*; send fewer at a time"):
         check_evaluation(qrels, runs=50, measures=200, resamples=0)
 
 
-def test_too_much_comparison_says_what_to_lower() -> None:
-    limits: dict[str, Any] = {"runs": 50, "measures": 5, "queries": 6_980, "is_exact_possible": False}
+@pytest.mark.parametrize("path", ["evaluations", "comparisons", "fusions"])
+async def test_work_that_takes_too_long_is_refused(
+    client: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setattr(retrieval, "_MOST_SECONDS", 0.0)
 
-    check_comparison(**limits, resamples=1_000, has_baseline=True)
-    with pytest.raises(InvalidInput, match=r"^/resamples: 1225 pairs .*lower resamples, .* or give a baseline$"):
-        check_comparison(**limits, resamples=1_000, has_baseline=False)
-    with pytest.raises(InvalidInput, match=r"^/resamples: 49 pairs .*send fewer runs or measures$"):
-        check_comparison(**limits, resamples=10_000, has_baseline=True)
+    said = await refused(client, path, {"qrels": QRELS, "runs": runs_of(2)})
 
-
-def test_exact_tests_of_few_queries_count_as_what_they_take() -> None:
-    limits: dict[str, Any] = {"runs": 50, "measures": 4, "queries": 20, "resamples": 0, "has_baseline": False}
-
-    check_comparison(**limits, is_exact_possible=False)
-    with pytest.raises(InvalidInput, match="fewer runs or measures"):
-        check_comparison(**limits, is_exact_possible=True)
-
-
-async def test_a_comparison_is_refused_over_http(client: httpx2.AsyncClient) -> None:
-    qrels = {f"q{place}": {"d1": 1} for place in range(1_000)}
-
-    said = await refused(client, "comparisons", {"qrels": qrels, "runs": runs_of(50), "resamples": 10_000})
-
-    assert "or give a baseline" in said
-
-
-def test_fusion_is_bounded_by_what_it_pools(monkeypatch: pytest.MonkeyPatch) -> None:
-    # 5 documents x (10 + 2 runs) + 500 + 100 x 2 runs = 760 for the query.
-    runs = [Run("a", {"q1": {"d1": 1.0, "d2": 0.5}}), Run("b", {"q1": ["d3", "d4", "d5"]})]
-    monkeypatch.setattr(retrieval_limits, "_MAX_WORK", 760)
-    check_fusion(runs)
-    monkeypatch.setattr(retrieval_limits, "_MAX_WORK", 700)
-
-    with pytest.raises(InvalidInput, match=r"fusing 2 runs is 1\.1 times .*; send fewer documents"):
-        check_fusion(runs)
+    assert said.startswith("this takes more than 0 s, the limit of one request; send fewer runs")
 
 
 def test_runs_by_documents_of_one_query_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retrieval_limits, "_MAX_POOL_CELLS", 9)
+    monkeypatch.setattr(retrieval_limits, "_MAX_CELLS", 9)
     runs = [Run("a", {"q1": {"d1": 1.0, "d2": 0.5}}), Run("b", {"q1": ["d3", "d4", "d5"]})]
 
     with pytest.raises(InvalidInput, match=r"^/runs: 2 runs have 5 documents for 'q1'; send fewer"):

@@ -1,7 +1,7 @@
 """POST /v1/retrieval/...: judgments and runs in; measures, comparisons, fused runs and parsed rankings out."""
 
 import asyncio
-import math
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from functools import partial
@@ -11,7 +11,7 @@ import msgspec
 from fastapi import APIRouter, Request, Response
 
 from plumbline.ground.concurrency import work_deadline
-from plumbline.ground.errors import InvalidInput, UnsupportedBody
+from plumbline.ground.errors import InvalidInput, TierFailure, UnsupportedBody
 from plumbline.ground.texts import CodedText, render
 from plumbline.judging.scoring import Scorer
 from plumbline.schemas import retrieval as wire
@@ -42,6 +42,7 @@ MESSAGES = (
     wire.RankingOut,
 )
 LARGE_BODY_ADVICE = CodedText("large_body_advice")
+_MOST_SECONDS = 60.0
 
 
 def _describe(message: type[Any], result: type[Any], examples: dict[str, Any]) -> dict[str, Any]:
@@ -110,14 +111,21 @@ async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Cal
 async def _run_in_thread(
     request: Request, scorer: Scorer, threads: Executor, size: int, work: Callable[[], Any]
 ) -> Response:
-    """Return what `work` returns on a body of this size; it ends at its next step if the request is cancelled."""
+    """Return what `work` returns on a body of this size.
+
+    It ends at its next step after so many seconds, or if the request is cancelled. Raises InvalidInput if it takes
+    too long.
+    """
     language = choose_language(request)
 
     def answer() -> bytes:
         # The hook is called for texts of ours: msgspec knows no subclasses of `str`.
-        return msgspec.json.encode(work(), enc_hook=partial(render, language=language))
+        try:
+            return msgspec.json.encode(work(), enc_hook=partial(render, language=language))
+        except TierFailure:
+            raise InvalidInput(CodedText("too_much_work", seconds=_MOST_SECONDS)) from None
 
-    with scorer.interpreter.yield_often(size), work_deadline(math.inf):
+    with scorer.interpreter.yield_often(size), work_deadline(time.monotonic() + _MOST_SECONDS):
         return Response(await asyncio.get_running_loop().run_in_executor(threads, answer), media_type=JSON)
 
 

@@ -18,7 +18,6 @@ from plumbline.schemas import retrieval as wire
 from plumbline.service.api.body_stream import BodyLimit
 from plumbline.service.api.json_body import decode_message
 from plumbline.service.api.retrieval_limits import (
-    check_comparison,
     check_evaluation,
     check_fusion,
     check_run_count,
@@ -70,14 +69,6 @@ def evaluate_files(
 def compare_runs(body: bytes) -> wire.ComparisonResult:
     """Return the answer of /comparisons; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, wire.ComparisonRequest)
-    check_comparison(
-        runs=len(message.runs),
-        measures=len(parse_measures(message.measures)),
-        queries=len(message.qrels),
-        resamples=message.resamples,
-        has_baseline=message.baseline is not None,
-        is_exact_possible=message.test == "randomization",
-    )
     reports, outs = _report(message)
     comparisons = compare_reports(
         reports,
