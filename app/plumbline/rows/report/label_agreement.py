@@ -51,12 +51,9 @@ class LabelAgreement(NamedTuple):
 def measure_label_agreement(labels: Iterable[tuple[str, int, int]]) -> LabelAgreement:
     """Measure the agreement of people from labels: person, row and label, one label of a person for a row."""
     label_by_person: defaultdict[str, dict[int, int]] = defaultdict(dict)
-    people_by_row: defaultdict[int, int] = defaultdict(int)
     for person, row, label in labels:
         label_by_person[person][row] = label
-    for given in label_by_person.values():
-        for row in given:
-            people_by_row[row] += 1
+    people_by_row = Counter(row for given in label_by_person.values() for row in given)
     common = {row for row, people in people_by_row.items() if people >= _FEWEST}
     paired = sorted(sorted(label_by_person, key=lambda person: -len(label_by_person[person]))[:_MOST_PAIRED])
     pairs = tuple(filter(None, (_measure_pair(two, label_by_person) for two in combinations(paired, 2))))

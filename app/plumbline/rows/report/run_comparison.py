@@ -1,7 +1,9 @@
 """Two jobs side by side: rows paired by `custom_id`, what moved, and whether that can be chance."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from statistics import fmean
 from typing import Final, NamedTuple
 
 import msgspec
@@ -90,26 +92,22 @@ def read_head(line: bytes) -> RowHead:
 def compare_runs(before: Iterable[RowHead], now: Iterable[RowHead]) -> RunComparison:
     """Compare the judged rows of two runs; scores only within one tier. Of a repeated `custom_id` the first counts."""
     old, new = _judged(before), _judged(now)
-    moves: list[Move] = []
     other_tier: list[Move] = []
-    pairs: defaultdict[str, list[tuple[RowHead, RowHead]]] = defaultdict(list)
+    pairs: defaultdict[str, list[Move]] = defaultdict(list)
     shared = [(name, old[name], head) for name, head in new.items() if name in old]
     # All at once: one by one they take longer than the tests.
     differences = paired_differences([_score(head) for *_, head in shared], [_score(each) for _, each, _ in shared])
     for (name, earlier, head), difference in zip(shared, differences.tolist(), strict=True):
-        if _tier(earlier) != _tier(head):
-            other_tier.append(Move(name, earlier, head, difference))
-            continue
-        pairs[_tier(head)].append((earlier, head))
-        if difference or _passed(earlier) is not _passed(head):
-            moves.append(Move(name, earlier, head, difference))
-    paired = sum(map(len, pairs.values()))
+        move = Move(name, earlier, head, difference)
+        (pairs[_tier(head)] if _tier(earlier) == _tier(head) else other_tier).append(move)
+    paired = list(chain.from_iterable(pairs.values()))
+    moves = [each for each in paired if each.difference or _passed(each.before) is not _passed(each.now)]
     return RunComparison(
         tiers=tuple(_tier_difference(tier, each) for tier, each in sorted(pairs.items())),
         worse=tuple(sorted((each for each in moves if _fell(each)), key=lambda each: each.difference)),
         better=tuple(sorted((each for each in moves if not _fell(each)), key=lambda each: -each.difference)),
         other_tier=tuple(other_tier),
-        equal=paired - len(moves),
+        equal=len(paired) - len(moves),
         only_before=len(old.keys() - new.keys()),
         only_now=len(new.keys() - old.keys()),
     )
@@ -123,29 +121,22 @@ def _judged(heads: Iterable[RowHead]) -> dict[str, RowHead]:
     return found
 
 
-def _tier_difference(tier: str, pairs: Sequence[tuple[RowHead, RowHead]]) -> TierDifference:
-    differences = paired_differences([_score(now) for _, now in pairs], [_score(before) for before, _ in pairs])
+def _tier_difference(tier: str, pairs: Sequence[Move]) -> TierDifference:
+    differences = [each.difference for each in pairs]
     tally = MeanTally(low=-1.0, width=2.0)
-    for each in differences.tolist():
+    for each in differences:
         tally.add(each)
     found = tally.mean()
     if len(pairs) > _MOST_FLIPPED:
         method, p_value = "student", paired_t_test(differences).p
     else:
         method, p_value = "signs", sign_flip_test(differences, resamples=_RESAMPLES)
-    failing = sum(_passed(before) is True and _passed(now) is False for before, now in pairs)
-    passing = sum(_passed(before) is False and _passed(now) is True for before, now in pairs)
+    decisions = Counter((_passed(each.before), _passed(each.now)) for each in pairs)
+    failing, passing = decisions[True, False], decisions[False, True]
+    flip_p_value = exact_flip_test(failing, passing)
+    shift = fmean(differences)
     return TierDifference(
-        tier,
-        len(pairs),
-        float(differences.mean()),
-        found.low,
-        found.high,
-        p_value,
-        method,
-        failing,
-        passing,
-        exact_flip_test(failing, passing),
+        tier, len(pairs), shift, found.low, found.high, p_value, method, failing, passing, flip_p_value
     )
 
 
