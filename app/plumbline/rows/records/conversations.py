@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from plumbline.ground.errors import quoted
+from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import (
     EVIDENCE_ROLES,
@@ -21,23 +22,17 @@ from plumbline.judging.text.sample import (
 )
 from plumbline.rows.records.record import A_LIST, A_STRING, BadRow, checked_text, describe_type, parse_passage
 
-_ROLE_BY_NAME: Final = {
-    **dict.fromkeys(("user", "human", "HumanMessage"), "user"),
-    **dict.fromkeys(("assistant", "ai", "model", "gpt", "AIMessage", "AIMessageChunk"), "assistant"),
-    **dict.fromkeys(("system", "developer", "SystemMessage"), "system"),
-    **dict.fromkeys(("tool", "function", "ToolMessage", "FunctionMessage", "function_call_output"), "tool"),
-    # Items of OpenAI's Responses that say nothing
-    **dict.fromkeys(("function_call", "reasoning"), "assistant"),
-}
-_CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "tool_call", "tool-call", "function_call"})
+_NAMES: Final = load_data("rows/records/names")
+_ROLES: Final = tuple(_NAMES["roles"])
+_ROLE_BY_NAME: Final = {name: role for role, names in _NAMES["roles"].items() for name in names}
+_CALLS: Final = frozenset(_NAMES["parts"]["calls"])
 # Anthropic's own tools have a name before it.
 _RESULTS: Final = re.compile(r"(?!web_)(?:\w+_)?tool_result|tool_call_response|tool-result")
 # Items of OpenAI's Responses for tools of its own: file_search_call, mcp_call, web_search_call.
 _OWN_TOOL: Final = re.compile(r"\w+_call(?:_output)?|mcp_\w+")
-_DOCUMENTS: Final = frozenset({"document", "search_result"})
-_TEXTS: Final = frozenset({"text", "input_text", "output_text", "refusal", None})
+_DOCUMENTS: Final = frozenset(_NAMES["parts"]["documents"])
+_TEXTS: Final = frozenset({*_NAMES["parts"]["texts"], None})
 _ENDS: Final = tuple(".!?:。！？：")
-_ROLES: Final = ("user", "assistant", "system", "tool")
 _A_MESSAGE: Final = CodedText("a_message")
 _Object = Mapping[str, object]
 
@@ -132,7 +127,8 @@ def _part(part: object, name: str, passages: list[Passage], tool_by_call: dict[o
         value = _first(part, "content", "response", "result", "output", "errorText")
         if isinstance(value, Mapping) and {*value} == {"type", "value"}:
             value = value["value"]
-        documents = [each for each in value if _is_document(each)] if isinstance(value, list) else []
+        parts = value if isinstance(value, list) else []
+        documents = [each for each in parts if isinstance(each, Mapping) and each.get("type") in _DOCUMENTS]
         for each in documents:
             passages += _document(each, name)
         passages += [] if documents else _result(value, call_id, tool, name)
@@ -162,10 +158,6 @@ def _join(parts: Sequence[str]) -> str:
         found.append(part)
         before, is_apart = part or before, not part
     return "".join(found)
-
-
-def _is_document(value: object) -> bool:
-    return isinstance(value, Mapping) and value.get("type") in _DOCUMENTS
 
 
 def _first(item: _Object, *names: str) -> object:

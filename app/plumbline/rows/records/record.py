@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from plumbline.ground.errors import quoted
+from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Passage, Sample
 
@@ -154,22 +155,11 @@ def context_field(text: str, labels: ContextLabels) -> str | dict[str, str]:
     return {"text": text[labels.lead :], **given} if given else text
 
 
-# The field with the text when passages are objects: LangChain, LlamaIndex, DPR, Elasticsearch
-_TEXT_NAMES: Final = ("text", "page_content", "pageContent", "content", "contents", "passage", "document.content")
-# RAGFlow's and FastGPT's
-_OTHER_TEXT_NAMES: Final = ("content_with_weight", "q")
-# Fields with what an answer may cite a passage by.
-_LABEL_NAMES: Final = {
-    "id": ("id", "doc_id", "document_id", "chunk_id", "id_", "_id"),
-    "title": ("title", "document_name"),
-    "source": ("source", "url", "file_name", "file_path", "doc_uri", "sourceName"),
-    "tool": ("tool",),
-}
+_NAMES: Final = load_data("rows/records/names")
+_TEXT_NAMES: Final = tuple(_NAMES["passages"]["text"])
 _OUR_NAMES: Final = frozenset({"text", "id", "title", "source", "tool"})
 _LONGEST_LABEL: Final = 2_000
 _MOST_NAMES: Final = 5
-# Objects around the text of a passage: LlamaIndex, LangChain, Phoenix, Bedrock
-_WRAPPERS: Final = ("node", "text_resource", "kwargs", "document", "content")
 
 
 def parse_passage(item: object, name: str) -> Passage:
@@ -178,11 +168,12 @@ def parse_passage(item: object, name: str) -> Passage:
     Raises:
         BadRow: it is neither; `name` is its place.
     """
-    for wrapper in _WRAPPERS:
+    for wrapper in _NAMES["passages"]["wrappers"]:
         if isinstance(item, Mapping) and isinstance(item.get(wrapper), Mapping):
             item, name = item[wrapper], f"{name}.{wrapper}"
     if isinstance(item, Mapping):
-        text_name = next((each for each in (*_TEXT_NAMES, *_OTHER_TEXT_NAMES) if isinstance(item.get(each), str)), None)
+        names = (*_TEXT_NAMES, *_NAMES["passages"]["other_text"])
+        text_name = next((each for each in names if isinstance(item.get(each), str)), None)
         if text_name is None:
             found = tuple(quoted(str(each)) for each in list(item)[:_MOST_NAMES]) or "nothing"
             wanted = CodedText("text_of_object", names=_TEXT_NAMES[:-1], last=_TEXT_NAMES[-1])
@@ -202,7 +193,7 @@ def _label_passage(text: str, item: Mapping[object, object], *, is_ours: bool) -
     metadata = item.get("metadata")
     places = (item, metadata) if isinstance(metadata, Mapping) else (item,)
     label_by_name: dict[str, str] = {}
-    for field, names in _LABEL_NAMES.items():
+    for field, names in _NAMES["labels"].items():
         found = (place.get(name) for place in places for name in names)
         label = next((str(each) for each in found if isinstance(each, str | int) and str(each).strip()), None)
         if label is not None:
