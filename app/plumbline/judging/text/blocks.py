@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Literal
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.phrases import Phrases
 
 BlockKind = Literal["prose", "heading", "list_item", "table_row", "code", "markup"]
 
@@ -31,17 +32,7 @@ _UNDERLINE = re.compile(r"(?:={3,}+|-{3,}+)\Z")
 TABLE_RULE = re.compile(r"(?=.*\|)[|:\- \t]++\Z")
 _CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef\U00020000-\U0003ffff]")
 _ENDS_OPEN = re.compile(r"[^.!?。！？…:：]")
-_NUMERAL = "[一二三四五六七八九十百]{1,4}"
-LIST_MARKER = re.compile(
-    r"[-*+–—](?=\s|\Z)"
-    r"|[•·‣▪▫●○◦■□◆◇➢➤►✓✔✅✗✘❌]"
-    r"|\d{1,3}(?:\.\d{1,3}){0,4}[.)](?=\s|\Z)"
-    r"|\d{1,3}[.)](?=[^\W\d_]|\*\*)|\d{1,3}(?:、|．(?!\d)|）)"
-    rf"|[(（](?:\d{{1,3}}|[A-Za-z]|[ivx]{{1,5}}|{_NUMERAL})[)）]"
-    r"|(?:[A-Za-z]|[ivx]{1,5})\)(?=\s)"
-    rf"|{_NUMERAL}[、．]"
-    r"|[①-⒛❶-❿➀-➓㈠-㈩]"
-)
+LIST_MARKER = re.compile(Phrases("judging/text/layout").pattern("lists.markers"))
 
 
 @dataclass(frozen=True, slots=True)

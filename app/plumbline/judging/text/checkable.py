@@ -20,12 +20,7 @@ _PHRASES = Phrases("judging/text/abstentions", borrowed="judging/text/boilerplat
 _ASKING = re.compile(_PHRASES.pattern("en.asking", "zh.asking"), re.IGNORECASE)
 _STATES_EN = re.compile(_PHRASES.pattern("en.states"), re.IGNORECASE)
 _STATES_ZH = re.compile(_PHRASES.pattern("zh.states"))
-# "[1]: https://... "Title"", "2. [Title](https://...)": a source of an answer's list, which asserts nothing.
-_SOURCE_LINK = re.compile(
-    r"\s*(?:[-*•]\s{1,3})?(?:[\[【［]\^?[\w-]{1,20}\^?[\]】］]\s?[:：]?|\d{1,2}[.)、])\s{0,3}"
-    r"(?:<?https?://[^\s<>]{1,2000}>?(?:\s{1,3}[\"“(（][^\n]{1,120}[\"”)）])?"
-    r"|\[[^\]\n]{1,120}\]\(https?://[^\s()]{1,2000}\))\s*\Z"
-)
+_SOURCE_LINK = re.compile(Phrases("judging/text/layout").pattern("sources.link"))
 # The end of an e-mail: nothing but names stands behind its formula.
 _SIGN_OFF = re.compile(rf"\W*(?:{_PHRASES.pattern('en.sign_offs', 'zh.sign_offs')})\W*", re.IGNORECASE)
 _SIGNER = re.compile(_PHRASES.pattern("en.signers", "zh.signers"))
@@ -116,10 +111,7 @@ _MAX_REST_WORDS = 3
 # "Price: ", the name of a field before its value.
 _FIELD = re.compile(r"[^:：.,;，。；\n]{1,40}[:：][*_\s]*")
 _MARKUP = " \t\n#*_`~>-•\"'“”"
-_CLAUSE_BREAK = re.compile(
-    r"[,;:，；：、]|\s[-–—]\s|——|\s(?=because\b|since (?:the|it|we|i|there|this|that|no)\b)|(?=因为|由于)",
-    re.IGNORECASE,
-)
+_CLAUSE_BREAK = re.compile(_PHRASES.pattern("clauses.breaks"), re.IGNORECASE)
 # Tokenised text: "i ' m not sure", "do n't know".
 _TOKENISED = re.compile(r"\s?'\s?(?=(?:m|re|t)\b)")
 _LONE_M = re.compile(r"\bi m\b", re.IGNORECASE)

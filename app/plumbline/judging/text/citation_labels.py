@@ -30,16 +30,8 @@ _WORDS_BEFORE = re.compile(
 _WORDS_REACH = 40
 # "[3] text": the number that a passage, or a line of sources, begins with.
 OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
-_NUMBER = r"[\^#]?\d{1,3}\^?"
-_NUMBERS = re.compile(rf"{_NUMBER}(?:\s?(?:[,，;、–—~-]|至|and|&|和)\s?{_NUMBER}){{0,12}}", re.IGNORECASE)
-_WORDED_NUMBERS = re.compile(
-    r"(?:(?:see|cf\.?|from|via|sources?:)\s|(?:参见|引用自|引自|出自|见|来源:)\s?)?"
-    rf"{SOURCE_WORDS}[ .:#_]{{0,2}}{_NUMBERS.pattern}"
-    rf"(?:\s?[,;、]\s?{SOURCE_WORDS}[ .:#_]{{0,2}}{_NUMBERS.pattern}){{0,6}}"
-    # Perplexity's and Grok's
-    rf"|(?:web|post|file|page|memory):{_NUMBERS.pattern}",
-    re.IGNORECASE,
-)
+_NUMBERS = re.compile(_FORMS.pattern("parts.numbers"), re.IGNORECASE)
+_WORDED_NUMBERS = re.compile(_FORMS.pattern("numbers.worded"), re.IGNORECASE)
 # OpenAI's file search (the message, and the passage in it) and ChatGPT's copies: passages count from 0.
 _FROM_ZERO = re.compile(r"(?:\d{1,3}:(\d{1,3})†.*|oaicite:(\d{1,3}))", re.DOTALL)
 _NUMBER_AND_LINES = re.compile(r"(\d{1,3})†.*", re.DOTALL)
@@ -58,12 +50,7 @@ _SHAPE = re.compile(r"(\d+)|([^\W\d_]+)")
 _TRACKING = re.compile(r"[?&]utm_\w{1,20}=[\w.-]{1,60}|#:~:text=.*")
 _ROUND = re.compile(rf"[(（]({_NUMBERS.pattern})[)）](?=\s{{0,3}}([.。;；!?！？]|\Z|\n)?)", re.IGNORECASE)
 _SQUARE = re.compile(r"[\[【［〔]\^?\d")
-# A number in round brackets behind one of these belongs to it, or repeats its own.
-_NUMBERED = re.compile(
-    r"(?:[a-zA-Z0-9_]|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eq(?:uation)?s?\.?|fig(?:ure)?s?\.?|tables?"
-    r"|steps?|sections?|articles?|items?|cases?|parts?|types?|class|phase|group)\s|[式图表步条款项第])\Z",
-    re.IGNORECASE,
-)
+_NUMBERED = re.compile(_FORMS.pattern("numbers.counted"), re.IGNORECASE)
 _NUMBERED_REACH = 12
 _CIRCLED_LINE = re.compile(r"^[ \t]{0,8}[①-⑳][ \t]{0,8}$(\n[ \t]{0,8}\S)?", re.MULTILINE)
 _INDENT = 9

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.citation_labels import MAY_MARK, OWN_LABEL, LabelResolver, find_candidates
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence
@@ -17,15 +18,9 @@ _LONGEST_OPENED = 4_000
 _CODE = re.compile(r"`[^`\n]{0,200}`")
 # "[^1]: title", and what follows the heading of a list of sources.
 _DEFINITION = re.compile(r"\s*(?:[-*•]\s{1,3})?[\[【]\^?[\w-]{1,20}\^?[\]】]\s?[:：]")
-_SOURCES = re.compile(
-    r"[\s#*_>-]{0,12}(?:references?|sources?|citations?|bibliography|works cited|footnotes?|notes?"
-    r"|参考(?:资料|文献|来源)?|(?:信息|资料)?来源|引用|出处|注释?)[*_ ]{0,4}(?:[:：]|\Z)",
-    re.IGNORECASE,
-)
-# "[1] https://...", "2. [Guide](...)": a line of sources, also without a heading above them.
-_SOURCE_LINE = re.compile(
-    r"\s*(?:[-*•]\s{1,3})?(?:[\[【［]\^?\d{1,3}\^?[\]】］]\s?[^\s\[【［]|\d{1,2}[.)]\s{1,3}(?:\[|https?://|www\.))"
-)
+_LAYOUT = Phrases("judging/text/layout")
+_SOURCES = re.compile(_LAYOUT.pattern("sources.heading"), re.IGNORECASE)
+_SOURCE_LINE = re.compile(_LAYOUT.pattern("sources.line"))
 _ENTRY = re.compile(r"\s*(?:[-*•]\s{1,3})?(?:[\[【]\^?\d{1,3}\^?[\]】]|\d{1,2}[.)、])")
 # Fewer content words are no statement ("According to [2], ...").
 _STATEMENT_WORDS, _STATEMENT_HAN = 2, 3

@@ -133,12 +133,7 @@ def _without_accents(word: str) -> str:
 _NAME_WORD = r"[A-ZÀ-ÖØ-ÞА-ЯЁ][\w-]*(?:['’][A-Z]\w*)?"
 _NAME = re.compile(rf"{_NAME_WORD}(?: (?:(?:of|de|van|von|the) )?{_NAME_WORD}){{0,6}}")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-# One of these between two names makes no actor of the first: both act, the relation has no direction, or a clause ends.
-_NO_ACT = re.compile(
-    r"\b(?:of|and|or|with|between|than|as|like|for|from|who|which|that|whose|is|are|both|vs|versus|not|met|meets|married"
-    r"|marries|to)\b|['’]s\b|n['’]t\b|[^\w\s'’.-]",
-    re.IGNORECASE,
-)
+_NO_ACT = re.compile(_PHRASES.pattern("no_acts"), re.IGNORECASE)
 _PASSIVE = "by"
 # Words between two names, words around a verb, and characters of a passage: a longer one is a list or a table.
 _MAX_BETWEEN, _REACH, _REACH_OF_BY, _LONGEST = 4, 5, 3, 300

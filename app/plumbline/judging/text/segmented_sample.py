@@ -10,6 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
 from plumbline.judging.text.boilerplate import LABELS, strip_boilerplate
 from plumbline.judging.text.checkable import abstains, checkable_positions, may_abstain
@@ -193,25 +194,13 @@ _NOISE = re.compile(
     rf"|{CITATION_MARK}|(?<=[.。,，;；!?！？”\"）)])[¹²³⁰⁴-⁹]{{1,4}}"
 )
 _MAY_BE_NUMBERED = re.compile(r"\d(?:(?<=[a-z#.] \d)|(?<=#\d)|(?<=[料档段落源]\d)|(?<=[料档段落源] \d))", re.IGNORECASE)
-_SOURCE_NOUNS = ("doc", "passage", "context", "source", "excerpt", "snippet", "chunk", "reference")
-# "Document 2" is a place, and no number of the text.
-_NUMBERED_SOURCE = re.compile(
-    r"\b(documents?|docs?|passages?|contexts?|sources?|excerpts?|snippets?|chunks?|references?)\s(?:no\.?\s|#|number\s)?\d{1,2}"
-    r"(?:(?:,| and| &)\s\d{1,2}){0,4}(?![\w.%]*\w)|(?<=文档|资料|片段|段落|来源)\s?\d{1,2}(?!\d)",
-    re.IGNORECASE,
-)
+_LAYOUT = Phrases("judging/text/layout")
+_SOURCE_NOUNS = _LAYOUT.words("sources.nouns")
+_NUMBERED_SOURCE = re.compile(_LAYOUT.pattern("sources.numbered"), re.IGNORECASE)
 _FIELD = re.compile(r"([^:：\n]{1,60})(?::\s+|：\s*)")
-# After a clause that declines, the assertion: "I do not know who built it, but it opened in 1932."
-_TURN = re.compile(
-    r"[,;]?\s(?:but|however|because|since|though|although|yet|while)\b,?\s|[，；]\s?(?:但是|但|不过|然而|可是|因为|由于)[，,]?",
-    re.IGNORECASE,
-)
-# "I'm not sure, but ..." is a doubt about what follows, and stays with it.
-_HEDGE = re.compile(
-    r"\W{0,3}(?:well|hmm+|oh|but)?\W{0,3}i(?:\W{0,3}m| am| don?)(?: not|\W{0,3}n?\W{0,3}t) (?:sure|certain|know)"
-    "|我不(?:太)?(?:确定|知道|清楚)",
-    re.IGNORECASE,
-)
+_CLAUSES = Phrases("judging/text/abstentions")
+_TURN = re.compile(_CLAUSES.pattern("clauses.turns"), re.IGNORECASE)
+_HEDGE = re.compile(_CLAUSES.pattern("clauses.hedges"), re.IGNORECASE)
 _GROUND = re.compile(r"because|since|因为|由于", re.IGNORECASE)
 _CONCESSION = re.compile(r"(?:al|even )?though |while |虽然|尽管", re.IGNORECASE)
 _CONCESSION_END = re.compile(r",\s|[，,]\s?(?:但是|但|不过)?")
@@ -238,13 +227,9 @@ def _plain(text: str, sentence: Sentence) -> str:
     plain = text[at:].strip()
     if _MAY_BE_MARKED.search(plain):
         plain = _NOISE.sub(" ", _LINK.sub(r"\1", _CHECKBOX.sub("", plain, count=1))).strip()
-    if _MAY_BE_NUMBERED.search(plain) and (not plain.isascii() or _names_source(plain.lower())):
+    if _MAY_BE_NUMBERED.search(plain) and (not plain.isascii() or any(map(plain.lower().__contains__, _SOURCE_NOUNS))):
         plain = _NUMBERED_SOURCE.sub(r"\1", plain)
     return plain if has_word(plain, 0, len(plain)) else text
-
-
-def _names_source(text: str) -> bool:
-    return any(map(text.__contains__, _SOURCE_NOUNS))
 
 
 def _without_declining(text: str) -> str:
