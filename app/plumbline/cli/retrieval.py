@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -43,19 +43,18 @@ def add_command(commands: Commands) -> None:
         missing=MISSING,
         ties=TIE_ORDERS,
     )
-    for part, without in (("evaluate", ()), ("compare", ()), ("fuse", ("ties",))):
-        add_conventions(parsers[part], without=without)
+    for part in ("evaluate", "compare", "fuse"):
+        # The ties of `fuse` are those of its own scores
+        names = [each.name for each in fields(Conventions) if (part, each.name) != ("fuse", "ties")]
+        _add_conventions(parsers[part], names)
 
 
-def add_conventions(
-    command: argparse.ArgumentParser, *, preset: str | None = "trec_eval", without: Collection[str] = ()
-) -> None:
-    """Add `--preset` and an option for each convention but those `without`."""
-    shown = "of the file" if preset is None else preset
+def _add_conventions(command: argparse.ArgumentParser, names: Sequence[str]) -> None:
+    """Add `--preset` and an option for each convention of these names."""
     group = command.add_argument_group("conventions, in place of the preset's (docs/reference/retrieval.md)")
     add = group.add_argument
-    add("--preset", default=preset, help=f"{', '.join(PRESETS)} (default: {shown})")
-    for name in (each.name for each in fields(Conventions) if each.name not in without):
+    add("--preset", default="trec_eval", help=f"{', '.join(PRESETS)} (default: %(default)s)")
+    for name in names:
         flags = [*([_SHORT[name]] if name in _SHORT else []), f"--{name.replace('_', '-')}"]
         if name in BOOLEANS:
             add(*flags, dest=name, action=argparse.BooleanOptionalAction, default=None)
@@ -66,18 +65,13 @@ def add_conventions(
         else:
             kind = str if name == "id_pattern" else int
             add(*flags, dest=name, metavar="PATTERN" if kind is str else "N", type=kind)
-    command.set_defaults(conventions=[each.name for each in fields(Conventions) if each.name not in without])
-
-
-def given_conventions(options: argparse.Namespace) -> dict[str, object]:
-    """Return the conventions that were given as options."""
-    given = {name: getattr(options, name) for name in options.conventions}
-    return {name: value for name, value in given.items() if value is not None}
+    command.set_defaults(conventions=names)
 
 
 def read_conventions(options: argparse.Namespace) -> Conventions:
     """Build the preset with the options that were given; InvalidInput as `build_conventions`."""
-    return build_conventions(options.preset, **given_conventions(options))
+    given = {name: value for name in options.conventions if (value := getattr(options, name)) is not None}
+    return build_conventions(options.preset, **given)
 
 
 def gains(text: str) -> dict[str, float]:

@@ -23,8 +23,8 @@ from plumbline.judging.tiers.lexical import collect_lexical_findings, find_copie
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
+    SentenceWindow,
     TokenAlignment,
-    WindowMatch,
     match_sentences,
     measure_unrelated,
     plan_comparison,
@@ -129,10 +129,10 @@ class EmbeddingTier:
         def finish() -> T:
             alignment.add(last, until=until)
             matches = match_sentences(plan, alignment)
-            if not all(math.isfinite(match.alignment) for match in matches.values()):
+            if not all(math.isfinite(share) for share, _ in matches.values()):
                 raise self._no_numbers()
             words = collect_lexical_findings(sample)
-            findings = {position: _join_findings(words[position], match) for position, match in matches.items()}
+            findings = {position: _join_findings(words[position], *match) for position, match in matches.items()}
             return then(findings, sum(reading.is_overlong))
 
         return await run(self._executor, finish)
@@ -193,11 +193,10 @@ class EmbeddingTier:
         )
 
 
-def _join_findings(words: Finding, match: WindowMatch) -> Finding:
-    window = match.window
+def _join_findings(words: Finding, alignment: float, window: SentenceWindow) -> Finding:
     nearest = Evidence(window.context, window.text, window.start, window.end, verified=True)
     return replace(
         words,
-        measures={"alignment": match.alignment, **words.measures},
+        measures={"alignment": alignment, **words.measures},
         evidence=words.evidence if words.is_copy else nearest,
     )

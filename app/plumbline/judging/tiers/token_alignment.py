@@ -149,14 +149,6 @@ class ComparisonPlan:
     texts: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class WindowMatch:
-    """Mean alignment in [-1, 1] of a sentence's parts with the contexts, and the nearest window (of the first part)."""
-
-    alignment: float
-    window: SentenceWindow
-
-
 def plan_comparison(sample: SegmentedSample) -> ComparisonPlan:
     found = split_windows(sample.source.contexts, sample.context_sentences, sample.index.readings)
     windows = {window.said: window for window in reversed(found)}
@@ -201,13 +193,16 @@ def _stems(text: str) -> dict[str, None]:
     return dict.fromkeys(word[:STEM] for word in content_words(text))
 
 
-def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, WindowMatch]:
-    """Return the match of each sentence, by position; `alignment` has the plan's parts and windows in their order."""
+def match_sentences(plan: ComparisonPlan, alignment: TokenAlignment) -> dict[int, tuple[float, SentenceWindow]]:
+    """Return the mean alignment in [-1, 1] of each sentence's parts, and the window nearest to its first, by position.
+
+    `alignment` has the plan's parts and windows in their order.
+    """
     row_by_part = {part: row for row, part in enumerate(plan.parts)}
     shares, nearest = alignment.shares(), alignment.nearest()
     matches = {}
     for position, parts in plan.parts_by_position.items():
         rows = [row_by_part[part] for part in parts]
         share = sum(float(shares[row]) for row in rows) / len(rows)
-        matches[position] = WindowMatch(share, plan.windows[nearest[rows[0]]])
+        matches[position] = share, plan.windows[nearest[rows[0]]]
     return matches
