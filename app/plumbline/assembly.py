@@ -15,7 +15,7 @@ from plumbline.ground.errors import ConfigurationError, FailureReason
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
-from plumbline.judging.judge.questions import Mark, PromptSet, load_prompts, random_mark
+from plumbline.judging.judge.questions import Mark, Prompts, load_prompts, random_mark
 from plumbline.judging.ports.models import ChatModel, SentenceEncoder
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
 from plumbline.judging.scoring import Scorer
@@ -63,7 +63,7 @@ class Plan:
 
     settings: Settings
     judge_names: tuple[str, ...]
-    prompts: PromptSet
+    prompts: Prompts
     calibrations: CalibrationTable
     encoder: SentenceEncoder | None
     detector: Description | None = None
@@ -115,7 +115,7 @@ def job_versions(plan: Plan) -> str:
             "plumbline": VERSION,
             "judge": ", ".join(dict.fromkeys(each.model for each in endpoints)),
             **({"detector": plan.detector.name} if plan.detector else {}),
-            "prompt": ", ".join(prompt.label for prompt in plan.prompts.verify),
+            "prompt": ", ".join(dict.fromkeys(prompts.verify.label for prompts in plan.prompts.values())),
             "calibration": hashlib.sha256(calibrations.encode()).hexdigest()[:8],
         }
     )

@@ -167,7 +167,7 @@ def _version(plan: Plan) -> VersionReport:
     return VersionReport(
         name="plumbline",
         version=VERSION,
-        prompts={prompt.label: prompt.digest for prompt in (*plan.prompts.verify, *plan.prompts.check)},
+        prompts={prompt.label: prompt.digest for each in plan.prompts.values() for prompt in (each.verify, each.check)},
         calibrations=[
             f"{entry.tier} {entry.model} {entry.language}: {entry.source.data if entry.source else 'not fitted'}"
             for entry in plan.calibrations.entries

@@ -37,7 +37,7 @@ def reply_to_another(**mark: str) -> Reply:
     """The reply to a request about another sample, with or without its mark."""
     case = segment(sample(4))
     window = tuple(Piece(number, text) for number, text in enumerate(case.source.contexts, start=1))
-    questions = Questions(case, load_prompts().for_case(case), 1_000)
+    questions = Questions(case, load_prompts()[case.language], 1_000)
     request = questions.on_sentences(window, {0: 1, 1: 2, 2: 3, 3: 4, 4: 5})
     items = [{"id": each, "claims": [{"verdict": "contradicted"}]} for each in request.ids["id"]]
     return replace(completion(json.dumps({**mark, "sentences": items}), usage=(100, 20)), keeps_ids=True)

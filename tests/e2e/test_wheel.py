@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.judging.judge.questions import PromptLibrary
+from plumbline.judging.judge.questions import read_prompts
 from plumbline.judging.tiers.calibration import load_calibrations
 
 ROOT = Path(__file__).parents[2]
@@ -20,10 +20,10 @@ ROOT = Path(__file__).parents[2]
 READ_PROMPTS = """
 import json, plumbline
 from plumbline.judging.tiers.calibration import load_calibrations
-from plumbline.judging.judge.questions import PromptLibrary
+from plumbline.judging.judge.questions import read_prompts
 print(json.dumps({
     "place": plumbline.__file__,
-    "digests": {p.label: p.digest for p in PromptLibrary("verify_claims", "v4")},
+    "digests": {p.label: p.digest for p in read_prompts("verify_claims", "v4").values()},
     "calibrations": len(load_calibrations(None).entries),
 }))
 """
@@ -48,7 +48,7 @@ def test_prompts_and_calibrations_are_read_from_an_installed_wheel(installed: Pa
 
     said = json.loads(run.stdout)
     assert Path(said["place"]).is_relative_to(installed)
-    assert said["digests"] == {prompt.label: prompt.digest for prompt in PromptLibrary("verify_claims", "v4")}
+    assert said["digests"] == {prompt.label: prompt.digest for prompt in read_prompts("verify_claims", "v4").values()}
     assert said["calibrations"] == len(load_calibrations(None).entries)
 
 

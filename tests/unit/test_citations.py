@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.citations import CitationVerdict
-from plumbline.judging.judge.questions import PromptSet, load_prompts
+from plumbline.judging.judge.questions import Prompts, load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.scoring import Scorer
@@ -81,7 +81,7 @@ def on_wire(sample: Sample) -> EvaluationResult:
 
 
 @cache
-def _prompts() -> PromptSet:
+def _prompts() -> Prompts:
     return load_prompts()
 
 

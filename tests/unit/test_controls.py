@@ -39,7 +39,7 @@ def _drawn(*contexts: str, answer: str = "It is long.") -> tuple[str, str]:
     window = tuple(Piece(number, text) for number, text in enumerate(contexts, start=1))
     drawn = draw_controls(case_of(answer, *contexts), window)
     assert drawn == draw_controls(case_of(answer, *contexts), window)
-    false, true = sorted(drawn, key=lambda control: control.is_true)
+    false, true = sorted(drawn.values(), key=lambda control: control.is_true)
     assert (false.is_true, true.is_true) == (False, True)
     return false.text, true.text
 

@@ -86,7 +86,7 @@ async def test_the_account_names_model_prompt_and_tokens() -> None:
     account = (await judge(ScriptedChat(sentences(1, 2)), ask=ask)).account
 
     assert (account.model, account.calls) == ("scripted-1", 1)
-    assert (account.prompt, account.prompt_digest) == ("verify_claims/v4.en", PROMPTS.verify.for_language("en").digest)
+    assert (account.prompt, account.prompt_digest) == ("verify_claims/v4.en", PROMPTS["en"].verify.digest)
     assert (account.prompt_tokens, account.completion_tokens) == (11, 7)
     assert ask.ledger.usage.calls == 1
 

@@ -177,7 +177,7 @@ def test_a_question_about_claims_of_a_long_answer_shows_the_sentences_around_the
     claim = replace(claim_of(Verdict.SUPPORTED, 1.0, number=250), text="Bridge number 250 is old.")
     window = next(iter(context_windows([FACT], sample.context_sentences, tokens=1_000)))
 
-    request = Questions(sample, PROMPTS.for_case(sample), 100).on_claims(window, [claim])
+    request = Questions(sample, PROMPTS[sample.language], 100).on_claims(window, [claim])
 
     shown = re.findall(r"Bridge number (\d+) is old", request.user)
     assert [*dict.fromkeys(shown)] == ["248", "249", "250"]

@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.metrics import METRICS
-from plumbline.judging.judge.questions import PROMPT_VERSION, Prompt, PromptLibrary
+from plumbline.judging.judge.questions import PROMPT_VERSION, Prompt, read_prompts
 from plumbline.judging.text.verdicts import Verdict
 from plumbline.judging.text.words import Language
 
@@ -28,7 +28,8 @@ def _write(folder: Path, *, system: str = "Judge.", user: str = USER, more: str 
 def built_in() -> list[Prompt]:
     """Every prompt there is, of every name, version and language."""
     versions = sorted({(file.parent.name, file.name.split(".")[0]) for file in ROOT.glob("*/*.toml")})
-    return [prompt for name, version in versions for prompt in PromptLibrary(name, version)]
+    prompts = [read_prompts(*each) for each in versions]
+    return [prompt for by_language in prompts for prompt in (by_language["en"], by_language["zh"])]
 
 
 def test_no_prompt_that_was_given_out_is_changed() -> None:
@@ -74,7 +75,7 @@ def test_hostile_text_is_neither_expanded_nor_let_out_of_its_block(prompt: Promp
 
 @pytest.mark.parametrize("name", ["verify_claims", "check_claims"])
 def test_all_but_one_closing_line_stands_before_the_mark_and_is_the_same_in_every_request(name: str) -> None:
-    for prompt in PromptLibrary(name, "v4"):
+    for prompt in read_prompts(name, "v4").values():
         users = [prompt.render_user(marker=marker, data="{}") for marker in ("a" * 16, "b" * 16)]
 
         before, after = prompt.user.split("{{marker}}", 1)[0], prompt.user.split("END {{marker}}\n")[1]
@@ -107,7 +108,7 @@ def test_every_verdict_and_the_word_json_stand_in_the_built_in_prompts(prompt: P
     ],
 )
 def test_the_system_text_that_every_call_pays_for_is_short(name: str, language: Language, most: int) -> None:
-    assert len(PromptLibrary(name, PROMPT_VERSION).for_language(language).system) <= most
+    assert len(read_prompts(name, PROMPT_VERSION)[language].system) <= most
 
 
 @pytest.mark.parametrize("prompt", built_in(), ids=lambda prompt: prompt.label)
@@ -119,7 +120,7 @@ def test_the_reply_begins_with_the_mark_as_the_request_ends_by_saying(prompt: Pr
 
 
 def test_an_answer_in_another_language_is_judged_with_the_english_prompt() -> None:
-    assert PromptLibrary("verify_claims", "v4").for_language("other").language == "en"
+    assert read_prompts("verify_claims", "v4")["other"].language == "en"
 
 
 @pytest.mark.parametrize(
@@ -135,19 +136,19 @@ def test_a_prompt_that_uses_other_variables_than_those_filled_is_refused(tmp_pat
     folder = _write(tmp_path, user=user)
 
     with pytest.raises(PromptError, match=rf"p/v1\.en\.toml: 'user' uses .*{wrong}"):
-        PromptLibrary("p", "v1", folder=folder)
+        read_prompts("p", "v1", folder=folder)
 
 
 def test_a_variable_in_the_system_text_is_refused_as_nobody_fills_it(tmp_path: Path) -> None:
     folder = _write(tmp_path, system="Judge {{question}}.")
 
     with pytest.raises(PromptError, match="question"):
-        PromptLibrary("p", "v1", folder=folder)
+        read_prompts("p", "v1", folder=folder)
 
 
 def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(PromptError, match=r"p/v2\.en\.toml: cannot be read"):
-        PromptLibrary("p", "v2", folder=_write(tmp_path))
+        read_prompts("p", "v2", folder=_write(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -166,4 +167,4 @@ def test_a_malformed_file_is_refused_with_its_name(tmp_path: Path, content: byte
     (folder / "p" / "v1.en.toml").write_bytes(content)
 
     with pytest.raises(PromptError, match=r"p/v1\.en\.toml"):
-        PromptLibrary("p", "v1", folder=folder)
+        read_prompts("p", "v1", folder=folder)

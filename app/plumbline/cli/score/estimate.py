@@ -61,7 +61,7 @@ class CostEstimate:
     def _add_requests(self, sample: SegmentedSample) -> bool:
         """Return False if the sample is too long for a judge."""
         settings, votes = self._engine.settings, self._engine.votes
-        judging = self._engine.plan.prompts.for_case(sample)
+        judging = self._engine.plan.prompts[sample.language]
         # The first vote makes the claims, the others judge them
         for position, endpoint in enumerate(votes):
             requests = expected_requests(

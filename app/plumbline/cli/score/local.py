@@ -123,7 +123,7 @@ class LocalEngine:
 
     def identity(self) -> dict[str, object]:
         settings, prompts = self.settings.model_dump(mode="json", include=set(_DECIDING_SETTINGS)), self.plan.prompts
-        asked = (*prompts.verify, *prompts.check, *prompts.metrics) if self.judges else ()
+        asked = (prompts["en"], prompts["zh"]) if self.judges else ()
         return {
             "plumbline": VERSION,
             "options": self.options.model_dump(mode="json"),
@@ -132,7 +132,7 @@ class LocalEngine:
             "judges": [
                 (name, each.place, each.variant) for name, endpoints in self.judges.items() for each in endpoints
             ],
-            "prompts": [prompt.digest for prompt in asked],
+            "prompts": [prompt.digest for each in asked for prompt in (each.verify, each.check, each.metrics)],
         }
 
     async def score_rows(

@@ -46,7 +46,11 @@ def find_endpoint(settings: Settings, judge: str) -> Endpoint:
 def describe_asking(settings: Settings, judge: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return whatever of the settings decides on the questions, as a manifest records it."""
     endpoint, prompts = find_endpoint(settings, judge), make_plan(settings).prompts
-    libraries = (prompts.verify, prompts.check, *([prompts.metrics] if metrics else []))
+    used = [
+        prompt
+        for each in prompts.values()
+        for prompt in (each.verify, each.check, *([each.metrics] if metrics else []))
+    ]
     asking = {
         "provider": endpoint.provider.name,
         "base_url": endpoint.base_url,
@@ -54,7 +58,7 @@ def describe_asking(settings: Settings, judge: str, metrics: Mapping[str, Any]) 
         "context_tokens": endpoint.context_tokens,
         "extra_body": endpoint.extra_body,
         **{name: getattr(settings, name) for name in _ASKED_BY},
-        "prompts": {prompt.label: prompt.digest for library in libraries for prompt in library},
+        "prompts": {prompt.label: prompt.digest for prompt in used},
     }
     return msgspec.json.decode(msgspec.json.encode(asking), type=dict[str, Any])
 

@@ -5,15 +5,15 @@ same sample has the same controls in every process.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.context_windows import Window
-from plumbline.judging.judge.replies import ClaimReply
+from plumbline.judging.judge.replies import ClaimReply, Reading
 from plumbline.judging.quantities.comparison import facts_in
 from plumbline.judging.text.injection import instructing_sentences
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -49,30 +49,18 @@ _TRIES: Final = 12
 _MOST_YEARS_APART: Final = 18
 _DATES: Final = re.compile(rf"(?:{_WORDS.pattern('parts.month')}|[A-Z]\w+day)\b")
 _NAME: Final = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,15}(?: [A-Z][a-z]{2,15}){0,2}(?![\w'’])|《[^》\n]{2,12}》")
-
-
-@dataclass(frozen=True, slots=True)
-class NumberKind:
-    """Numbers of one kind in sentences; `values` are plausible in place of each other where so far `apart`."""
-
-    before: re.Pattern[str]
-    after: re.Pattern[str]
-    values: range
-    apart: int
-
-
-def _kind(name: str) -> NumberKind:
-    before, after = (_WORDS.pattern(f"{name}.{side}") for side in ("before", "after"))
-    return NumberKind(
-        re.compile(rf"(?:{before})\Z"),
-        re.compile(after),
+# Of each kind of number what stands before it, what behind it, and values that are plausible in place of each other
+# where so far apart. The first kind that matches counts.
+_KINDS: Final = {
+    name: (
+        re.compile(rf"(?:{_WORDS.pattern(f'{name}.before')})\Z"),
+        re.compile(_WORDS.pattern(f"{name}.after")),
         range(*_WORDS.read(f"{name}.values")),
-        _WORDS.read(f"{name}.apart"),
+        int(_WORDS.read(f"{name}.apart")),
     )
-
-
-# The first kind that matches counts.
-_KINDS: Final = {name: _kind(name) for name in _WORDS.read("kinds").split()}
+    for name in _WORDS.read("kinds").split()
+}
+IdT = TypeVar("IdT", int, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +71,10 @@ class Control:
     is_true: bool
 
 
-def draw_controls(sample: SegmentedSample, window: Window) -> tuple[Control, Control]:
+def draw_controls(sample: SegmentedSample, window: Window) -> dict[int, Control]:
     """Return a sentence that the contexts do not support and one copied from those shown, in an order of their own.
 
+    Their numbers follow those of the sample's sentences.
     The first is a statement of a context with another number, of which it is sure that no context has it; without
     such a statement, one about a place that no text names.
     """
@@ -99,21 +88,16 @@ def draw_controls(sample: SegmentedSample, window: Window) -> tuple[Control, Con
     copied = [text for text in plain if text != original] or plain or stated
     true = draw.choice(copied[:_DRAWN_FROM]) if copied else _any_passage(sample, shown)
     controls = Control(false, is_true=False), Control(true, is_true=True)
-    return controls if draw.random() < 0.5 else controls[::-1]  # noqa: PLR2004
+    drawn = controls if draw.random() < 0.5 else controls[::-1]  # noqa: PLR2004
+    return dict(enumerate(drawn, start=len(sample.checkable) + 1))
 
 
-def numbered_controls(sample: SegmentedSample, window: Window) -> dict[int, Control]:
-    """Return controls for a sample by the numbers that follow those of its sentences."""
-    return dict(enumerate(draw_controls(sample, window), start=len(sample.checkable) + 1))
-
-
-def control_claims(sample: SegmentedSample, controls: Mapping[int, Control]) -> dict[int, Claim]:
+def control_claims(sample: SegmentedSample, controls: Iterable[Control]) -> list[Claim]:
     """Return controls as claims of sentences behind the last one, for requests about claims."""
-    behind = enumerate(controls.items(), start=len(sample.sentences))
-    return {
-        number: Claim(f"{position}.0", position, control.text, 0, 0, Verdict.NOT_MENTIONED, None)
-        for position, (number, control) in behind
-    }
+    return [
+        Claim(f"{position}.0", position, control.text, 0, 0, Verdict.NOT_MENTIONED, None)
+        for position, control in enumerate(controls, start=len(sample.sentences))
+    ]
 
 
 def is_right(control: Control, replies: Sequence[ClaimReply]) -> bool:
@@ -124,13 +108,13 @@ def is_right(control: Control, replies: Sequence[ClaimReply]) -> bool:
     return bool(verdicts - {Verdict.SUPPORTED, Verdict.NOT_A_CLAIM})
 
 
-def count_right(
-    controls: Mapping[int, Control], claims: Mapping[int, Sequence[ClaimReply]], *, is_whole: bool
-) -> tuple[int, int]:
+def count_right(controls: Mapping[IdT, Control], reading: Reading[IdT], others: Iterable[IdT]) -> tuple[int, int]:
     """Return the controls that the judge got right and wrong.
 
-    One that the reply leaves out is wrong if the reply `is_whole`; of a cut one it is unknown.
+    One that the reply leaves out is wrong if the reply is whole and has verdicts on all `others`; else it is unknown.
     """
+    claims = reading.claims
+    is_whole = "truncated_reply" not in reading.flags and all(each in claims for each in others)
     right = sum(is_right(each, claims[number]) for number, each in controls.items() if number in claims)
     return right, (len(controls) if is_whole else sum(number in claims for number in controls)) - right
 
@@ -178,11 +162,11 @@ def _renumber(text: str, sample: SegmentedSample, draw: Random) -> str | None:
 def _other_values(text: str, number: re.Match[str], draw: Random) -> Iterator[int]:
     """Yield plausible values in place of a number; none for one of no known kind."""
     before, after, value = text[max(0, number.start() - _BEFORE) : number.start()], text[number.end() :], int(number[1])
-    for name, kind in _KINDS.items():
-        values = kind.values
-        if not (kind.before.search(before) or kind.after.match(after)) or (name == "year" and value not in values):
+    for name, (opening, closing, plausible, apart) in _KINDS.items():
+        values = plausible
+        if not (opening.search(before) or closing.match(after)) or (name == "year" and value not in values):
             continue
-        if value not in values or (name == "count" and value in _KINDS["year"].values):
+        if value not in values or (name == "count" and value in _KINDS["year"][2]):
             return
         if name == "count":
             # Whoever has five has three as well, so more; and as round as it was.
@@ -196,7 +180,7 @@ def _other_values(text: str, number: re.Match[str], draw: Random) -> Iterator[in
             values = range(
                 max(values.start, low, value - _MOST_YEARS_APART), min(values.stop, high, value + _MOST_YEARS_APART)
             )
-        far = [each for each in values[:_MOST_VALUES] if abs(each - value) >= kind.apart]
+        far = [each for each in values[:_MOST_VALUES] if abs(each - value) >= apart]
         yield from draw.sample(far, min(_TRIES, len(far)))
         return
 

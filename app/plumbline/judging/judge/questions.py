@@ -9,11 +9,10 @@ import json
 import re
 import secrets
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final
@@ -22,20 +21,18 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.context_windows import Piece, Window
+from plumbline.judging.judge.controls import Control
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
 from plumbline.judging.judge.probes import AskedProbes, reference_sentences, select_compared_claims
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.obfuscation import remove_hidden
-from plumbline.judging.text.segmentation import Sentence
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.text.words import Language, detect_language
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _VARIABLES = frozenset({"marker", "data"})
-# Answers in any other language are judged with the English prompt.
-_FILE_LANGUAGE: Mapping[Language, str] = {"en": "en", "zh": "zh", "other": "en"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,25 +70,18 @@ class _PromptFile(BaseModel):
     parts: dict[str, _Text] = {}
 
 
-class PromptLibrary:
-    """Prompts of one name and version, by language; read and checked once."""
+def read_prompts(name: str, version: str, *, folder: Path | None = None) -> dict[Language, Prompt]:
+    """Return the prompts of one name and version; answers in other languages are judged with the English one.
 
-    def __init__(self, name: str, version: str, *, folder: Path | None = None) -> None:
-        """Raises:
+    Raises:
         PromptError: a file is missing, malformed, or uses an unknown variable.
-        """
-        packaged = files("plumbline").joinpath("_prompts")
-        root = folder or (packaged if packaged.is_dir() else Path(__file__).parents[4] / "prompts")
-        self._by_language = {
-            language: _load(root.joinpath(name, f"{version}.{language}.toml"), name, version, language)
-            for language in sorted(set(_FILE_LANGUAGE.values()))
-        }
-
-    def __iter__(self) -> Iterator[Prompt]:
-        return iter(self._by_language.values())
-
-    def for_language(self, language: Language) -> Prompt:
-        return self._by_language[_FILE_LANGUAGE[language]]
+    """
+    packaged = files("plumbline").joinpath("_prompts")
+    root = folder or (packaged if packaged.is_dir() else Path(__file__).parents[4] / "prompts")
+    english, chinese = (
+        _load(root.joinpath(name, f"{version}.{language}.toml"), name, version, language) for language in ("en", "zh")
+    )
+    return {"en": english, "zh": chinese, "other": english}
 
 
 def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
@@ -116,37 +106,25 @@ def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompts:
-    """Prompts in the language of the sample."""
+    """Prompts in one language: one makes claims and judges them, one judges given claims, one asks for metrics."""
 
     verify: Prompt
     check: Prompt
     metrics: Prompt
 
 
-@dataclass(frozen=True, slots=True)
-class PromptSet:
-    """Prompts of the judge: one makes claims and judges them, one judges given claims, one asks for other metrics."""
-
-    verify: PromptLibrary
-    check: PromptLibrary
-    metrics: PromptLibrary
-
-    def for_case(self, sample: SegmentedSample) -> JudgePrompts:
-        libraries = (self.verify, self.check, self.metrics)
-        return JudgePrompts(*(library.for_language(sample.language) for library in libraries))
-
-
+# By the language of the sample.
+Prompts = Mapping[Language, JudgePrompts]
 PROMPT_VERSION: Final = "v4"
 
 
-def load_prompts(folder: Path | None = None) -> PromptSet:
+def load_prompts(folder: Path | None = None) -> Prompts:
     """Return the prompts of a folder, which may lack those of metrics, or the built-in ones; raise PromptError."""
     own_metrics = folder if folder is not None and (folder / "ask_metrics").is_dir() else None
-    return PromptSet(
-        PromptLibrary("verify_claims", PROMPT_VERSION, folder=folder),
-        PromptLibrary("check_claims", PROMPT_VERSION, folder=folder),
-        PromptLibrary("ask_metrics", PROMPT_VERSION, folder=own_metrics),
-    )
+    verify = read_prompts("verify_claims", PROMPT_VERSION, folder=folder)
+    check = read_prompts("check_claims", PROMPT_VERSION, folder=folder)
+    metrics = read_prompts("ask_metrics", PROMPT_VERSION, folder=own_metrics)
+    return {language: JudgePrompts(verify[language], check[language], metrics[language]) for language in verify}
 
 
 # From the data between the marks to a mark that no text in there can know.
@@ -186,23 +164,17 @@ class Questions:
         window: Window,
         batch: Mapping[int, int],
         *,
-        controls: Mapping[int, str] = MappingProxyType({}),
+        controls: Mapping[int, Control] = MappingProxyType({}),
         probes: AskedProbes = (),
     ) -> ChatRequest:
         """Build a request for the claims of sentences and the verdicts on them; `batch` has their numbers by position.
 
-        `controls`: texts by number, which stand behind the sentences; with `probes`, which are asked in the same reply,
+        `controls` by number stand behind the sentences; with `probes`, which are asked in the same reply,
         they are statements of their own, a sentence among them: no probe may take them for the answer's.
         """
         first, last = min(batch), max(batch)
-        answer: list[Mapping[str, object]] = []
-        for position in range(max(0, first - _LEAD_SENTENCES), last + 1):
-            sentence = self.sample.sentences[position]
-            if position in batch:
-                answer.append({"id": batch[position], "text": remove_hidden(sentence.text)})
-            elif sentence.kind != "markup":
-                answer.append({"text": remove_hidden(sentence.text)})
-        extra = [{"id": number, "text": remove_hidden(text)} for number, text in controls.items()]
+        answer = self._sentences(range(max(0, first - _LEAD_SENTENCES), last + 1), batch)
+        extra = [{"id": number, "text": remove_hidden(control.text)} for number, control in controls.items()]
         if probes and extra:
             data = {
                 "answer": answer,
@@ -237,13 +209,14 @@ class Questions:
         temperature: float | None = None,
     ) -> ChatRequest:
         """Build a request for verdicts on claims; `doubts` by claim id say what a check found, for a second look."""
+        # Of a long answer the sentences around the claims are shown alone.
+        positions = range(len(self.sample.sentences))
+        if len(positions) > _MAX_SHOWN_SENTENCES:
+            named = [claim.sentence for claim in claims]
+            positions = positions[max(0, min(named) - _LEAD_SENTENCES) : max(named) + 1]
         data = {
             **self._surroundings(window),
-            "answer": [
-                {"id": number, "text": remove_hidden(sentence.text)}
-                for number, sentence in self._sentences_around(claims)
-                if sentence.kind != "markup"
-            ]
+            "answer": self._sentences(positions, {position: position + 1 for position in positions})
             # Controls stand behind the last sentence.
             + [
                 {"id": claim.sentence + 1, "text": remove_hidden(claim.text)}
@@ -277,11 +250,6 @@ class Questions:
         pieces = [piece for piece in window if needs_all or str(piece.number) in wanted]
         sentences, checkable = self.sample.sentences, self.sample.checkable
         number_by_position = {position: number for number, position in enumerate(checkable, start=1)}
-        answer = [
-            {**({"id": number_by_position[at]} if at in number_by_position else {}), "text": remove_hidden(each.text)}
-            for at, each in enumerate(sentences)
-            if each.kind != "markup"
-        ]
         source = self.sample.source
         if all(probe.needs_reference for probe, _ in probes):
             pieces = [piece for piece in pieces if _may_state(piece.text, source.reference or "")]
@@ -291,7 +259,7 @@ class Questions:
                 {"id": int(number), "text": remove_hidden(text)}
                 for number, text in reference_sentences(source.reference).items()
             ],
-            "answer": answer,
+            "answer": self._sentences(range(len(sentences)), number_by_position),
             "claims": [
                 # Most claims are sentences, which need not be shown twice.
                 {"id": each.id, "sentence": number_by_position[each.sentence]}
@@ -310,13 +278,14 @@ class Questions:
             ids=_probe_ids(probes),
         )
 
-    def _sentences_around(self, claims: Sequence[Claim]) -> Iterator[tuple[int, Sentence]]:
-        """Return the sentences of the answer with their numbers; of a long answer those around the claims alone."""
-        numbered = enumerate(self.sample.sentences, start=1)
-        if len(self.sample.sentences) <= _MAX_SHOWN_SENTENCES:
-            return numbered
-        positions = [claim.sentence for claim in claims]
-        return islice(numbered, max(0, min(positions) - _LEAD_SENTENCES), max(positions) + 1)
+    def _sentences(self, positions: Iterable[int], numbers: Mapping[int, int]) -> list[dict[str, object]]:
+        """Return the sentences at these positions, but for markup, with the numbers that they have."""
+        sentences = self.sample.sentences
+        return [
+            {**({"id": numbers[at]} if at in numbers else {}), "text": remove_hidden(sentences[at].text)}
+            for at in positions
+            if sentences[at].kind != "markup"
+        ]
 
     def _surroundings(self, window: Sequence[Piece]) -> dict[str, object]:
         # Contexts first, as providers cache the common beginning of requests.

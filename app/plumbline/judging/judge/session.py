@@ -172,7 +172,7 @@ class JudgeSession:
     async def _draft(self, batch: Mapping[int, int], window: Window, probes: AskedProbes) -> list[Claim]:
         sample = self.sample
 
-        async def ask(controls: Mapping[int, Control]) -> tuple[list[Claim], Reading[int], bool]:
+        async def ask(controls: Mapping[int, Control]) -> tuple[list[Claim], tuple[int, int]]:
             wanted = (*batch.values(), *controls)
 
             def read(reply: ChatReply, numbering: Numbering) -> Reading[int]:
@@ -182,40 +182,30 @@ class JudgeSession:
                     self._progress.read(reply, numbering, probes, (), is_alone=False)
                 return reading
 
-            reading, claims = await self._ask(
-                partial(
-                    sample.questions.on_sentences,
-                    window,
-                    batch,
-                    controls={number: control.text for number, control in controls.items()},
-                    probes=probes,
-                ),
+            claims, reading = await self._ask(
+                partial(sample.questions.on_sentences, window, batch, controls=controls, probes=probes),
                 read,
-                lambda reading: (reading, build_claims(reading, batch, sample.segmented, sample.search)),
+                lambda reading: build_claims(reading, batch, sample.segmented, sample.search),
             )
-            return claims, reading, all(number in reading.claims for number in batch.values())
+            return claims, count_right(controls, reading, batch.values())
 
         return await self._ask_with_controls(ask, sample.controls if 1 in batch.values() else {})
 
     async def _ask_with_controls(
         self,
-        ask: Callable[[Mapping[int, Control]], Awaitable[tuple[T, Reading[int], bool]]],
+        ask: Callable[[Mapping[int, Control]], Awaitable[tuple[T, tuple[int, int]]]],
         controls: Mapping[int, Control],
     ) -> T:
         """Return the answer of a judge that gets these controls right; where it gets one wrong, ask it once more.
 
-        `ask` returns an answer, what the reply says of the controls, and False if it lacks other items. A control that
-        a cut reply leaves out is unknown.
+        `ask` returns an answer, and how many controls are right and wrong in the reply.
 
         Raises:
             TierFailure: `controls_failed`.
         """
         # In the other order it is another question, for batch files too.
         for tried in (controls, dict(zip(controls, reversed(list(controls.values())), strict=True))):
-            answer, reading, is_whole = await ask(tried)
-            right, wrong = count_right(
-                tried, reading.claims, is_whole=is_whole and "truncated_reply" not in reading.flags
-            )
+            answer, (right, wrong) = await ask(tried)
             if not wrong:
                 self.controls_right = max(self.controls_right, right)
                 self._controls_left = {} if right else self._controls_left
@@ -267,24 +257,20 @@ class JudgeSession:
         size = verdicts_per_reply(sample.questions.max_output_tokens)
 
         async def check(part: Sequence[Claim], controls: Mapping[int, Control]) -> dict[str, Claim]:
-            async def ask(controls: Mapping[int, Control]) -> tuple[dict[str, Claim], Reading[int], bool]:
-                shown = control_claims(sample.segmented, controls)
-                ids = [each.id for each in (*part, *shown.values())]
+            async def ask(controls: Mapping[int, Control]) -> tuple[dict[str, Claim], tuple[int, int]]:
+                shown = control_claims(sample.segmented, controls.values())
+                asked = {each.id: each for each in (*part, *shown)}
                 checked, reading = await self._ask(
                     partial(
-                        sample.questions.on_claims,
-                        window,
-                        [*part, *shown.values()],
-                        doubts=doubts,
-                        temperature=temperature,
+                        sample.questions.on_claims, window, list(asked.values()), doubts=doubts, temperature=temperature
                     ),
                     lambda reply, numbering: read_claims(
-                        reply.content, ids, numbering, is_truncated=reply.is_truncated
+                        reply.content, list(asked), numbering, is_truncated=reply.is_truncated
                     ),
-                    lambda reading: (build_checked_claims(reading, part, sample.search), reading),
+                    lambda reading: build_checked_claims(reading, part, sample.search),
                 )
-                said = {number: reading.claims[each.id] for number, each in shown.items() if each.id in reading.claims}
-                return checked, Reading(said, reading.flags), all(each.id in reading.claims for each in part)
+                known = dict(zip((each.id for each in shown), controls.values(), strict=True))
+                return checked, count_right(known, reading, (each.id for each in part))
 
             return await self._ask_with_controls(ask, controls)
 
@@ -298,8 +284,11 @@ class JudgeSession:
         build: Callable[[Reading[IdT]], T],
         *,
         share: float = 1.0,
-    ) -> T:
-        """Ask, and parse the reply into claims; in a thread where texts are long, or quotes must be searched."""
+    ) -> tuple[T, Reading[IdT]]:
+        """Ask, and return what is built from the reply, with its reading.
+
+        It is parsed in a thread where texts are long, or quotes must be searched.
+        """
         request = await offload.run(question, self.executor, inline=self.sample.is_small)
         seconds = max(0.0, share * (self.until - time.monotonic()))
         reply = await self.chat.complete(request, seconds=seconds, ledger=self.ledger)
@@ -309,7 +298,7 @@ class JudgeSession:
         self.flags.update(dict.fromkeys(reading.flags))
         # A quote that stands nowhere verbatim takes milliseconds to look for.
         is_quick = is_small and all(map(self.sample.search.stands_verbatim, reading.quotes()))
-        return await offload.run(lambda: build(reading), self.executor, inline=is_quick)
+        return await offload.run(lambda: build(reading), self.executor, inline=is_quick), reading
 
 
 async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
@@ -322,26 +311,27 @@ async def _all(calls: Iterable[Coroutine[None, None, T]]) -> list[T]:
         # As a rule: it needs no task.
         return [await coroutines[0]]
 
-    async def answer(place: int) -> tuple[int, T | TierFailure]:
+    answers: dict[int, T] = {}
+    waiting: list[TierFailure] = []
+
+    async def answer(place: int) -> None:
         try:
-            return place, await coroutines[place]
+            answers[place] = await coroutines[place]
         except TierFailure as failure:
             if failure.reason is not FailureReason.NOT_ASKED:
                 raise
-            return place, failure
+            waiting.append(failure)
 
     try:
         async with aclosing(map_concurrently(answer, range(len(coroutines)), limit=_CALLS_AT_ONCE)) as answering:
-            answer_by_place = dict([each async for each in answering])
+            async for _ in answering:
+                pass
     finally:
         for each in coroutines:
             each.close()
-    answers: list[T] = []
-    for place in range(len(coroutines)):
-        if isinstance(found := answer_by_place[place], TierFailure):
-            raise found
-        answers.append(found)
-    return answers
+    if waiting:
+        raise waiting[0]
+    return [answers[place] for place in range(len(coroutines))]
 
 
 def _best(found: Iterable[Mapping[str, Claim]]) -> dict[str, Claim]:
@@ -368,8 +358,4 @@ def _nearest_window(claims: Sequence[Claim], windows: Sequence[Window]) -> Windo
     if len(windows) == 1:
         return windows[0]
     wanted = {word for claim in claims for word in content_words(claim.text)}
-
-    def shared(window: Window) -> int:
-        return len(wanted & {word for piece in window for word in content_words(piece.text)})
-
-    return max(windows, key=shared)
+    return max(windows, key=lambda window: len(wanted & {word for each in window for word in content_words(each.text)}))

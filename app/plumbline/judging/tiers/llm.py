@@ -13,7 +13,7 @@ from typing import Final
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.context_windows import Window, context_windows
-from plumbline.judging.judge.controls import control_claims, numbered_controls
+from plumbline.judging.judge.controls import control_claims, draw_controls
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     claims_that_decide,
@@ -27,7 +27,7 @@ from plumbline.judging.judge.probes import Material
 from plumbline.judging.judge.questions import (
     JudgePrompts,
     Mark,
-    PromptSet,
+    Prompts,
     Questions,
     keyed_mark,
     random_mark,
@@ -94,7 +94,7 @@ def expected_requests(
     """
     questions = Questions(sample, prompts, max_output_tokens, _ESTIMATE)
     windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
-    controls = numbered_controls(sample, windows[0]) if has_controls else {}
+    controls = draw_controls(sample, windows[0]) if has_controls else {}
     material = Material(sample, EvidenceSearch(()))
     probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
     batches = list(split_into_replies(sample, max_output_tokens))
@@ -103,10 +103,10 @@ def expected_requests(
         yield questions.on_probes(windows[0], apart, ())
     for batch in batches:
         if is_first:
-            texts = {number: each.text for number, each in controls.items() if 1 in batch.values()}
-            yield questions.on_sentences(windows[0], batch, controls=texts, probes=joined)
+            added = controls if 1 in batch.values() else {}
+            yield questions.on_sentences(windows[0], batch, controls=added, probes=joined)
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
-        extra = [] if is_first or 1 not in batch.values() else [*control_claims(sample, controls).values()]
+        extra = [] if is_first or 1 not in batch.values() else control_claims(sample, controls.values())
         for window in windows[1:] if is_first else windows:
             yield questions.on_claims(window, [*claims, *(extra if window is windows[0] else [])])
 
@@ -123,7 +123,7 @@ class LlmTier:
     def __init__(
         self,
         chats: Mapping[str, ChatModel],
-        prompts: PromptSet,
+        prompts: Prompts,
         executor: Executor,
         *,
         max_output_tokens: int = 4096,
@@ -203,7 +203,7 @@ class LlmTier:
             *self._chats_by_name(options.judges),
             *(self._chats_by_name((options.escalation,)) if options.escalation else ()),
         ]
-        prompts = self._prompts.for_case(sample)
+        prompts = self._prompts[sample.language]
         judges = [f"{chat.name}={chat.model}{chat.variant}" for chat in chats]
         limits = [str(self._max_output_tokens), str(options.samples)]
         escalation = f"{options.escalation} {options.threshold} {options.disputed}" if options.escalation else ""
@@ -233,7 +233,7 @@ class LlmTier:
         self, sample: SegmentedSample, context_tokens: int, metrics: Sequence[Metric]
     ) -> tuple[Inspection, PreparedSample]:
         inspection = inspect(sample.source)
-        questions = Questions(sample, self._prompts.for_case(sample), self._max_output_tokens, self._mark)
+        questions = Questions(sample, self._prompts[sample.language], self._max_output_tokens, self._mark)
         windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
         search = EvidenceSearch(
             sample.source.contexts,
@@ -243,7 +243,7 @@ class LlmTier:
             question=sample.source.question,
             without_marks=sample.without_marks,
         )
-        controls = numbered_controls(sample, windows[0]) if self._has_controls else {}
+        controls = draw_controls(sample, windows[0]) if self._has_controls else {}
         probes = probes_for(metrics, sample.source)
         return inspection, PreparedSample(questions, windows, search, offload.is_small(sample.source), controls, probes)
 
