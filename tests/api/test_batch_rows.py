@@ -70,12 +70,8 @@ async def test_bad_rows_are_told_so_and_cost_no_other_row() -> None:
     assert PLANTED not in response.text
 
 
-@pytest.mark.parametrize(
-    ("bad", "word"),
-    [(json.dumps(row("x", contexts=NESTED)), "32 levels"), ('{"answer": ' + "1" * 65 + "}", "65 digits")],
-    ids=["deep", "a long number"],
-)
-async def test_a_row_that_a_single_evaluation_could_not_read_costs_no_other_row(bad: str, word: str) -> None:
+async def test_a_row_that_a_single_evaluation_could_not_read_costs_no_other_row() -> None:
+    bad = json.dumps(row("x", contexts=NESTED))
     body = f'{{"samples": [{json.dumps(row("first"))}, {bad}], "options": {{"tiers": ["lexical"]}}}}'
     async with running(plain_settings()) as client:
         response = await client.post(BATCH_URL, content=body, headers=JSON_TYPE)
@@ -83,7 +79,7 @@ async def test_a_row_that_a_single_evaluation_could_not_read_costs_no_other_row(
     rows, summary = read_lines(response)
     (error,) = [each["error"] for each in rows if "error" in each]
     assert (error["type"], error["status"]) == ("urn:plumbline:problem:malformed-body", 400)
-    assert word in error["detail"]
+    assert "32 levels" in error["detail"]
     assert summary["judged"] == 1
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import (
     AwareDatetime,
@@ -18,7 +18,6 @@ from pydantic import (
     StringConstraints,
     TypeAdapter,
     ValidationError,
-    model_validator,
 )
 
 from plumbline.ground.errors import ConfigurationError, InvalidInput
@@ -63,19 +62,13 @@ class StoredLimits(_Stored):
 
     Args:
         concurrency: requests in flight. None: the default of the settings; 0: no limit.
-        ignored: names of limits of version 0.2 that the file has; they limit nothing and are not written again.
+        requests_per_minute, tokens_per_day, cost_per_day: of version 0.2; they limit nothing and are not written again.
     """
 
     concurrency: int | None = Field(default=None, ge=0)
-    ignored: tuple[str, ...] = Field(default=(), exclude=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_removed(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        ignored = tuple(name for name in _REMOVED_LIMITS if data.get(name))
-        return {name: value for name, value in data.items() if name not in _REMOVED_LIMITS} | {"ignored": ignored}
+    requests_per_minute: float | None = Field(default=None, exclude=True)
+    tokens_per_day: float | None = Field(default=None, exclude=True)
+    cost_per_day: float | None = Field(default=None, exclude=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +121,7 @@ class KeyFile(_Stored):
 
     def ignored_limits(self) -> list[str]:
         """Return the names of limits of version 0.2 that any key has, sorted."""
-        return sorted({name for key in self.keys for name in key.limits.ignored})
+        return sorted(name for name in _REMOVED_LIMITS if any(getattr(key.limits, name) for key in self.keys))
 
     def with_key(self, key: StoredKey) -> "KeyFile":
         """Return the file with this key, in place of the one of its name."""

@@ -87,8 +87,7 @@ def parse_strictly(body: bytes) -> Any:
     """Parse a JSON body.
 
     Raises:
-        MalformedBody: empty, not UTF-8, not JSON, nested deeper than 32, with a number of more than 64 digits, or with
-            more than 30,000 lists and objects.
+        MalformedBody: empty, not UTF-8, not JSON, nested deeper than 32, or with more than 30,000 lists and objects.
         RequestValidationError: it names up to 20 places with a duplicate key, more than 64 keys, a number that is not
             finite or a string that is not text (NUL, lone surrogate), or the place at which it passes 30,000 values.
     """
@@ -114,7 +113,8 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
         return json.loads(
             text,
             object_pairs_hook=_object,
-            parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else _LongInteger(len(digits)),
+            # A longer one is finite as a number of less precision, or refused as infinite.
+            parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else float(digits),
         )
     except json.JSONDecodeError as error:
         reason = f"{error.msg.rstrip(': ')} at line {error.lineno} column {error.colno}"
@@ -135,7 +135,7 @@ def check_values(value: object, *, at: Sequence[str | int] = ("body",)) -> None:
     """Check a value of `read_json`, at this place of the request.
 
     Raises:
-        MalformedBody: nested deeper than 32, or with a number of more than 64 digits.
+        MalformedBody: nested deeper than 32.
         RequestValidationError: as `parse_strictly`.
     """
     flaws = list(islice(_flaws(value), MOST_FIELD_PROBLEMS))
@@ -162,13 +162,6 @@ def invalid_at(at: Sequence[str | int], value: object, errors: Sequence[Any]) ->
 def is_text(value: str) -> bool:
     """Return True if a string has no NUL and no lone surrogate."""
     return _UNTEXT.search(value) is None
-
-
-class _LongInteger:
-    """A number that is refused once its row is known."""
-
-    def __init__(self, digits: int) -> None:
-        self.digits = digits
 
 
 class _FlawedObject(dict[str, Any]):
@@ -239,8 +232,6 @@ def _flaw(value: object) -> str | None:
         return None if is_text(value) else CodedText("not_text")
     if isinstance(value, float):
         return None if math.isfinite(value) else CodedText("number_not_finite")
-    if isinstance(value, _LongInteger):
-        raise MalformedBody(CodedText("number_too_long", digits=value.digits, limit=MAX_DIGITS))
     if isinstance(value, _FlawedObject):
         return value.flaw
     if isinstance(value, dict):
