@@ -44,7 +44,7 @@ def check(data: bytes) -> None:
     excluded = _excluded(control, contexts)
     search = EvidenceSearch(contexts, suspects=excluded)
     given = (quote, quote.upper(), quote.replace(" ", "  "))[len(quote_bytes) % 3]
-    found = search.locate(given, [-1, 0, 7])
+    found = search.locate(given)
     assert (found is None) == (not given.strip()), "None for a quote, or a place for none"
     if found is not None:
         _check_place(found, given, contexts)
@@ -53,7 +53,7 @@ def check(data: bytes) -> None:
         claim = Claim("0.0", 0, given[:4_000], 0, 1, verdict, 0.5, evidence=(found,))
         apply_evidence(claim, search)
     if not excluded and search.stands_verbatim(quote) and _must_be_found(quote, contexts):
-        found = search.locate(quote, [])
+        found = search.locate(quote)
         assert found is not None, "None for a quote that stands there"
         assert found.verified, "not found though it stands there"
     _check_comparisons(quote, contexts[0])

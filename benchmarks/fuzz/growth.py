@@ -95,7 +95,7 @@ def _quote(cut: slice, change: str) -> Callable[[str], None]:
     def locate(text: str) -> None:
         search = EvidenceSearch([text], suspects=[(0, at, at + 1) for at in range(0, min(len(text), 20_000), 2)])
         quote = text[: len(text) // 2] if cut.stop is None else text[cut]
-        found = search.locate(quote + change, [0])
+        found = search.locate(quote + change)
         if found is not None:
             search.stands_in_instruction(found)
             search.around(found, reach=1)

@@ -37,13 +37,12 @@ def _assert_true_to_its_context(evidence: Evidence | None, contexts: list[str]) 
         assert 0 <= evidence.start < evidence.end
         assert contexts[evidence.context][evidence.start : evidence.end] == evidence.quote
     else:
-        assert (evidence.start, evidence.end) == (None, None)
-        assert evidence.context is None or 0 <= evidence.context < len(contexts)
+        assert (evidence.context, evidence.start, evidence.end) == (None, None, None)
 
 
-@given(_TEXTS, st.lists(_TEXTS, max_size=4), st.lists(st.integers(-2, 6), max_size=3))
-def test_a_found_quote_is_what_lies_at_its_offsets(quote: str, contexts: list[str], cited: list[int]) -> None:
-    evidence = EvidenceSearch(contexts).locate(quote, cited)
+@given(_TEXTS, st.lists(_TEXTS, max_size=4))
+def test_a_found_quote_is_what_lies_at_its_offsets(quote: str, contexts: list[str]) -> None:
+    evidence = EvidenceSearch(contexts).locate(quote)
 
     _assert_true_to_its_context(evidence, contexts)
 
@@ -55,14 +54,14 @@ def test_a_changed_copy_of_a_passage_is_what_lies_at_its_offsets(context: str, d
     passage = context[start:end]
     quote = data.draw(st.sampled_from([passage, passage.upper(), passage.replace(" ", "  "), passage[:-1] + "x"]))
 
-    evidence = EvidenceSearch([context]).locate(quote, [0])
+    evidence = EvidenceSearch([context]).locate(quote)
 
     _assert_true_to_its_context(evidence, [context])
 
 
 @given(st.text("abcdefgh 大坝湖泊", min_size=8, max_size=60).filter(lambda text: len(text.replace(" ", "")) >= 4))
 def test_a_whole_context_is_found_in_itself(context: str) -> None:
-    evidence = EvidenceSearch([context]).locate(context, [0])
+    evidence = EvidenceSearch([context]).locate(context)
 
     assert evidence is not None
     assert evidence.verified
@@ -75,9 +74,9 @@ def test_a_quote_is_found_in_what_instructs_a_judge_as_anywhere_else(
     contexts = [*contexts, f"{data.draw(_TEXTS)}{quote}{data.draw(_TEXTS)}"]
     everything = [(index, 0, len(context)) for index, context in enumerate(contexts)]
 
-    evidence = EvidenceSearch(contexts, suspects=everything).locate(quote, [0])
+    evidence = EvidenceSearch(contexts, suspects=everything).locate(quote)
 
-    assert evidence == EvidenceSearch(contexts).locate(quote, [0])
+    assert evidence == EvidenceSearch(contexts).locate(quote)
 
 
 _MARKUP = load_cases("evidence_properties", "markup")
@@ -183,7 +182,7 @@ def test_a_quote_is_not_found_in_large_hostile_contexts() -> None:
     contexts = ["the old bridge was closed to carts " * 3_000] * 5
     check = EvidenceSearch(contexts)
 
-    found = [check.locate("the old brigde was shut to cars in 2008 by the mayor " * 2, [0]) for _ in range(1)]
+    found = [check.locate("the old brigde was shut to cars in 2008 by the mayor " * 2) for _ in range(1)]
 
     assert not any(evidence and evidence.verified for evidence in found)
 

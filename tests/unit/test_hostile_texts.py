@@ -100,7 +100,7 @@ def test_long_runs_of_blanks_in_a_quote_are_gone_over_once() -> None:
     quote = "the dam was" + " " * 400_000 + "built"
 
     assert Quote(quote[:4_000]).parts == ()
-    assert EvidenceSearch(["the dam was built"]).locate(quote, [0]) is not None
+    assert EvidenceSearch(["the dam was built"]).locate(quote) is not None
 
 
 def test_a_torn_string_of_escapes_is_read_once() -> None:

@@ -14,7 +14,7 @@ from plumbline.ground.phrases import load_data
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
-from plumbline.judging.judge.reply_items import Item, fold_word, read_id, reply_items
+from plumbline.judging.judge.reply_items import Item, fold_word, is_unicode, read_id, read_quotes, reply_items
 from plumbline.judging.ports.exchange import ChatReply
 from plumbline.judging.ports.numbering import OURS, Numbering
 from plumbline.judging.text.segmentation import split_sentences
@@ -27,6 +27,7 @@ UNVERIFIED: Final = "evidence_unverified"
 _WHOLE: Final = ("",)
 _MAX_TEXT_CHARACTERS: Final = 1_000
 _MAX_ITEMS: Final = 500
+_MAX_QUOTES: Final = 8
 # Members with ids of the answer's sentences.
 _NAMING: Final = ("answered_by", "stated_by")
 # Of a part's words, in the question: a part with fewer was not asked.
@@ -136,7 +137,7 @@ def read_probe(
         verdict = verdicts.get(fold_word(word)) if isinstance(word, str) else None
         found = said.setdefault(item_id, {})
         names_others = any(material.sentences(item.get(name)) is None for name in _NAMING if name in item)
-        if verdict is None or names_others or not isinstance(text, str) or not _is_unicode(text):
+        if verdict is None or names_others or not isinstance(text, str) or not is_unicode(text):
             found["\0"] = None
             continue
         plain = MetricVerdict(probe.name, item_id, verdict, text[:_MAX_TEXT_CHARACTERS])
@@ -157,25 +158,13 @@ def _proven_share(probe: Probe, verdicts: Sequence[MetricVerdict]) -> float:
     return sum(not each.flags and each.verdict != probe.unproven for each in verdicts) / max(1, len(verdicts))
 
 
-def _is_unicode(text: str) -> bool:
-    """Return False for half a surrogate pair, which JSON can hold and our answers cannot."""
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _quotes(item: Item) -> list[str]:
-    value = item.get("quote", item.get("quotes"))
-    values = value if isinstance(value, list) else [value]
-    texts = [each.get("text", each.get("quote")) if isinstance(each, dict) else each for each in values]
-    return [text for text in texts[:8] if isinstance(text, str) and text.strip() and _is_unicode(text)]
-
-
 def prove_by_contexts(
     verdict: MetricVerdict, item: Item, search: EvidenceSearch, *, context: int | None = None
 ) -> MetricVerdict:
     """Return the verdict with those of the item's quotes that stand in a context, or in the one of that index."""
-    cited = [] if context is None else [context]
-    located = (search.locate(quote[:_MAX_TEXT_CHARACTERS], cited) for quote in _quotes(item))
-    found = tuple(each for each in located if each and each.verified and context in (None, each.context))
+    quotes = [each for each in read_quotes(item)[:_MAX_QUOTES] if isinstance(each, str) and is_unicode(each)]
+    located = (search.locate(quote[:_MAX_TEXT_CHARACTERS], context=context) for quote in quotes)
+    found = tuple(each for each in located if each and each.verified)
     return replace(verdict, evidence=found, flags=() if found else (UNVERIFIED,))
 
 

@@ -1,6 +1,6 @@
 """Parsing of a judge's reply into claims: whole items are kept, broken ones are asked again."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Generic, TypeVar
 
@@ -13,22 +13,24 @@ from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     NO_CLAIM,
     UNANSWERED,
-    UNCOVERED,
     apply_evidence,
     states_fact,
-    with_flags,
-    word_stems,
 )
-from plumbline.judging.judge.reply_items import VERDICT_NAMES, Item, fold_word, read_id, reply_items
+from plumbline.judging.judge.reply_items import (
+    VERDICT_NAMES,
+    Item,
+    first_member,
+    fold_word,
+    is_unicode,
+    read_id,
+    read_quotes,
+    reply_items,
+)
 from plumbline.judging.ports.numbering import OURS, Numbering
-from plumbline.judging.quantities.comparison import facts_in, missing
-from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text.injection import inspect
-from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
-from plumbline.judging.text.words import split_words
 
 _MAX_QUOTES: Final = 8
 _MAX_QUOTE_CHARACTERS: Final = 4_000
@@ -37,19 +39,11 @@ _MAX_CLAIM_CHARACTERS: Final = 4_000
 _MAX_CLAIMS: Final = 50
 # Names that models give to the members of a claim in place of ours; the first that is there counts.
 _CLAIM_NAMES: Final = ("claim", "text", "statement", "论断")
-_QUOTE_NAMES: Final = ("quotes", "quote", "evidence", "引文")
-_PASSAGE_NAMES: Final = ("quote", "text", "passage", "content", "原文", "引文")
 _VERDICT_BY_WORD: Final = {
     word: Verdict(verdict)
     for verdict, words in load_data("judging/judge/verdict_words")["verdicts"].items()
     for word in words.split()
 }
-
-
-def _texts(value: object) -> list[object]:
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
 
 
 def _verdict(value: object) -> object:
@@ -109,7 +103,7 @@ def read_sentences(
     number, item = 0, Item()
     for number, item in _match_ids(items, wanted, numbering, content, flags):
         said.setdefault(number, []).append(_claims(item))
-    if "truncated_reply" in flags and "claims" not in item and _first(item, _CLAIM_NAMES):
+    if "truncated_reply" in flags and "claims" not in item and first_member(item, _CLAIM_NAMES):
         said[number].append(None)
     claims = {number: merged for number, answers in said.items() if (merged := _merge(answers)) is not None}
     return Reading(claims, tuple(dict.fromkeys(flags)))
@@ -184,31 +178,20 @@ def _claims(item: Item) -> tuple[ClaimReply, ...] | None:
 def _claim(value: object) -> ClaimReply | None:
     if not isinstance(value, dict):
         return None
-    quotes = [quote for name in _QUOTE_NAMES for quote in _texts(value.get(name)) if quote != ""]
     said = {
         **value,
-        "claim": _first(value, _CLAIM_NAMES),
-        "quotes": [_first(quote, _PASSAGE_NAMES) if isinstance(quote, dict) else quote for quote in quotes],
-        "verdict": _first(value, VERDICT_NAMES),
+        "claim": first_member(value, _CLAIM_NAMES),
+        "quotes": read_quotes(value),
+        "verdict": first_member(value, VERDICT_NAMES),
     }
     try:
         claim = ClaimReply.model_validate(said)
-        # JSON can hold half a surrogate pair, our answers cannot.
-        "".join((claim.claim, claim.reason, *claim.quotes)).encode()
-    except (ValidationError, UnicodeEncodeError):
+    except ValidationError:
         return None
-    return claim
+    return claim if is_unicode(claim.claim, claim.reason, *claim.quotes) else None
 
 
-def _first(members: Mapping[str, object], names: Iterable[str]) -> object:
-    return next((members[name] for name in names if name in members), None)
-
-
-# "Yes.", "It does not.": such a sentence has the words of its claim elsewhere.
-_SHORT_SENTENCE_WORDS: Final = 3
 _MAX_LABEL_CHARACTERS: Final = 2
-# Share of a sentence's words that its claims and the question must have.
-_LEAST_COVERED: Final = 0.5
 
 
 def build_claims(
@@ -217,7 +200,7 @@ def build_claims(
     """Build the claims of a batch of sentences (number by position).
 
     A sentence without an answer is one unanswered claim. One that states a fact, and has no claim for the judge, is
-    flagged `no_claim_doubtful`; claims that leave out an amount, a name or most words of theirs, `claims_incomplete`.
+    flagged `no_claim_doubtful`.
     """
     claims: list[Claim] = []
     for position, number in within_deadline(batch.items()):
@@ -239,10 +222,8 @@ def build_claims(
             claims.append(unanswered)
         elif not any(claim.is_checkable for claim in made):
             claims.append(_doubt_no_claim(made[0], position, sample, search))
-        elif _covers([claim.text for claim in made if claim.is_checkable], sentence.text, search):
-            claims += made
         else:
-            claims += (with_flags(claim, UNCOVERED) for claim in made)
+            claims += made
     return claims
 
 
@@ -254,20 +235,6 @@ def _doubt_no_claim(claim: Claim, position: int, sample: SegmentedSample, search
     if not (is_led or states_fact(asserted, search)) or inspect(Sample("", (), text)).flags:
         return claim
     return replace(claim, text=asserted.rstrip("?？吗 ") if is_led else asserted, flags=(NO_CLAIM,))
-
-
-def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> bool:
-    """Return True if claims and question have the sentence's amounts, names, and half of its words."""
-    if sentence in claims:
-        return True
-    sentence = search.without_marks(sentence)
-    said = "\n".join((*claims, search.question))
-    wanted = word_stems(sentence)
-    if len(wanted) > _SHORT_SENTENCE_WORDS and len(wanted & word_stems(said)) < _LEAST_COVERED * len(wanted):
-        return False
-    if missing(read_amounts(sentence), facts_in(said)):
-        return False
-    return not KnownNames(frozenset(split_words(said).every), [said]).find_unknown(sentence)
 
 
 def build_checked_claims(reading: Reading[str], claims: Sequence[Claim], search: EvidenceSearch) -> dict[str, Claim]:
@@ -298,10 +265,10 @@ def apply_evidence_to_reply(claim: Claim, said: ClaimReply, search: EvidenceSear
 
 def _locate(quote: str, search: EvidenceSearch) -> list[Evidence]:
     """Search for a quote as a whole, then, where it is several glued together or has a label, for its parts."""
-    whole = search.locate(quote, ())
+    whole = search.locate(quote)
     if whole is None or whole.verified:
         return [] if whole is None else [whole]
-    parts = [search.locate(part, ()) for part in separate_quotes(quote)]
+    parts = [search.locate(part) for part in separate_quotes(quote)]
     found = [part for part in parts if part is not None]
     return found if any(part.verified for part in found) else [whole]
 

@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NoReturn
 
@@ -26,6 +26,8 @@ _STEPS: Final = {"{": 1, "[": 1, "}": -1, "]": -1}
 _VALUE_START: Final = re.compile(r"""\{(?=\s*["'])|\[(?=\s*\{)""")
 # Under any of them a judge may give its verdict.
 VERDICT_NAMES: Final = ("verdict", "label", "judgement", "judgment", "结论", "判断")
+_QUOTE_NAMES: Final = ("quotes", "quote", "evidence", "引文")
+_PASSAGE_NAMES: Final = ("quote", "text", "passage", "content", "原文", "引文")
 _CELL_END: Final = re.compile(r"(?<!\\)\|")
 _TAG: Final = re.compile(r"<([a-z]{1,20})((?:\s[^<>]{0,200})?)>([^<]{0,4000})")
 _TAG_ID: Final = re.compile(r"""\bid\s?=\s?["']([^"'<>]{1,40})["']""")
@@ -49,6 +51,27 @@ def read_id(given: object) -> str:
 def fold_word(word: str) -> str:
     """Return a verdict's word in lower case, without what joins its parts."""
     return _JOINTS.sub("", word.casefold())
+
+
+def first_member(members: Mapping[str, object], names: Sequence[str]) -> object:
+    """Return the first member that is there under one of the names; None without any."""
+    return next((members[name] for name in names if name in members), None)
+
+
+def read_quotes(item: Item) -> list[object]:
+    """Return the quotes of an item under any name, one or a list, each a text or an object that has one."""
+    members = [value for name in _QUOTE_NAMES if (value := item.get(name)) is not None]
+    quotes = [quote for value in members for quote in (value if isinstance(value, list) else [value]) if quote != ""]
+    return [first_member(quote, _PASSAGE_NAMES) if isinstance(quote, dict) else quote for quote in quotes]
+
+
+def is_unicode(*texts: str) -> bool:
+    """Return False for half a surrogate pair, which JSON can hold and our answers cannot."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def reply_items(

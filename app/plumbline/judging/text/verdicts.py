@@ -35,7 +35,7 @@ INCOMPLETE = "incomplete"
 class Evidence:
     """A passage of a context. `verified`: our search found it, and `context[start:end]` is that passage.
 
-    Unverified evidence is what a judge asserted: `start` and `end` are None, and so is `context` when it named none.
+    Unverified evidence is what a judge asserted: `context`, `start` and `end` are None.
     """
 
     context: int | None

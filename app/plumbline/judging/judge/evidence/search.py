@@ -157,25 +157,23 @@ class EvidenceSearch:
         ]
         self.index = ContextIndex(sentences) if index is None else index
 
-    def locate(self, quote: str, cited: Sequence[int]) -> Evidence | None:
-        """Find a quote in the cited contexts first, then in any other; None for an empty quote.
+    def locate(self, quote: str, *, context: int | None = None) -> Evidence | None:
+        """Find a quote in any context, or in the one of that index alone; None for an empty quote.
 
         Looked for as it is, then after folding (NFKD, case, quote marks, dashes, white space, hidden characters), then
         without markup, then part by part around an ellipsis, then by an alignment of at least 0.9 with every number
         and negation in place. A quote that cuts a number ("5 million" in "15 million") is not there.
-        `cited` are indices of the contexts that the judge named; those out of range are passed over.
         """
         if not quote.strip():
             return None
-        named = [index for index in dict.fromkeys(cited) if 0 <= index < len(self._contexts)]
         found: Evidence | None = None
-        for index, place in islice(self._places(quote, named), _MAX_OCCURRENCES):
+        for index, place in islice(self._places(quote, context), _MAX_OCCURRENCES):
             is_instruction = self._contexts[index].is_instruction(place)
             if found is None or not is_instruction:
                 found = Evidence(index, self.texts[index][place[0] : place[1]], *place, verified=True)
             if not is_instruction:
                 break
-        return found or Evidence(named[0] if named else None, quote, None, None, verified=False)
+        return found or Evidence(None, quote, None, None, verified=False)
 
     def stands_verbatim(self, quote: str) -> bool:
         """Return True if some context has the quote letter for letter, so that `locate` is quick as a rule."""
@@ -208,18 +206,18 @@ class EvidenceSearch:
         words = frozenset(split_words(self.question).every).union(*(words.every for words in self.index.words))
         return KnownNames(words, [self.question, *self.texts])
 
-    def _places(self, quote: str, named: Sequence[int]) -> Iterator[tuple[int, _Place]]:
+    def _places(self, quote: str, context: int | None) -> Iterator[tuple[int, _Place]]:
         if not says_something(quote):
             return
         sought = Quote(quote)
-        order = [*named, *(index for index in range(len(self._contexts)) if index not in named)]
+        searched = range(len(self._contexts)) if context is None else (context,)
         for find in (
             SearchableContext.find_exactly,
             SearchableContext.find_folded,
             SearchableContext.find_parts,
             SearchableContext.find_nearly,
         ):
-            for index in order:
+            for index in searched:
                 yield from ((index, place) for place in within_deadline(find(self._contexts[index], sought)))
 
 

@@ -35,7 +35,6 @@ NEGATION = "negation_differs"
 ACCUSATION = "accusation_doubtful"
 SUPPORT = "support_doubtful"
 NO_CLAIM = "no_claim_doubtful"
-UNCOVERED = "claims_incomplete"
 UNANSWERED = "unanswered"
 DERIVED = "derived"
 _JUDGE_SAID = "judge_said_"
@@ -221,7 +220,9 @@ def claims_that_decide(claims: Sequence[Claim], criterion: PassCriterion) -> tup
     passes = criterion.passes(scores)
     asked = tuple(each for each in claims if each.is_checkable and (each.verdict is Verdict.SUPPORTED) == passes)
     other = Verdict.NOT_MENTIONED if passes else Verdict.SUPPORTED
-    turned = _scores([_with(each, other) if each in asked else each for each in claims])
+    turned = _scores(
+        [replace(each, verdict=other, support=SUPPORT_BY_VERDICT[other]) if each in asked else each for each in claims]
+    )
     return asked if turned is not None and criterion.passes(turned) != passes else ()
 
 
@@ -236,17 +237,9 @@ def merge_opinions(claims: Sequence[Claim], second: Mapping[str, Claim]) -> tupl
 def _merge(first: Claim, second: Claim) -> Claim:
     if first.verdict is second.verdict:
         return with_flags(first, "escalated")
-    acquits = second.verdict is Verdict.SUPPORTED and not _has_evidence(first)
+    acquits = second.verdict is Verdict.SUPPORTED and not any(evidence.verified for evidence in first.evidence)
     chosen = second if acquits else min(first, second, key=lambda claim: SUPPORT_BY_VERDICT.get(claim.verdict, 0.0))
     return with_flags(chosen, "escalated", "disputed")
-
-
-def _has_evidence(claim: Claim) -> bool:
-    return any(evidence.verified for evidence in claim.evidence)
-
-
-def _with(claim: Claim, verdict: Verdict) -> Claim:
-    return replace(claim, verdict=verdict, support=SUPPORT_BY_VERDICT.get(verdict, 0.0))
 
 
 def _scores(claims: Sequence[Claim]) -> Scores | None:
