@@ -306,7 +306,8 @@ OLD_LINES = Path("tests/data/old_requests.jsonl").read_text(encoding="utf-8").sp
 
 
 async def test_requests_of_the_old_shape_give_what_they_gave() -> None:
-    # Requests and, below each, what the service of 0.2 said before it read citations and conversations; seconds are 0.
+    # Requests and, below each, what the service of 0.2 said before it read citations and conversations, and of a table
+    # what 0.3 says; seconds are 0.
     calibration = Path("tests/data/old_calibration.json")
 
     async with running(plain_settings(calibration=calibration)) as client:
