@@ -150,14 +150,6 @@ def test_what_the_user_can_fix_is_one_line(
     assert len(error.splitlines()) == 1
 
 
-@pytest.mark.parametrize("worst", ["-1", "many", "10001", "٣"])
-def test_the_number_of_rows_is_a_number(results: Path, capsys: pytest.CaptureFixture[str], worst: str) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["report", str(results), "--worst", worst])
-
-    assert "expected a whole number from 0 to 10,000" in capsys.readouterr().err
-
-
 @pytest.fixture
 def shards(tmp_path: Path) -> list[str]:
     """Means 0.25, 1 and, of both, 0.625; half of all rows pass."""

@@ -93,4 +93,3 @@ def test_files_that_cannot_be_compared_are_refused(tmp_path: Path, capsys: pytes
     other.write_text("", encoding="utf-8")
     assert main(["rate", "drift", before, str(other)]) == 2
     assert "no row was judged in both" in capsys.readouterr().err
-    assert main(["rate", "drift", before, before, "--alpha", "1"]) == 2

@@ -19,7 +19,8 @@ Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Run: TypeAlias = Callable[[argparse.Namespace], int]
 _TABLE: Final = "cli/commands"
 _TEXTS: Final = ("help", "description", "epilog")
-_TYPES: Final[Mapping[str, object]] = MappingProxyType({"int": int, "float": float, "path": Path})
+_BOUNDS: Final = ("least", "above", "most", "below")
+_TYPES: Final[Mapping[str, Any]] = MappingProxyType({"int": int, "float": float, "path": Path})
 
 
 def build_command(
@@ -48,9 +49,11 @@ def add_options(parser: "argparse._ActionsContainer", options: Mapping[str, Mapp
         if flags.startswith("@"):
             add_options(parser, load_data(_TABLE)["shared"][flags[1:]], **named)
             continue
-        keywords = dict(given)
+        keywords = {key: value for key, value in given.items() if key not in _BOUNDS}
         if "type" in given:
-            keywords["type"] = _TYPES.get(given["type"]) or named[given["type"]]
+            kind = keywords["type"] = _TYPES.get(given["type"]) or named[given["type"]]
+            if bounds := {key: given[key] for key in _BOUNDS if key in given}:
+                keywords["type"] = _number_type(kind, bounds)
         if isinstance(given.get("choices"), str):
             keywords["choices"] = named[given["choices"]]
         if "help" in given:
@@ -73,16 +76,23 @@ def _fill(text: str, named: Mapping[str, Any]) -> str:
     return text.format_map({name: ", ".join(value) for name, value in named.items() if not callable(value)})
 
 
-def number_type(kind: Callable[[str], float], is_right: Callable[[float], bool], wanted: str) -> Callable[[str], float]:
-    """Return a `type` of argparse for finite numbers; `wanted` ends its message: "expected a number above 0"."""
+def _number_type(kind: Callable[[str], float], bounds: Mapping[str, float]) -> Callable[[str], float]:
+    """Return a `type` of argparse for finite numbers within bounds: `least` and `most`, or `above` and `below`."""
+    noun = "a whole number" if kind is int else "a number"
+    low, high = bounds.keys() & {"least", "above"}, bounds.keys() & {"most", "below"}
+    words = {"least": "from {:,}", "most": "to {:,}", "above": "above {:,}", "below": "and below {:,}"}
+    if not high:
+        words["least"] = "of {:,} or more"
+    wanted = " ".join([noun, *(words[name].format(bounds[name]) for name in (*low, *high))])
 
     def read(text: str) -> float:
         try:
             value = kind(text)
         except ValueError:
             value = math.nan
-        if not (math.isfinite(value) and is_right(value)):
-            raise argparse.ArgumentTypeError(f"expected {wanted}")
+        is_inside = bounds.get("above", -math.inf) < value < bounds.get("below", math.inf)
+        if not (is_inside and bounds.get("least", value) <= value <= bounds.get("most", value)):
+            raise argparse.ArgumentTypeError(f"found {text!r}; expected {wanted}")
         return value
 
     return read

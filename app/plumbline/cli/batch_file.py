@@ -3,20 +3,15 @@
 import argparse
 import sys
 
-from plumbline.cli import Commands, build_command, number_type
+from plumbline.cli import Commands, build_command
 
 _INCOMPLETE = 3
-_positive = number_type(int, lambda number: number >= 1, "1 or more")
-_share = number_type(float, lambda number: 0 <= number <= 1, "a number from 0 to 1")
-_factor = number_type(float, lambda number: number >= 0, "0 or more")
 
 
 def add_command(commands: Commands) -> None:
     """Add `batch-file` and its steps to the parser."""
     steps = ("prepare", "submit", "status", "collect")
-    parsers = build_command(
-        commands, "batch-file", dict.fromkeys(steps, _run), positive=_positive, share=_share, factor=_factor
-    )
+    parsers = build_command(commands, "batch-file", dict.fromkeys(steps, _run))
     for step in steps:
         parsers[step].set_defaults(step=step)
 

@@ -18,8 +18,6 @@ _VERSION: Final = ("model", "prompt", "prompt_digest")
 
 def run_drift(options: argparse.Namespace) -> int:
     """Run `rate drift`."""
-    if not 0.0 < options.alpha < 1.0:
-        raise InvalidInput(f"found {options.alpha:g}; expected a number between 0 and 1", place="--alpha")
     # Parts of a second of import that the other commands do not pay
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
     from plumbline.rows.report.run_comparison import compare_runs, read_head  # noqa: PLC0415

@@ -5,7 +5,7 @@ import json
 import sys
 from datetime import UTC, datetime
 
-from plumbline.cli import Commands, build_command, number_type
+from plumbline.cli import Commands, build_command
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.service.access.access import key_path
@@ -28,9 +28,6 @@ def add_command(commands: Commands) -> None:
         {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke, "adopt": _adopt},
         scopes=_scopes,
         scope_names=tuple(Scope),
-        positive=number_type(float, lambda value: value > 0, "a number above 0"),
-        position=number_type(int, lambda value: value > 0, "a number above 0"),
-        count=number_type(int, lambda value: value >= 0, "a number 0 or more"),
     )
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
 
 
-# Of width, risk and confidence; 1 minus it is their most.
-_LEAST = 0.0001
 _SEED = "plumbline"
 _MOST_NAMED = 10
 
@@ -38,10 +36,6 @@ def _counts(text: str) -> tuple[int, int]:
 
 
 def _rate(options: argparse.Namespace) -> int:
-    for name in ("width", "risk", "confidence"):
-        value = getattr(options, name)
-        if value is not None and not _LEAST <= value <= 1 - _LEAST:
-            raise InvalidInput(f"found {value:g}; expected a number from {_LEAST} to {1 - _LEAST}", place=f"--{name}")
     # Parts of a second of import that the other commands do not pay
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
     from plumbline.rows.report.result_lines import ResultRow, read_line  # noqa: PLC0415
@@ -87,8 +81,6 @@ def _draw_lines(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Ite
     _check_rows(by_tier, options)
     for score_by_id in by_tier.values():
         ids, count = sorted(score_by_id), min(options.draw, len(score_by_id))
-        if count < 1:
-            raise InvalidInput(f"found {options.draw}; expected a number of rows", place="--draw")
         weights: list[float | None] = [None] * count
         order = Random(_SEED).sample(range(len(ids)), count)  # noqa: S311 -- no secret
         if options.order == "low":

@@ -18,17 +18,8 @@ if TYPE_CHECKING:
     from plumbline.schemas.report import BadLine
 
 
-_MOST_WORST = 10_000
-
-
 def add_command(commands: Commands) -> None:
-    build_command(commands, "report", _report, worst=_worst)
-
-
-def _worst(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) <= _MOST_WORST):
-        raise argparse.ArgumentTypeError(f"found {text!r}; expected a whole number from 0 to {_MOST_WORST:,}")
-    return int(text)
+    build_command(commands, "report", _report)
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess
 
-from plumbline.cli import Commands, build_command, number_type
+from plumbline.cli import Commands, build_command
 from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.proxies import is_loopback
@@ -49,13 +49,11 @@ _HANG_SECONDS = 30
 _METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # For files, and connections to judges and databases.
 _OTHER_DESCRIPTORS = 512
-_MOST_WORKERS = 64
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def add_command(commands: Commands) -> None:
-    workers = number_type(int, lambda count: 1 <= count <= _MOST_WORKERS, f"a number from 1 to {_MOST_WORKERS}")
-    build_command(commands, "serve", _serve, workers=workers)
+    build_command(commands, "serve", _serve)
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -55,12 +55,6 @@ def check_options(given: argparse.Namespace) -> None:
     """Raise InvalidInput for options of a run that are wrong, before anything is read; the message names one."""
     if given.output is None and not given.estimate:
         raise InvalidInput("-o: expected a file for the results, or - for standard output")
-    for name in ("limit", "concurrency"):
-        value = getattr(given, name)
-        if value is not None and value < 1:
-            raise InvalidInput(f"--{name}: expected 1 or more, found {value}")
-    if given.max_cost is not None and not given.max_cost > 0:
-        raise InvalidInput("--max-cost: expected more than 0")
     if given.output == "-" and str(given.markdown) == "-":
         raise InvalidInput("--markdown: results go to standard output already; name a file")
     if given.estimate and given.url:
