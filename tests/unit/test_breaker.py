@@ -1,12 +1,21 @@
 """A breaker opens after failures in a row, lets one probe through, and doubles its pause: for every order of calls."""
 
+from typing import NamedTuple
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from plumbline.models.chat.endpoint_guard import Breaker, Permit
+from plumbline.models.chat.endpoint_guard import Breaker
 
 THRESHOLD, FIRST, LONGEST = 3, 10.0, 80.0
+
+
+class Call(NamedTuple):
+    """A call that was let through, and what the model knows of it."""
+
+    era: int
+    is_probe: bool
 
 
 class BreakerMachine(RuleBasedStateMachine):
@@ -18,8 +27,8 @@ class BreakerMachine(RuleBasedStateMachine):
         self.breaker = Breaker(
             threshold=THRESHOLD, first_seconds=FIRST, longest_seconds=LONGEST, clock=lambda: self.now
         )
-        self.under_way: list[Permit] = []
-        self.stale: list[Permit] = []
+        self.under_way: list[Call] = []
+        self.stale: list[Call] = []
         self.failures = 0
         self.pause = 0.0
         self.opened_at = 0.0
@@ -30,47 +39,46 @@ class BreakerMachine(RuleBasedStateMachine):
         self.under_way = []
 
     @property
-    def probes(self) -> list[Permit]:
-        return [permit for permit in self.under_way if permit.is_probe]
+    def probes(self) -> list[Call]:
+        return [call for call in self.under_way if call.is_probe]
 
     @rule()
     def start(self) -> None:
-        permit = self.breaker.admit()
+        era = self.breaker.admit()
         is_open = self.pause > 0 and (self.now < self.opened_at + self.pause or bool(self.probes))
-        assert (permit is None) == is_open
-        if permit is not None:
-            assert permit.is_probe == (self.pause > 0)
-            self.under_way.append(permit)
+        assert (era is None) == is_open
+        if era is not None:
+            self.under_way.append(Call(era, self.pause > 0))
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
     def succeed(self, data: st.DataObject) -> None:
-        permit = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
-        assert not self.breaker.end(permit, answered=True)
+        call = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
+        assert not self.breaker.end(call.era, answered=True)
         self.failures = 0
-        if permit.is_probe:
+        if call.is_probe:
             self._changed(0.0)
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
     def fail(self, data: st.DataObject) -> None:
-        permit = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
+        call = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
         self.failures += 1
-        opens = permit.is_probe or self.failures >= THRESHOLD
-        assert self.breaker.end(permit, answered=False) == opens
+        opens = call.is_probe or self.failures >= THRESHOLD
+        assert self.breaker.end(call.era, answered=False) == opens
         if opens:
-            self._changed(min(LONGEST, self.pause * 2) if permit.is_probe else FIRST)
+            self._changed(min(LONGEST, self.pause * 2) if call.is_probe else FIRST)
 
     @precondition(lambda self: self.under_way)
     @rule(data=st.data())
     def give_up(self, data: st.DataObject) -> None:
-        permit = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
-        assert not self.breaker.end(permit, answered=None)
+        call = self.under_way.pop(data.draw(st.integers(0, len(self.under_way) - 1)))
+        assert not self.breaker.end(call.era, answered=None)
 
     @precondition(lambda self: self.stale)
     @rule(answered=st.sampled_from([True, False, None]))
     def end_after_a_change(self, answered: bool | None) -> None:
-        assert not self.breaker.end(self.stale.pop(), answered=answered)
+        assert not self.breaker.end(self.stale.pop().era, answered=answered)
 
     @rule(seconds=st.sampled_from([0.0, 1.0, FIRST, FIRST * 2, LONGEST]))
     def wait(self, seconds: float) -> None:
@@ -95,9 +103,9 @@ def test_its_pause_doubles_to_a_bound_and_is_forgotten_after_a_success() -> None
     breaker = Breaker(threshold=1, first_seconds=10, longest_seconds=300, clock=lambda: now)
     pauses = []
     for _ in range(7):
-        permit = breaker.admit()
-        assert permit is not None
-        breaker.end(permit, answered=False)
+        era = breaker.admit()
+        assert era is not None
+        breaker.end(era, answered=False)
         pauses.append(breaker.seconds_left)
         now += breaker.seconds_left
     assert pauses == [10, 20, 40, 80, 160, 300, 300]

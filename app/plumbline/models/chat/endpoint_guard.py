@@ -15,14 +15,6 @@ from plumbline.models.chat.endpoints import CHAT_PATH, Endpoint, Provider
 from plumbline.models.chat.request_forms import LearntForm
 
 
-@dataclass(frozen=True, slots=True)
-class Permit:
-    """Permission for one call; its outcome is reported once to the breaker that gave it."""
-
-    era: int
-    is_probe: bool
-
-
 @dataclass(eq=False)
 class Breaker:
     """Circuit breaker: closed, open, or half open with one probe in flight.
@@ -55,23 +47,24 @@ class Breaker:
         """Return the seconds until a probe may be made; 0 if one may, or if the breaker is closed."""
         return max(0.0, self._open_until - self.clock()) if self._open_seconds > 0 else 0.0
 
-    def admit(self) -> Permit | None:
-        """Return a permit for one call; None while the breaker is open or another call is its probe."""
+    def admit(self) -> int | None:
+        """Return the era of one call, for `end`; None while the breaker is open or another call is its probe."""
         if self.is_open:
             return None
         self._is_probing = self._open_seconds > 0
-        return Permit(self._era, self._is_probing)
+        return self._era
 
-    def end(self, permit: Permit, *, answered: bool | None) -> bool:
+    def end(self, era: int, *, answered: bool | None) -> bool:
         """Record how a call ended, None without evidence about the endpoint; return True if that opened the breaker."""
-        if permit.era != self._era:
+        if era != self._era:
             return False
         if answered is None:
             # The next call may be the probe.
-            self._is_probing = self._is_probing and not permit.is_probe
+            self._is_probing = False
             return False
         self._failures = 0 if answered else self._failures + 1
-        if permit.is_probe:
+        # In the era of an open breaker there is one call, its probe.
+        if self._open_seconds > 0:
             self._change(open_seconds=0.0 if answered else min(self.longest_seconds, self._open_seconds * 2))
         elif self._failures >= self.threshold:
             self._change(open_seconds=self.first_seconds)
@@ -168,8 +161,8 @@ class EndpointGuard:
     @contextmanager
     def watch(self, until: float) -> Iterator[None]:
         """Watch one call and record its outcome; raise CallFailure if a breaker opened or its probe is under way."""
-        permit = None if self._is_misconfigured else self._health.breaker.admit()
-        if permit is None:
+        era = None if self._is_misconfigured else self._health.breaker.admit()
+        if era is None:
             raise self._shut_failure()
         started = time.monotonic()
         try:
@@ -183,22 +176,22 @@ class EndpointGuard:
                 self._misconfigured_until = time.monotonic() + _MISCONFIGURED_SECONDS
                 self._misconfiguration = failure.detail
                 self._log_shut()
-            self._end(permit, failure.detail, answered=_ANSWERED[failure.blame])
+            self._end(era, failure.detail, answered=_ANSWERED[failure.blame])
             raise
         except BaseException:
             now = time.monotonic()
             is_late = now >= until - _CLOCK_SLACK_SECONDS and now - started >= _FAIR_SECONDS
-            self._end(permit, CodedText("no_answer_in_time"), answered=False if is_late else None)
+            self._end(era, CodedText("no_answer_in_time"), answered=False if is_late else None)
             raise
         self._answered_at = time.monotonic()
-        self._end(permit, "", answered=True)
+        self._end(era, "", answered=True)
 
     @property
     def _is_misconfigured(self) -> bool:
         return time.monotonic() < self._misconfigured_until
 
-    def _end(self, permit: Permit, detail: str, *, answered: bool | None) -> None:
-        if self._health.breaker.end(permit, answered=answered):
+    def _end(self, era: int, detail: str, *, answered: bool | None) -> None:
+        if self._health.breaker.end(era, answered=answered):
             self._health.trouble = detail
             self._log_shut()
 

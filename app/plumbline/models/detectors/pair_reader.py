@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from plumbline.judging.ports.exchange import Passage
 from plumbline.judging.ports.token_vectors import TokenizedTexts
@@ -48,29 +48,20 @@ class PairTokenizer(Protocol):
     def encode(self, sequence: str, pair: str | None = None, *, add_special_tokens: bool = True) -> PairEncoding: ...
 
 
-@dataclass(frozen=True, slots=True)
-class _Estimate:
+class _Estimate(NamedTuple):
+    ids: list[int]
     offsets: list[tuple[int, int]]
-
-    @property
-    def ids(self) -> list[int]:
-        return [0] * len(self.offsets)
-
-    @property
-    def sequence_ids(self) -> list[int | None]:
-        return [0] * len(self.offsets)
+    sequence_ids: list[int | None]
 
 
-class _Estimating:
+class EstimatingTokenizer:
+    """Counts from above, for a model on a server: three ASCII characters a token, or one other."""
+
     def encode(self, sequence: str, pair: str | None = None, *, add_special_tokens: bool = True) -> PairEncoding:
         texts = (sequence, pair or "")
         special = [(0, 0)] * (_SPECIAL_TOKENS if add_special_tokens else 0)
-        return _Estimate([found.span() for text in texts for found in _ESTIMATED.finditer(text)] + special)
-
-
-def estimating_tokenizer() -> PairTokenizer:
-    """Return one that counts from above, for a model on a server: three ASCII characters a token, or one other."""
-    return _Estimating()
+        offsets = [found.span() for text in texts for found in _ESTIMATED.finditer(text)] + special
+        return _Estimate([0] * len(offsets), offsets, [0] * len(offsets))
 
 
 def _read_part(passage: Passage) -> str:

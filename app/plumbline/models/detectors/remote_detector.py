@@ -19,7 +19,7 @@ from plumbline.models.chat.completions import NO_TOKENS
 from plumbline.models.chat.endpoints import NO_KEY, Endpoint, Provider, check_http_url, check_key
 from plumbline.models.chat.resilient_endpoint import ApiRequest, ResilientEndpoint, attend_server
 from plumbline.models.detectors.description import Description, check_probe, resolve_labels
-from plumbline.models.detectors.pair_reader import PairReader, estimating_tokenizer
+from plumbline.models.detectors.pair_reader import EstimatingTokenizer, PairReader
 
 _PROVIDER: Final = Provider("detector", needs_key=False)
 _PREDICT: Final = "/predict"
@@ -78,7 +78,7 @@ class RemoteDetector:
     def __init__(self, description: Description, endpoint: ResilientEndpoint) -> None:
         self._description = description
         self._endpoint = endpoint
-        self._reader = PairReader(estimating_tokenizer(), description, specials=())
+        self._reader = PairReader(EstimatingTokenizer(), description, specials=())
         self._proving = asyncio.Lock()
         self._is_proven = False
         self._failure: TierFailure | None = None

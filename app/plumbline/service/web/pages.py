@@ -97,11 +97,6 @@ PARTS: Final = Path(__file__).parent / "page_parts"
 _OWN_ORIGIN: Final = "connect-src 'self'; img-src data:; frame-ancestors 'none'"
 
 
-def words_of(language: ReportLanguage) -> Mapping[str, str]:
-    """Return the report's words and those of the pages."""
-    return _words(language)
-
-
 def link(request: Request, path: str, **query: object) -> str:
     """Return the URL of a page, in the language that this one was asked for."""
     named = request.query_params.get("lang")
@@ -119,7 +114,7 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
     style, script = _assets()
     page = _environment().get_template(template)
     content = page.render(
-        words=words_of(language),
+        words=_words(language),
         language=language,
         said=functools.partial(render, language=language),
         coded=functools.partial(render_coded, language=language),
