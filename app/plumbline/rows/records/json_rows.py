@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,8 @@ from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPositio
 
 _WANTED: Final = CodedText("a_json_object")
 _BLOCK_BYTES: Final = 256 * 1024
+# Between indented objects, as jq and the console exporter of traces write them
+_NEXT_OBJECT: Final = re.compile(rb"(?<=^\})\r?\n(?=\{)", re.MULTILINE)
 # Whole texts in one step; the quote alone where a text continues in the next block or is broken. Possessive: linear.
 _TEXT: Final = rb'"(?:[^"\\\n]++|\\[^\n])*+"'
 _OUTSIDE: Final = re.compile(_TEXT + rb'|["{}\[\],]')
@@ -28,11 +31,14 @@ _DECODER: Final = msgspec.json.Decoder()
 _SPACE: Final = b" \t\r\n"
 
 
-def open_json(path: Path, *, encoding: str = UTF_8, fits: FieldTest | None = None) -> "RowSource":
-    """Open the rows of a file of JSON, by what stands in it: an array, one object, or an object a line.
+def open_json(
+    path: Path, *, encoding: str = UTF_8, fits: FieldTest | None = None, max_bytes: int | None = MAX_ROW_BYTES
+) -> "RowSource":
+    """Open the rows of a file of JSON, by what stands in it: an array, objects one behind the other, or one a line.
 
     Args:
         fits: tells which fields make a sample, as `rows_in_object` takes it.
+        max_bytes: of a file that is one object, or several that are indented; None: any number.
 
     Raises:
         InvalidInput: the file cannot be opened, or one object holds no rows that can be told.
@@ -45,8 +51,11 @@ def open_json(path: Path, *, encoding: str = UTF_8, fits: FieldTest | None = Non
         return JsonArrayRows(path, encoding=encoding)
     if start.startswith(b"{") and (second is None or isinstance(decode_row(start), BadRow)):
         with closing(ByteStream(path, encoding=encoding)) as stream:
-            data = stream.read(MAX_ROW_BYTES + 1)
-        value = decode_row(data) if len(data) <= MAX_ROW_BYTES else None
+            data = stream.read(-1 if max_bytes is None else max_bytes + 1)
+        value = decode_row(data) if max_bytes is None or len(data) <= max_bytes else None
+        if isinstance(value, BadRow) and len(parts := _NEXT_OBJECT.split(data)) > 1:
+            lines_before = accumulate((part.count(b"\n") + 1 for part in parts), initial=1)
+            return ListedRows([*map(decode_row, parts)], "", size=len(data), lines=[*lines_before])
         if isinstance(value, dict):
             try:
                 return ListedRows(*rows_in_object(value, fits), size=len(data))
@@ -60,19 +69,22 @@ class ListedRows:
 
     columns: tuple[str, ...] | None = None
 
-    def __init__(self, rows: list[Mapping[str, object] | BadRow], note: str, *, size: int) -> None:
+    def __init__(
+        self, rows: Sequence[Mapping[str, object] | BadRow], note: str, *, size: int, lines: Sequence[int] = (1,)
+    ) -> None:
         self._rows = rows
+        self._lines = lines
         self._size = size
         self.note = note
 
     def __iter__(self) -> Iterator[RawRow]:
         for row, fields in enumerate(self._rows):
             # A list of rows has no lines that could be told
-            line = None if self.note else 1
+            line = None if self.note else self._lines[row]
             yield RawRow(row, line, fields, ReadPosition(row + 1, self._size * (row + 1) // len(self._rows)))
 
     def close(self) -> None:
-        self._rows = []
+        self._rows = ()
 
 
 class JsonLineRows:

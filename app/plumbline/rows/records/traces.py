@@ -6,7 +6,6 @@ Spans are those of OTLP JSON, of Phoenix, of Langfuse and of MLflow. Attributes 
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,15 +16,11 @@ from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Message
 from plumbline.rows.records.conversations import parse_messages
-from plumbline.rows.records.data_file import ByteStream
 from plumbline.rows.records.encodings import UTF_8
-from plumbline.rows.records.json_rows import decode_row
+from plumbline.rows.records.json_rows import open_json
 from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field, parse_json_text, parse_passage
 
-_BLOCK_BYTES: Final = 1 << 20
 _DEEPEST: Final = 4
-# Python's console exporter writes indented objects one behind the other.
-_NEXT_VALUE: Final = re.compile(rb"(?<=^\})\r?\n(?=\{)", re.MULTILINE)
 # The event of today's convention that has a call's messages as attributes.
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
 _NAMES: Final = load_data("rows/records/traces")
@@ -99,57 +94,36 @@ class TraceRows:
     """The traces of a file, one row for each in the order of their first spans; all of it is held in memory.
 
     Raises:
-        InvalidInput: as `ByteStream`.
+        InvalidInput: as `open_json`.
     """
 
     columns: tuple[str, ...] | None = None
     note = ""
 
     def __init__(self, path: Path, *, encoding: str = UTF_8) -> None:
-        stream = ByteStream(path, encoding=encoding)
-        try:
-            self._data = b"".join(iter(lambda: stream.read(_BLOCK_BYTES), b""))
-        finally:
-            stream.close()
+        self._source = open_json(path, encoding=encoding, max_bytes=None)
+        self.close = self._source.close
 
     def __iter__(self) -> Iterator[RawRow]:
         spans_by_trace: dict[str, list[_Span]] = {}
-        lines: dict[str, int] = {}
-        bad: list[tuple[int, BadRow]] = []
-        for line, value in _values(self._data):
-            if isinstance(value, BadRow):
-                bad.append((line, value))
+        bad: dict[int, BadRow] = {}
+        # Lines of bad rows, and of the first span of each trace
+        lines: dict[str | int, int | None] = {}
+        for raw in self._source:
+            if isinstance(raw.fields, BadRow):
+                bad[raw.row], lines[raw.row] = raw.fields, raw.line
                 continue
-            for span in _spans(value):
+            for span in _spans(raw.fields):
                 spans_by_trace.setdefault(span.trace, []).append(span)
-                lines.setdefault(span.trace, line)
-        rows: list[tuple[int, Mapping[str, object] | BadRow]] = [
-            (lines[trace], _row(trace, spans)) for trace, spans in spans_by_trace.items()
-        ]
-        for row, (line, fields) in enumerate(sorted([*rows, *bad], key=lambda each: each[0])):
+                lines.setdefault(span.trace, raw.line)
+        for row, (key, line) in enumerate(lines.items()):
+            fields = bad[key] if isinstance(key, int) else _row(key, spans_by_trace[key])
             yield RawRow(row, line, fields, ReadPosition(row + 1))
-
-    def close(self) -> None:
-        self._data = b""
 
 
 def is_trace(fields: Mapping[str, object]) -> bool:
     """Return True if the fields are those of a span, or of an export of spans."""
     return any(name in fields or _at(fields, name) for name in _NAMES["marks"])
-
-
-def _values(data: bytes) -> Iterator[tuple[int, object]]:
-    """Yield the JSON values of a file with their lines: one a line, one for all, or indented ones in a row."""
-    lines = [(number, line) for number, line in enumerate(data.splitlines(), start=1) if line.strip()]
-    if len(lines) > 1 and isinstance(decode_row(lines[0][1]), BadRow):
-        lines, number = [], lines[0][0]
-        for value in _NEXT_VALUE.split(data):
-            lines.append((number, b'{"spans":' + value + b"}"))
-            number += value.count(b"\n") + 1
-    elif len(lines) == 1 and lines[0][1].lstrip().startswith(b"["):
-        lines = [(lines[0][0], b'{"spans":' + lines[0][1] + b"}")]
-    for number, line in lines:
-        yield number, decode_row(line)
 
 
 def _spans(value: object) -> Iterator[_Span]:
