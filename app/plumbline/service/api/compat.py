@@ -124,10 +124,9 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
         except ValidationError as error:
             raise RequestValidationError(error.errors(), body=body) from None
         language = name_language(request)
-        evaluated = await evaluate_request(
+        result = await evaluate_request(
             sample, scorer, settings, judge_names=judge_names, tenant=tenant, language=language
         )
-        result = evaluated.result
         if result.status == "not_judged":
             raise TooBusy(CodedText("no_tier_could_judge", reason=unjudged_reason(result) or ""))
         return JSONResponse(contract.write(result, choose_language(request)))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import structlog
 from fastapi import APIRouter, Body, Request, Response
@@ -17,7 +17,7 @@ from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import log_failure
 from plumbline.ground.texts import CodedText, Language
 from plumbline.judging.scoring import Scorer
-from plumbline.judging.text.offload import is_small
+from plumbline.judging.text.offload import are_small, is_small
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.evaluation_wire import build_options, request_limits, to_sample, to_wire
 from plumbline.rows.row_scorer import RowScorer
@@ -62,13 +62,6 @@ URL_PATH: Final = "/v1/evaluations"
 _TAGS: Final = ("(sample)", "(conversation)")
 
 
-class Evaluated(NamedTuple):
-    """A result, and True if its sample is small."""
-
-    result: EvaluationResult
-    is_small: bool
-
-
 async def evaluate_request(
     request: EvaluationRequest | ConversationRequest,
     scorer: Scorer,
@@ -77,7 +70,7 @@ async def evaluate_request(
     judge_names: Collection[str],
     tenant: str,
     language: Language | None = None,
-) -> Evaluated:
+) -> EvaluationResult:
     """Return the result of a request that is within the limits. Raises InvalidInput, as `build_options`."""
     sample = to_sample(request, request_limits(settings))
     options = build_options(request, settings, judge_names=judge_names, tenant=tenant)
@@ -87,8 +80,7 @@ async def evaluate_request(
         return to_wire(result, sample, sample_id=request.id, offset_unit=request.offset_unit, language=language)
 
     # The result of a long answer can have a megabyte.
-    small = is_small(sample)
-    return Evaluated(await scorer.offload(write, inline=small), small)
+    return await scorer.offload(write, inline=is_small(sample))
 
 
 def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
@@ -115,9 +107,10 @@ def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         """
         # No dependencies: each costs a fiftieth of a small sample.
         scorer: Scorer = request.app.state.service.scorer
-        result, small = await evaluate_request(
+        result = await evaluate_request(
             body, scorer, settings, judge_names=judge_names, tenant=tenant_of(request), language=name_language(request)
         )
+        small = are_small(claim.text for claim in result.claims)
         answer = await scorer.offload(result.model_dump_json, inline=small)
         return Response(answer, media_type="application/json")
 

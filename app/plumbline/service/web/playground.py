@@ -109,11 +109,9 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
             return page(request, cascade, form, status=_INVALID, problems=problems)
         given = Sample(texts.question, tuple(texts.passages), texts.answer)
         started = time.monotonic()
-        result = (
-            await evaluate_request(
-                body, scorer, settings, judge_names=judge_names, tenant=tenant, language=choose_language(request)
-            )
-        ).result
+        result = await evaluate_request(
+            body, scorer, settings, judge_names=judge_names, tenant=tenant, language=choose_language(request)
+        )
         by_tier: Mapping[str, EvaluationResult] = {}
         if form.asks_every_tier:
             there = [tier for tier in get_args(TierName) if Tier(tier) in cascade.readiness()]
@@ -149,11 +147,9 @@ async def _ask_every_tier(
 ) -> Mapping[str, EvaluationResult]:
     """Return the result of each tier by itself; the verdict cache spares the judge a second call."""
     return {
-        tier: (
-            await evaluate_request(
-                body.model_copy(update={"tiers": [tier]}), scorer, settings, judge_names=(), tenant=tenant
-            )
-        ).result
+        tier: await evaluate_request(
+            body.model_copy(update={"tiers": [tier]}), scorer, settings, judge_names=(), tenant=tenant
+        )
         for tier in tiers
     }
 
