@@ -58,7 +58,7 @@ async def test_the_api_and_foreign_contracts_let_nothing_through_by_such_a_judge
     judge: ScriptedJudge, liar: Judge
 ) -> None:
     judge.reply_with(partial(_reply, liar))
-    async with running(judge_settings(judge, llm_controls=True, compat=("promptfoo",))) as client:
+    async with running(judge_settings(judge, llm_controls=True, compat=("promptfoo", "tool", "litellm"))) as client:
         for number, row in enumerate(ROWS):
             sample = {name: row[name] for name in ("question", "contexts", "answer")}
             body = {**sample, "tiers": ["llm"], **({"threshold": 0.1} if number % 2 else {})}
@@ -70,4 +70,9 @@ async def test_the_api_and_foreign_contracts_let_nothing_through_by_such_a_judge
             by_words = (
                 await client.post("/v1/evaluations", json={**sample, "question": "", "tiers": ["embedding", "lexical"]})
             ).json()
-            assert foreign["pass"] == bool(by_words["passed"])
+            flat = (await client.post("/v1/compat/tool/check_answer", json=sample)).json()
+            tools = [{"role": "tool", "content": each} for each in row["contexts"]]
+            guarded = {"texts": [row["answer"]], "input_type": "response", "structured_messages": tools}
+            guard = (await client.post("/v1/compat/litellm/beta/litellm_basic_guardrail_api", json=guarded)).json()
+            assert (foreign["pass"], guard["action"] == "NONE") == (bool(by_words["passed"]),) * 2
+            assert flat["tier"] != "llm"
