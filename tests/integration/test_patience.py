@@ -1,5 +1,7 @@
 """Rows of a file wait for a judge that asks for patience, in whichever way; a single request keeps its deadline."""
 
+import asyncio
+import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -91,6 +93,22 @@ def test_a_judge_that_answers_nobody_is_not_waited_for_beyond_a_deadline(tmp_pat
     judge.reply_with(WAYS["OpenAI's words"](0.2))
 
     assert tiers_of_rows(tmp_path, "--deadline", "1") == ["lexical"] * ROWS
+
+
+async def test_rows_of_a_job_wait_for_a_judge_of_few_calls(tmp_path: Path, judge: ScriptedJudge) -> None:
+    judge.reply_with(limited(WAYS["OpenAI's words"]))
+    rows = [sample_row(number) for number in range(ROWS)]
+
+    async with running(judge_settings(judge, data_dir=tmp_path), encoder=WordEncoder()) as client:
+        sent = await client.post("/v1/jobs", json={"rows": rows, "options": {"tiers": ["llm", "lexical"]}})
+        place = f"/v1/jobs/{sent.json()['id']}"
+        for _ in range(400):
+            if (await client.get(place)).json()["status"] in ("completed", "completed_with_errors"):
+                break
+            await asyncio.sleep(0.05)
+        results = (await client.get(f"{place}/results")).text.splitlines()
+
+    assert [json.loads(line)["result"]["tier"] for line in results] == ["llm"] * ROWS
 
 
 async def test_a_single_request_makes_three_tries(judge: ScriptedJudge) -> None:
