@@ -167,7 +167,7 @@ class Metric:
     name: str
     definition: str = ""
     source: str = ""
-    needs: tuple[str, ...] = ("question", "contexts")
+    needs: Sequence[str] = ()
     probes: tuple[Probe, ...] = ()
     count: Callable[[Reading], float | None] = lambda reading: None
     split: Callable[[Reading], dict[str, float | None]] | None = None
@@ -269,11 +269,10 @@ def _mean(values: Sequence[float]) -> float | None:
 METRICS: Final[Mapping[str, Metric]] = {
     metric.name: replace(metric, **load_data("judging/judge/metrics")[metric.name])
     for metric in (
-        Metric("faithfulness", needs=(), score="faithfulness"),
-        Metric("context_utilization", needs=(), score="context_utilization"),
+        Metric("faithfulness"),
+        Metric("context_utilization"),
         Metric(
             "answer_relevance",
-            needs=("question",),
             probes=(QUESTION_PARTS,),
             count=lambda reading: _mean([_ANSWERED[each.verdict] for each in reading.verdicts[QUESTION_PARTS.name]]),
             estimate=Estimator.answer_relevance,
@@ -284,17 +283,15 @@ METRICS: Final[Mapping[str, Metric]] = {
             count=lambda reading: reading.share(PASSAGES, "relevant"),
             estimate=Estimator.context_relevance,
         ),
-        Metric("context_precision", probes=(PASSAGES,), count=_context_precision, has_depth=True),
+        Metric("context_precision", probes=(PASSAGES,), count=_context_precision),
         Metric(
             "context_recall",
-            needs=("reference", "contexts"),
             probes=(REFERENCE_IN_CONTEXTS,),
             count=lambda reading: reading.share(REFERENCE_IN_CONTEXTS, "found"),
             estimate=Estimator.context_recall,
         ),
         Metric(
             "correctness",
-            needs=("reference",),
             probes=(REFERENCE_IN_ANSWER, CLAIMS_BY_REFERENCE),
             count=lambda reading: _harmonic_mean(
                 reading.share(REFERENCE_IN_ANSWER, "stated"), reading.share(CLAIMS_BY_REFERENCE, "stated")
@@ -306,15 +303,10 @@ METRICS: Final[Mapping[str, Metric]] = {
                 "contradicted": reading.share(CLAIMS_BY_REFERENCE, "contradicted"),
             },
         ),
-        Metric(
-            "noise_sensitivity",
-            needs=("reference", "contexts"),
-            probes=(CLAIMS_BY_REFERENCE,),
-            count=_noise_sensitivity,
-        ),
-        Metric("bleu", needs=("reference",), compare=bleu),
-        Metric("chrf", needs=("reference",), compare=chrf),
-        Metric("gleu", needs=("reference",), compare=gleu),
+        Metric("noise_sensitivity", probes=(CLAIMS_BY_REFERENCE,), count=_noise_sensitivity),
+        Metric("bleu", compare=bleu),
+        Metric("chrf", compare=chrf),
+        Metric("gleu", compare=gleu),
     )
 }
 
@@ -329,13 +321,11 @@ def find_metrics(names: Sequence[str], *, place: str = "") -> tuple[Metric, ...]
     for name in names:
         match = _NAME.fullmatch(name)
         metric = METRICS.get(match[1]) if match else None
-        if metric is not None and match is not None and match[2] and metric.has_depth:
-            metric = replace(metric, name=name, depth=int(match[2]))
-        elif metric is None or (match is not None and match[2]):
+        if metric is None or match is None or (match[2] and not metric.has_depth):
             near = get_close_matches(name, METRICS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(METRICS)}"
             raise InvalidInput(f"unknown metric {name[:64]!r}; {hint}", place=f"{place}/metrics")
-        found[name] = metric
+        found[name] = replace(metric, name=name, depth=int(match[2])) if match[2] else metric
     return tuple(found.values())
 
 
@@ -378,7 +368,6 @@ def criterion(
         probe.name,
         question,
         "The caller.",
-        needs=(),
         probes=(probe,),
         count=lambda reading: next((labels[each.verdict] for each in reading.verdicts[probe.name]), None),
     )

@@ -65,9 +65,9 @@ class Probe:
         words: each verdict with the words for it, folded, besides its own.
         members: schema of the other members; none may be called as a list of the reply is.
         shows: members of the data that it needs.
+        unproven: the verdict that counts where evidence stays missing.
         prove: returns a verdict with its evidence, flagged `evidence_unverified` where it lacks some; None for an item
             about nothing that was asked.
-        unproven: the verdict that counts where evidence stays missing.
         about: member that names the id of what an item is about; empty where the judge itself splits the one thing.
         text: member with the words that tell two items about one id apart; empty where an id has one item.
         ids: of what must be judged in a sample.
@@ -78,7 +78,7 @@ class Probe:
     verdict: str
     words: Mapping[str, str]
     members: Mapping[str, Any]
-    shows: tuple[str, ...]
+    shows: Sequence[str]
     prove: Callable[[MetricVerdict, Item, Material], MetricVerdict | None]
     unproven: str
     about: str = ""
@@ -175,12 +175,6 @@ def prove_by_text(verdict: MetricVerdict, item: Item, text: str) -> MetricVerdic
     return replace(proven, evidence=evidence)
 
 
-# The verdicts that a judge may give, by probe, and their other names.
-_WORDS: Final = load_data("judging/judge/verdict_words")
-_QUOTE: Final = {"quote": {"type": "string"}}
-_SENTENCES: Final = {"type": "array", "items": {"type": "integer"}}
-
-
 def _prove_part(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict | None:
     question, words = material.case.source.question, word_stems(verdict.text)
     is_copied = fold_word(verdict.text) in fold_word(question)
@@ -192,37 +186,14 @@ def _prove_part(verdict: MetricVerdict, item: Item, material: Material) -> Metri
     return replace(verdict, sentences=sentences if is_answered else (), flags=flags)
 
 
-QUESTION_PARTS: Final = Probe(
-    name="question_parts",
-    text="part",
-    verdict="answered",
-    words=_WORDS["question_parts"],
-    members={"answered_by": _SENTENCES},
-    shows=("question", "answer"),
-    prove=_prove_part,
-    unproven="no",
-)
-
-
 def _prove_passage(verdict: MetricVerdict, item: Item, material: Material) -> MetricVerdict:
     if verdict.verdict == "irrelevant":
         return verdict
     return prove_by_contexts(verdict, item, material.contexts, context=int(verdict.id) - 1)
 
 
-PASSAGES: Final = Probe(
-    name="passages",
-    about="context",
-    verdict="relevance",
-    words=_WORDS["passages"],
-    members=_QUOTE,
-    ids=lambda material: tuple(
-        str(number) for number, text in enumerate(material.case.source.contexts, start=1) if has_content(text)
-    ),
-    shows=("contexts", "question"),
-    prove=_prove_passage,
-    unproven="irrelevant",
-)
+def _passage_ids(material: Material) -> tuple[str, ...]:
+    return tuple(str(number) for number, text in enumerate(material.case.source.contexts, start=1) if has_content(text))
 
 
 def reference_sentences(reference: str | None) -> dict[str, str]:
@@ -262,40 +233,21 @@ def _prove_by_reference(verdict: MetricVerdict, item: Item, material: Material) 
     return prove_by_text(verdict, item, material.case.source.reference or "")
 
 
+def _compared_ids(material: Material) -> tuple[str, ...]:
+    return tuple(claim.id for claim in select_compared_claims(material.claims))
+
+
+_FORMS: Final = load_data("judging/judge/probes")
+QUESTION_PARTS: Final = Probe("question_parts", prove=_prove_part, **_FORMS["question_parts"])
+PASSAGES: Final = Probe("passages", prove=_prove_passage, ids=_passage_ids, **_FORMS["passages"])
 REFERENCE_IN_ANSWER: Final = Probe(
-    name="reference_in_answer",
-    about="reference",
-    text="fact",
-    verdict="in_answer",
-    words=_WORDS["reference_in_answer"],
-    members={"stated_by": _SENTENCES},
-    ids=_reference_ids,
-    shows=("question", "answer", "reference"),
-    prove=_prove_stated,
-    unproven="missing",
+    "reference_in_answer", prove=_prove_stated, ids=_reference_ids, **_FORMS["reference_in_answer"]
 )
 REFERENCE_IN_CONTEXTS: Final = Probe(
-    name="reference_in_contexts",
-    about="reference",
-    text="fact",
-    verdict="in_contexts",
-    words=_WORDS["reference_in_contexts"],
-    members=_QUOTE,
-    ids=_reference_ids,
-    shows=("contexts", "question", "reference"),
-    prove=_prove_in_contexts,
-    unproven="missing",
+    "reference_in_contexts", prove=_prove_in_contexts, ids=_reference_ids, **_FORMS["reference_in_contexts"]
 )
 CLAIMS_BY_REFERENCE: Final = Probe(
-    name="claims_by_reference",
-    about="claim_id",
-    verdict="by_reference",
-    words=_WORDS["claims_by_reference"],
-    members=_QUOTE,
-    ids=lambda material: tuple(claim.id for claim in select_compared_claims(material.claims)),
-    shows=("question", "reference", "claims"),
-    prove=_prove_by_reference,
-    unproven="not_mentioned",
+    "claims_by_reference", prove=_prove_by_reference, ids=_compared_ids, **_FORMS["claims_by_reference"]
 )
 
 # A list that a reply left out is asked for so often.
