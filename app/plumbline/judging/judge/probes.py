@@ -34,6 +34,11 @@ _NAMING: Final = ("answered_by", "stated_by")
 _LEAST_ASKED: Final = 0.5
 
 
+def object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object with exactly these members, all required, in this order."""
+    return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
+
+
 @dataclass(frozen=True, slots=True)
 class Material:
     """One sample as probes see it; `claims` are those of the first pass, `numbering` that of the request."""
@@ -100,13 +105,9 @@ class Probe:
     def schema(self) -> dict[str, Any]:
         """Return the schema of an item, the verdict last."""
         text = {"type": "string"}
-        members = {
-            **({self.about: text if self.about == "claim_id" else {"type": "integer"}} if self.about else {}),
-            **({self.text: text} if self.text else {}),
-            **self.members,
-            self.verdict: {"type": "string", "enum": list(self.words)},
-        }
-        return {"type": "object", "properties": members, "required": list(members), "additionalProperties": False}
+        about = {self.about: text if self.about == "claim_id" else {"type": "integer"}} if self.about else {}
+        verdict = {self.verdict: {"type": "string", "enum": list(self.words)}}
+        return object_schema({**about, **({self.text: text} if self.text else {}), **self.members, **verdict})
 
 
 # Each with the ids that it is asked about.
@@ -264,13 +265,22 @@ class ProbeProgress:
     _found: dict[str, dict[str, tuple[MetricVerdict, ...]]] = field(default_factory=dict)
     _asks: Counter[str] = field(default_factory=Counter)
 
-    def take_joined(self) -> list[tuple[Probe, list[str]]]:
-        """Return the probes that go into one reply with the verdicts on sentences, with their ids."""
-        return self._take([probe for probe in self.probes if not probe.needs_reference], ())
+    def take(self, claims: Sequence[Claim] | None) -> list[tuple[Probe, list[str]]]:
+        """Return the probes with the ids that lack a proven verdict and may still be asked about.
 
-    def take_open(self, claims: Sequence[Claim]) -> list[tuple[Probe, list[str]]]:
-        """Return the probes with the ids that lack a proven verdict and may still be asked about."""
-        return self._take([probe for probe in self.probes if self._asks[probe.name] < _MOST_ASKS], claims)
+        Without claims: those that go into one reply with the verdicts on sentences.
+        """
+        material = Material(self.case, self.search, claims or ())
+        taken = []
+        for probe in self.probes:
+            if self._asks[probe.name] >= _MOST_ASKS or (claims is None and probe.needs_reference):
+                continue
+            found = self._found.get(probe.name, {})
+            unproven = {each for each, said in found.items() if any(UNVERIFIED in verdict.flags for verdict in said)}
+            if ids := [each for each in probe.ids(material) if each not in found or each in unproven]:
+                taken.append((probe, ids))
+        self._asks.update(probe.name for probe, _ in taken)
+        return taken
 
     def read(
         self, reply: ChatReply, numbering: Numbering, asked: AskedProbes, claims: Sequence[Claim], *, is_alone: bool
@@ -301,17 +311,6 @@ class ProbeProgress:
             else:
                 reasons[probe.name] = failures.get(probe.name, FailureReason.INVALID_REPLY)
         return MetricAnswers(verdicts, reasons)
-
-    def _take(self, probes: Sequence[Probe], claims: Sequence[Claim]) -> list[tuple[Probe, list[str]]]:
-        material = Material(self.case, self.search, claims)
-        taken = []
-        for probe in probes:
-            found = self._found.get(probe.name, {})
-            unproven = {each for each, said in found.items() if any(UNVERIFIED in verdict.flags for verdict in said)}
-            if ids := [each for each in probe.ids(material) if each not in found or each in unproven]:
-                taken.append((probe, ids))
-        self._asks.update(probe.name for probe, _ in taken)
-        return taken
 
 
 def split_by_window(asked: AskedProbes, windows: Sequence[Window]) -> list[tuple[AskedProbes, Window]]:

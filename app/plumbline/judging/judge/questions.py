@@ -23,7 +23,7 @@ from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.context_windows import Piece, Window
 from plumbline.judging.judge.controls import Control
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
-from plumbline.judging.judge.probes import AskedProbes, reference_sentences, select_compared_claims
+from plumbline.judging.judge.probes import AskedProbes, object_schema, reference_sentences, select_compared_claims
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.obfuscation import remove_hidden
@@ -348,14 +348,9 @@ def _json(data: Mapping[str, object]) -> str:
     return json.dumps(data, ensure_ascii=False, allow_nan=False)
 
 
-def _object_schema(members: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of an object with exactly these members, all required, in this order."""
-    return {"type": "object", "properties": dict(members), "required": list(members), "additionalProperties": False}
-
-
 def _reply_schema(lists: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema of a reply: the request's mark, then these lists."""
-    return _object_schema({"mark": _STRING, **lists})
+    return object_schema({"mark": _STRING, **lists})
 
 
 def _items_schema(item_id: Mapping[str, Any], verdicts: Sequence[Verdict], *, is_split: bool) -> dict[str, Any]:
@@ -363,15 +358,15 @@ def _items_schema(item_id: Mapping[str, Any], verdicts: Sequence[Verdict], *, is
 
     It has a form for each choice of members, since strict schemas know no optional ones.
     """
-    supported = {"quotes": _STRINGS, "verdict": _enum(Verdict.SUPPORTED)}
-    explained = {"quotes": _STRINGS, "reason": _STRING, "verdict": _enum(*verdicts)}
+    supported = {"quotes": _STRINGS, "verdict": {"type": "string", "enum": [Verdict.SUPPORTED.value]}}
+    explained = {
+        "quotes": _STRINGS,
+        "reason": _STRING,
+        "verdict": {"type": "string", "enum": [each.value for each in verdicts]},
+    }
     about: list[dict[str, Any]] = [{"id": item_id}, *([{"id": item_id, "claim": _STRING}] if is_split else [])]
-    forms = [_object_schema({**each, **form}) for each in about for form in (supported, explained)]
+    forms = [object_schema({**each, **form}) for each in about for form in (supported, explained)]
     return {"type": "array", "items": {"anyOf": forms}}
-
-
-def _enum(*verdicts: Verdict) -> dict[str, Any]:
-    return {"type": "string", "enum": [verdict.value for verdict in verdicts]}
 
 
 _STRING: Final = {"type": "string"}

@@ -184,26 +184,29 @@ def _read_list(content: str, start: int) -> tuple[object, bool, bool]:
     """Return the list that starts at `start`, True if it was cut, and True if it was repaired; None if unreadable."""
     with suppress(ValueError, RecursionError):
         return _DECODER.raw_decode(content, start)[0], False, False
-    depth, last_item_end = 0, start + 1
+    whole: list[str] = []
+    depth, item_start, end = 0, start, start + 1
+    is_cut = True
     for token in _TOKEN.finditer(content, start):
+        if depth == 1 and token[0] == "{":
+            item_start = token.start()
         depth += _STEPS.get(token[0], 0)
         if depth == 1 and token[0] == "}":
-            last_item_end = token.end()
+            end = token.end()
+            whole.append(content[item_start:end])
         if depth == 0:
-            text, is_cut = content[start : token.end()], False
+            end, is_cut = token.end(), False
             break
-    else:
-        # Closed after its last whole item.
-        text, is_cut = content[start:last_item_end] + "]", True
     with suppress(ValueError, RecursionError):
-        return _DECODER.decode(text), is_cut, False
-    return _mend(text) or None, is_cut, True
+        # A cut list is closed after its last whole item.
+        return _DECODER.decode(content[start:end] + ("]" if is_cut else "")), is_cut, False
+    return _mend(whole) or None, is_cut, True
 
 
-def _mend(text: str) -> list[object]:
+def _mend(texts: Sequence[str]) -> list[object]:
     items: list[object] = []
     left = _MAX_MENDED_CHARACTERS
-    for item in _item_texts(text):
+    for item in texts:
         with suppress(ValueError, RecursionError):
             items.append(_DECODER.decode(item))
             continue
@@ -213,16 +216,6 @@ def _mend(text: str) -> list[object]:
         with suppress(ValueError, RecursionError):
             items.append(json_repair.loads(item, skip_json_loads=True))
     return items
-
-
-def _item_texts(text: str) -> Iterator[str]:
-    depth = start = 0
-    for token in _TOKEN.finditer(text):
-        if depth == 1 and token[0] == "{":
-            start = token.start()
-        depth += _STEPS.get(token[0], 0)
-        if depth == 1 and token[0] == "}":
-            yield text[start : token.end()]
 
 
 def _unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any] | None:

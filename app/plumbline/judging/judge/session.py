@@ -118,7 +118,7 @@ class JudgeSession:
         first, *others = self.sample.windows
         batches = list(split_into_replies(self.sample.segmented, self.sample.questions.max_output_tokens))
         # A judge that sees the whole answer and all contexts can be asked for everything at once.
-        probes = self._progress.take_joined() if len(batches) == 1 and not others else []
+        probes = self._progress.take(None) if len(batches) == 1 and not others else []
         drafted = await _all(self._draft(batch, first, probes) for batch in batches)
         claims = [claim for draft in drafted for claim in draft]
         open_claims = [claim for claim in claims if claim.is_checkable and claim.verdict is not Verdict.SUPPORTED]
@@ -144,7 +144,7 @@ class JudgeSession:
         never raised.
         """
         failures: dict[str, str] = {}
-        while asked := [each for each in self._progress.take_open(claims) if each[0].name not in failures]:
+        while asked := [each for each in self._progress.take(claims) if each[0].name not in failures]:
             try:
                 await _all(self._ask_probes(*each, claims) for each in split_by_window(asked, self.sample.windows))
             except TierFailure as failure:

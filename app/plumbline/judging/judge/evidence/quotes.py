@@ -228,31 +228,24 @@ _WORD_CHARACTER = re.compile(r"[^\W_\u3400-\u9fff]")
 _LONGEST_WORD = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Aligned:
-    """A stretch [start:end) of the view, widened to whole words, and its similarity to the quote in [90, 100]."""
-
-    start: int
-    end: int
-    score: float
-
-
 class Aligner:
     """Fuzzy aligner of quotes with one text. Only the regions where the quote's rarest words gather are compared."""
 
     def __init__(self, view: View) -> None:
         self._text = view.text
 
-    def align(self, quote: str) -> list[Aligned]:
-        """Return stretches that equal the quote but for a tenth of its characters, best first; () for a short one."""
+    def align(self, quote: str) -> list[tuple[int, int]]:
+        """Return stretches [start:end) that equal the quote but for a tenth of its characters, best first.
+
+        They are widened to whole words. A short quote has none.
+        """
         if len(quote) < _FUZZY_MIN_CHARACTERS:
             return []
         if len(quote) > len(self._text):
             # Alignment would look for the shorter in the longer: for the text in the quote.
-            score = ratio(quote, self._text, score_cutoff=_FUZZY_SCORE)
-            return [Aligned(0, len(self._text), score)] if score else []
+            return [(0, len(self._text))] if ratio(quote, self._text, score_cutoff=_FUZZY_SCORE) else []
         slack = int(len(quote) * _SLACK) + 1
-        found = []
+        found: list[tuple[float, int, int]] = []
         for shift in self._shifts(quote, slack):
             first = max(0, shift - slack)
             region = self._text[first : shift + len(quote) + 2 * slack]
@@ -262,8 +255,8 @@ class Aligner:
             alignment = partial_ratio_alignment(quote, region, score_cutoff=_FUZZY_SCORE)
             if alignment:
                 start = self._widen(first + alignment.dest_start, -1)
-                found.append(Aligned(start, self._widen(first + alignment.dest_end, 1), alignment.score))
-        return sorted(found, key=lambda each: (-each.score, each.start))
+                found.append((-alignment.score, start, self._widen(first + alignment.dest_end, 1)))
+        return [(start, end) for _, start, end in sorted(found)]
 
     @cached_property
     def _places(self) -> dict[str, list[int]]:

@@ -68,10 +68,10 @@ class SearchableContext:
         if len(wanted) > _MAX_FUZZY_CHARACTERS:
             return
         view = self._stripped
-        for aligned in self._aligner.align(wanted):
-            passage = view.text[aligned.start : aligned.end]
+        for start, end in self._aligner.align(wanted):
+            passage = view.text[start:end]
             if same_numbers(wanted, passage) and not is_turned(wanted, passage):
-                yield from self._whole(iter((aligned.start,)), aligned.end - aligned.start, view)
+                yield from self._whole(iter((start,)), end - start, view)
 
     def is_instruction(self, place: _Place) -> bool:
         """Return True if less than half of the stretch, or nothing with content, is outside of instructions."""

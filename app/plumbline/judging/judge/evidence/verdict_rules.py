@@ -95,8 +95,7 @@ def is_open(claim: Claim) -> bool:
 
 def name_doubts(claims: Iterable[Claim]) -> dict[str, str]:
     """Return the doubt that the second look names for each claim id, in the words of the prompt."""
-    named = ((claim.id, name) for claim in claims for flag, name in _DOUBT_NAMES.items() if flag in claim.flags)
-    return dict(named)
+    return {claim.id: name for claim in claims for flag, name in _DOUBT_NAMES.items() if flag in claim.flags}
 
 
 def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iterator[str]:
@@ -205,8 +204,7 @@ def scores_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]
     if not votes:
         return ()
     ballots = [claims, *([vote.get(claim.id, claim) for claim in claims] for vote in votes)]
-    scores = [_scores(ballot) for ballot in ballots]
-    return tuple(each for each in scores if each is not None)
+    return tuple(each for ballot in ballots if (each := _scores(ballot)) is not None)
 
 
 def claims_that_decide(claims: Sequence[Claim], criterion: PassCriterion) -> tuple[Claim, ...]:
