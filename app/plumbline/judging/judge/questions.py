@@ -22,14 +22,14 @@ from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.context_windows import Piece, Window
 from plumbline.judging.judge.controls import Control
-from plumbline.judging.judge.evidence.verdict_rules import word_stems
+from plumbline.judging.judge.evidence.verdict_rules import is_unlike
 from plumbline.judging.judge.probes import AskedProbes, object_schema, reference_sentences, select_compared_claims
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.obfuscation import remove_hidden
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
-from plumbline.judging.text.words import Language, detect_language
+from plumbline.judging.text.words import Language
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _VARIABLES = frozenset({"marker", "data"})
@@ -88,15 +88,13 @@ def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
     label = f"prompt {name}/{version}.{language}.toml"
     try:
         raw = path.read_bytes()
-        fields = tomllib.loads(raw.decode())
+        file = _PromptFile.model_validate(tomllib.loads(raw.decode()))
     except OSError as error:
         raise PromptError(f"{label}: cannot be read ({error.strerror})") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PromptError(f"{label}: not TOML in UTF-8 ({error})") from error
-    try:
-        file = _PromptFile.model_validate(fields)
     except ValidationError as error:
         raise PromptError(f"{label}: expected exactly the texts 'system' and 'user', and a table 'parts'") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PromptError(f"{label}: not TOML in UTF-8 ({error})") from error
     if found := _PLACEHOLDER.search("\n".join((file.system, *file.parts.values()))):
         raise PromptError(f"{label}: 'system' uses {found.group()}, but only 'user' is filled in")
     if (used := set(_PLACEHOLDER.findall(file.user))) != _VARIABLES:
@@ -252,7 +250,7 @@ class Questions:
         number_by_position = {position: number for number, position in enumerate(checkable, start=1)}
         source = self.sample.source
         if all(probe.needs_reference for probe, _ in probes):
-            pieces = [piece for piece in pieces if _may_state(piece.text, source.reference or "")]
+            pieces = [piece for piece in pieces if not is_unlike(source.reference or "", [piece.text])]
         data = {
             **self._surroundings(pieces),
             "reference": [
@@ -320,12 +318,6 @@ class Questions:
             | {name: [numbering.shown_id(each) for each in numbers] for name, numbers in ids.items()},
             numbering=numbering,
         )
-
-
-def _may_state(passage: str, reference: str) -> bool:
-    """Return False for a passage that has no content word of a reference in its language."""
-    is_comparable = detect_language(passage) == detect_language(reference)
-    return not is_comparable or not word_stems(passage).isdisjoint(word_stems(reference))
 
 
 def _probe_lists(probes: AskedProbes) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Parsing of a judge's reply into claims: whole items are kept, broken ones are asked again."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final, Generic, TypeVar
 
@@ -131,7 +131,12 @@ def _match_ids(
     """
     ids = {read_id(item.get("id")) for item in items}
     ours_by_shown: dict[str, IdT] = numbering.ours_by_shown(wanted, ids, content)
-    said = [_meant_id(item, ours_by_shown) for item in within_deadline(items)]
+    said = []
+    for item in within_deadline(items):
+        given = read_id(item.get("id"))
+        # A claim of a sentence may be "1.2".
+        whole = given.partition(".")[0] if "claims" not in item else given
+        said.append(whole if given not in ours_by_shown and whole in ours_by_shown else given)
     named = set(said)
     if not named <= {"", *ours_by_shown} and not named >= ours_by_shown.keys():
         said = []
@@ -140,13 +145,6 @@ def _match_ids(
     for item, shown in zip(items, said, strict=False):
         if shown in ours_by_shown:
             yield ours_by_shown[shown], item
-
-
-def _meant_id(item: Item, wanted: Collection[str]) -> str:
-    """Return the id that an item names; for a claim of a sentence that may be "1.2"."""
-    said = read_id(item.get("id"))
-    whole = said.partition(".")[0]
-    return whole if "claims" not in item and said not in wanted and whole in wanted else said
 
 
 def _merge(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimReply, ...] | None:
@@ -165,14 +163,12 @@ def _merge(answers: Sequence[tuple[ClaimReply, ...] | None]) -> tuple[ClaimReply
 
 def _claims(item: Item) -> tuple[ClaimReply, ...] | None:
     """Return the claims of an item, or the only one that it is itself."""
-    if "claims" not in item:
-        values: object = [item]
-    else:
-        values = [item["claims"]] if isinstance(item["claims"], dict) else item["claims"]
+    given: object = item.get("claims", item)
+    values = [given] if isinstance(given, dict) else given
     if not isinstance(values, list) or len(values) > _MAX_CLAIMS:
         return None
     claims = [_claim(value) for value in values]
-    return tuple(claim for claim in claims if claim is not None) or (_NO_CLAIM,) if all(claims) else None
+    return None if None in claims else tuple(claim for claim in claims if claim is not None) or (_NO_CLAIM,)
 
 
 def _claim(value: object) -> ClaimReply | None:

@@ -28,15 +28,9 @@ from plumbline.judging.text.words import STEM, contains_verbatim, content_words,
 
 MISSING = "evidence_missing"
 UNVERIFIED = "evidence_unverified"
-INSTRUCTION = "evidence_is_instruction"
-NUMBER = "number_not_in_evidence"
 NOWHERE = "number_not_in_contexts"
-NEGATION = "negation_differs"
-ACCUSATION = "accusation_doubtful"
-SUPPORT = "support_doubtful"
 NO_CLAIM = "no_claim_doubtful"
 UNANSWERED = "unanswered"
-DERIVED = "derived"
 _JUDGE_SAID = "judge_said_"
 # Doubts that a second look is told of, in the words of the prompt.
 _DOUBT_NAMES = {MISSING: "quote", UNVERIFIED: "quote", NOWHERE: "number", NO_CLAIM: "no_claim", UNANSWERED: "unread"}
@@ -52,7 +46,6 @@ _NO_REASON_BY_VERDICT: Final = {
     Verdict.NOT_MENTIONED: CodedText("judge_finds_nothing"),
 }
 _NEEDING_EVIDENCE = (Verdict.SUPPORTED, Verdict.PARTIAL)
-_ACCUSATIONS = (Verdict.NOT_MENTIONED, Verdict.CONTRADICTED)
 # The sentences before and after a quote say what its pronouns and bare numbers are about.
 _NUMBER_REACH_SENTENCES = 1
 # A shorter claim stands in some sentence by chance.
@@ -78,7 +71,7 @@ def apply_evidence(claim: Claim, search: EvidenceSearch) -> Claim:
             return with_flags(claim, *_doubts(claim, found, search))
         flagged = with_flags(claim, f"{_JUDGE_SAID}{claim.verdict}")
         return replace(flagged, verdict=Verdict.NOT_MENTIONED, support=SUPPORT_BY_VERDICT[Verdict.NOT_MENTIONED])
-    return with_flags(claim, ACCUSATION) if _is_verbatim(claim, search) else claim
+    return with_flags(claim, "accusation_doubtful") if _is_verbatim(claim, search) else claim
 
 
 def is_unproven(claim: Claim) -> bool:
@@ -101,7 +94,7 @@ def name_doubts(claims: Iterable[Claim]) -> dict[str, str]:
 def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iterator[str]:
     """Yield the flags of a claim whose quotes were found."""
     if all(map(search.stands_in_instruction, found)):
-        yield INSTRUCTION
+        yield "evidence_is_instruction"
     touched = [search.around(evidence, reach=0) for evidence in found]
     # A passage that has the claim itself agrees, negation and all.
     if claim.text in touched or any(contains_verbatim(passage, claim.text) for passage in touched):
@@ -115,13 +108,13 @@ def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iter
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
             nowhere = missing(lacking, search.facts)
             if _is_shown(lacking, claim.reason or "", quoted):
-                yield DERIVED
+                yield "derived"
             else:
-                yield NOWHERE if nowhere and _is_clear(nowhere, search.texts) else NUMBER
+                yield NOWHERE if nowhere and _is_clear(nowhere, search.texts) else "number_not_in_evidence"
     if any(negation.differs(claim.text, passage) for passage in touched):
-        yield NEGATION
+        yield "negation_differs"
     if is_unlike(claim.text, touched) or search.names.find_unknown(claim.text):
-        yield SUPPORT
+        yield "support_doubtful"
 
 
 def _is_shown(lacking: Stated, reason: str, quoted: Facts) -> bool:
