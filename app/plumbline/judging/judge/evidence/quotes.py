@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.fuzz import partial_ratio_alignment, ratio
 
+from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.obfuscation import is_hidden
 from plumbline.judging.text.words import find_in_pieces, has_content, to_simplified
 
@@ -78,24 +79,10 @@ def _fold_one(character: str) -> str:
 
 _ASCII_FOLDED = {code: _fold_one(chr(code)) for code in range(128)}
 
-# Every pattern is bounded or possessive: the text comes from strangers.
+_PATTERNS = Phrases("judging/judge/evidence/quotes")
+# What all marks but those of a line begin with stands first and alone: few characters are one of these.
 _MARKUP = re.compile(
-    r"^(?:(?P<rule>[ \t]{0,3}\|?[ \t]{0,3}:?-{2,}+:?[ \t]{0,3}(?:\|[ \t]{0,3}:?-{2,}+:?[ \t]{0,3}){0,60}\|?[ \t]{0,3}$)"
-    r"|(?P<line>[ \t]{0,12}(?:>[ \t]?){0,6}(?:\#{1,6}[ \t]+|[-*+•·‣][ \t]+|\(?\d{1,2}[.)][ \t]+|>[ \t]?)))"
-    # What all others begin with stands first and alone: few characters are one of these.
-    r"|(?=[<&!\[\]【|\\`*~_])(?:(?P<comment><!--(?:[^<>]++|(?!<!--)<)*+>(?<=-->))"
-    r"|(?P<tag></?[A-Za-z][A-Za-z0-9]{0,15}(?:\s[^<>]{0,500})?/?>)"
-    r"|(?P<entity>&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,24});)"
-    r"|(?P<image>!\[(?=[^\[\]\n]{0,300}\]\())"
-    r"|(?P<link>\[(?=[^\[\]\n]{1,300}\]\())"
-    r"|(?P<target>\]\([^()\s]{0,1000}(?:\([^()\s]{0,200}\)[^()\s]{0,200})?(?:\s\"[^\"\n]{0,200}\")?\))"
-    r"|(?P<citation>\[\d{1,3}(?:\s?[,–-]\s?\d{1,3}){0,8}\]|【\d{1,3}[^】\n]{0,40}】)"
-    r"|(?P<pipe>\|)"
-    r"|(?P<escape>\\(?=[!-/:-@\[-`{-~]))"
-    r"|(?P<code>`+)"
-    r"|(?P<stars>\*{2,3}|(?<![\s\d])\*|\*(?![\s\d])|~~)"
-    r"|(?P<bars>(?<![^\W_])_{1,3}(?=[^\W_])|(?<=[^\s_])_{1,3}(?![^\W_])))",
-    re.MULTILINE,
+    rf"^(?:{_PATTERNS.pattern('markup_of_line')})|(?=[<&!\[\]【|\\`*~_])(?:{_PATTERNS.pattern('markup')})", re.MULTILINE
 )
 # Tags in mid-word vanish; the others stand between words.
 _INLINE_TAG_NAMES = "a abbr b bdi bdo code em font i kbd mark q s small span strong sub sup tt u var wbr"
@@ -145,15 +132,8 @@ _MIN_DENSE_PART_CHARACTERS = 5
 _MAX_PARTS = 8
 # A judge's quotes are no longer.
 _MAX_PARTED_CHARACTERS = 4_000
-# The blanks before it begin where they begin, or a million of them would be gone over a million times.
-_ELLIPSIS = re.compile(r"(?:(?<!\s)\s++)?(?:[\[(]\s?)?(?:\.{3,}|…+|\. \. \.)(?:\s?[\])])?\s*")
-# Judges glue quotes together, and name the context in front: 'Context 1: "..."; Context 2: "..."'.
-_GLUE = re.compile(r"\.{3,}|…+|[;；|\n]|[\"”」』]\s?(?:,|，|、|and|和)\s?[\"“「『]")
-_LABEL = re.compile(
-    r"\W{0,3}(?:(?:contexts?|passages?|documents?|docs?|sources?|chunks?|上下文|段落|资料|資料|文档|来源)\s?(?:no\.|#)?"
-    r"[\[(（]?\d{1,3}|\[\d{1,3})[\])）]?\s?[:：,，、)\]-]",
-    re.IGNORECASE,
-)
+_ELLIPSIS, _GLUE = (re.compile(_PATTERNS.pattern(name)) for name in ("ellipsis", "glue"))
+_LABEL = re.compile(_PATTERNS.pattern("label"), re.IGNORECASE)
 _EDGES = " \"'.,;:!?()[]-。，、；：！？"
 
 
