@@ -3,14 +3,14 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Iterator
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import astuple
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from plumbline.cli import Commands, build_command, print_json, start_logging
-from plumbline.ground.errors import ConfigurationError, InvalidInput
+from plumbline.cli.detectors import load_detector
+from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
 
@@ -51,7 +51,8 @@ def _calibrate(options: argparse.Namespace) -> int:
             options.out.write_text(file.model_dump_json(indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=str(options.out)) from error
-    people = measure_label_agreement(_labels_by_person(rows))
+    given = ((person, number, label) for number, row in enumerate(rows) for person, label in row.given)
+    people = measure_label_agreement(given)
     _print_reports(reports, people, options)
     if options.out and kept and not options.json:
         sys.stdout.write(f"written: {options.out}; the service loads it with PLUMBLINE_CALIBRATION={options.out}\n")
@@ -86,9 +87,8 @@ def read_labelled(options: argparse.Namespace) -> list["LabelledRow"]:
 def _reports(
     rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
-    from plumbline.assembly import build_detector, build_encoder, make_plan  # noqa: PLC0415
+    from plumbline.assembly import build_encoder, make_plan  # noqa: PLC0415
     from plumbline.extras.calibration.calibrating import calibrate_tiers  # noqa: PLC0415
-    from plumbline.judging.ports.observation import State  # noqa: PLC0415
     from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
 
@@ -109,12 +109,8 @@ def _reports(
         async with AsyncExitStack() as stack:
             encoder = await stack.enter_async_context(aclosing(build_encoder(settings)))
             detector = None
-            if described is not None:
-                detector = await stack.enter_async_context(aclosing(build_detector(described, settings)))
-            if detector is not None and TierName.DETECTOR in tiers:
-                await detector.warm_up()
-                if (readiness := detector.readiness()).state is not State.READY:
-                    raise ConfigurationError(f"tier detector: {readiness.detail}")
+            if described is not None and TierName.DETECTOR in tiers:
+                detector = await stack.enter_async_context(load_detector(described, settings))
             return await calibrate_tiers(
                 rows,
                 tiers,
@@ -130,10 +126,6 @@ def _reports(
     for line in skipped:
         sys.stderr.write(f"{line}\n")
     return reports
-
-
-def _labels_by_person(rows: list["LabelledRow"]) -> Iterator[tuple[str, int, int]]:
-    return ((person, number, label) for number, row in enumerate(rows) for person, label in row.given)
 
 
 def _print_reports(reports: list["CalibrationReport"], people: LabelAgreement, options: argparse.Namespace) -> None:

@@ -45,11 +45,13 @@ def _try(options: argparse.Namespace) -> int:
 
 async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
     from plumbline.judging.ports.exchange import Passage  # noqa: PLC0415
+    from plumbline.models.detectors.description import find_description  # noqa: PLC0415
 
-    description = _description_of(options.detector, settings)
+    is_set = options.detector == settings.detector
+    description = find_description(options.detector, model=settings.detector_model if is_set else None)
     questions = [("probe", (probe.premise,), probe.question, probe.claim) for probe in description.probe]
     questions += [("claim", tuple(options.context), options.question, claim) for claim in options.claim]
-    async with _load_detector(description, settings) as detector:
+    async with load_detector(description, settings) as detector:
         sys.stdout.write(f"{description.name}: head {description.head}, unit {description.unit}\n")
         for kind, contexts, question, claim in questions:
             passages = [Passage(place, text, ((0, len(text)),)) for place, text in enumerate(contexts)]
@@ -65,14 +67,8 @@ async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _description_of(name: str, settings: Settings) -> "Description":
-    from plumbline.models.detectors.description import find_description  # noqa: PLC0415
-
-    return find_description(name, model=settings.detector_model if name == settings.detector else None)
-
-
 @asynccontextmanager
-async def _load_detector(
+async def load_detector(
     description: "Description", settings: Settings
 ) -> "AsyncIterator[LocalDetector | RemoteDetector]":
     """Yield a detector that answered its probe.

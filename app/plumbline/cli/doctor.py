@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
 from plumbline.cli import Commands, build_command, start_logging
+from plumbline.cli.detectors import load_detector
 from plumbline.cli.judge_check import check_endpoint, check_judges, find_advice, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
@@ -96,20 +97,19 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
 
 
 def _detector(settings: Settings) -> Finding:
-    from plumbline.assembly import build_detector, make_plan  # noqa: PLC0415
+    from plumbline.assembly import make_plan  # noqa: PLC0415
 
-    async def warm_up() -> Readiness:
+    async def load() -> str:
         description = make_plan(settings).detector
         if description is None:
-            return Readiness(State.UNAVAILABLE, "no detector is configured")
-        async with aclosing(build_detector(description, settings)) as detector:
-            await detector.warm_up()
-            return detector.readiness()
+            return "no detector is configured"
+        async with load_detector(description, settings) as detector:
+            return f"{detector.readiness().detail}, probe answered"
 
-    readiness = asyncio.run(warm_up())
-    is_ready = readiness.state is State.READY
-    detail = f"{readiness.detail}, probe answered" if is_ready else readiness.detail
-    return Finding("ok" if is_ready else "FAILED", "detector", detail, "" if is_ready else _NO_DETECTOR)
+    try:
+        return Finding("ok", "detector", asyncio.run(load()))
+    except ConfigurationError as error:
+        return Finding("FAILED", "detector", str(error), _NO_DETECTOR)
 
 
 def _jobs(settings: Settings) -> Finding:

@@ -21,7 +21,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess
 
-from plumbline.cli import Commands, build_command
+from plumbline.cli import Commands, build_command, start_logging
 from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.proxies import is_loopback
@@ -60,8 +60,7 @@ def _serve(options: argparse.Namespace) -> int:
     # The first process of a container ignores signals without a handler; loading takes seconds.
     for each in _SIGNALS:
         signal.signal(each, lambda *_: sys.exit(0))
-    settings = load_settings()
-    configure_logging(settings.log_level)
+    settings = start_logging()
     if unknown := unknown_variables(os.environ):
         structlog.get_logger().warning("settings_unknown", names=unknown)
     has_key = build_access(settings).keyring.has_open_key()

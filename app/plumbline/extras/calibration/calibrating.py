@@ -4,6 +4,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import Literal, get_args
 
@@ -77,21 +78,16 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder, detector: Detector 
             return collect_lexical_findings(case)
 
         return MeasuringTier(name, LEXICAL_MODEL, measure_wording)
+    uncalibrated, executor = CalibrationTable(()), ThreadPoolExecutor(1)
     tier: DetectorTier | EmbeddingTier
     if name is not TierName.DETECTOR:
-        model, tier = (
-            encoder.model,
-            EmbeddingTier(encoder, CalibrationTable(()), ThreadPoolExecutor(1), max_windows=sys.maxsize),
-        )
+        tier = EmbeddingTier(encoder, uncalibrated, executor, max_windows=sys.maxsize)
     elif detector is None:
         raise CalibrationError("tier detector: none is configured; set PLUMBLINE_DETECTOR")
     else:
-        model, tier = detector.model, DetectorTier(detector, CalibrationTable(()), ThreadPoolExecutor(1))
-
-    async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
-        return await tier.compare(case, JudgeOptions(can_wait=True), seconds=float("inf"))
-
-    return MeasuringTier(name, model, measure)
+        tier = DetectorTier(detector, uncalibrated, executor)
+    model = detector.model if name is TierName.DETECTOR and detector else encoder.model
+    return MeasuringTier(name, model, partial(tier.compare, options=JudgeOptions(can_wait=True), seconds=float("inf")))
 
 
 async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> MeasuredRows | None:
