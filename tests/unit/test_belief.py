@@ -40,3 +40,25 @@ async def test_no_right_verdict_is_lowered_and_hardly_one_is_asked_for_twice(
 
     assert len(cases) == count
     assert sum(calls) <= most_calls, [case[0] for case, asked in zip(cases, calls, strict=True) if asked > 1]
+
+
+@pytest.mark.parametrize(
+    ("claims", "is_whole"),
+    [
+        (["The Marlow Bridge opened in 1931.", "It carries two tracks."], True),
+        (["The Marlow Bridge opened in 1931."], False),
+        (["The bridge was opened."], False),
+    ],
+)
+async def test_a_split_sentence_of_which_a_part_is_left_out_is_flagged_and_costs_no_call(
+    claims: list[str], *, is_whole: bool
+) -> None:
+    sentence = "The Marlow Bridge opened in 1931 and carries two tracks for the railway."
+    said = [{"id": 1, "claim": claim, "quotes": [sentence], "verdict": "supported"} for claim in claims]
+    chat = ScriptedChat(json.dumps({"sentences": said}))
+    tier = LlmTier({"default": chat}, PROMPTS, InlineExecutor())
+
+    judgement = await tier.judge(case_of(sentence, sentence), JudgeOptions(), seconds=5.0)
+
+    assert all(("claims_incomplete" in claim.flags) is not is_whole for claim in judgement.claims)
+    assert ({claim.verdict for claim in judgement.claims}, len(chat.requests)) == ({Verdict.SUPPORTED}, 1)

@@ -13,8 +13,11 @@ from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     NO_CLAIM,
     UNANSWERED,
+    UNCOVERED,
     apply_evidence,
     states_fact,
+    with_flags,
+    word_stems,
 )
 from plumbline.judging.judge.reply_items import (
     VERDICT_NAMES,
@@ -27,10 +30,14 @@ from plumbline.judging.judge.reply_items import (
     reply_items,
 )
 from plumbline.judging.ports.numbering import OURS, Numbering
+from plumbline.judging.quantities.comparison import facts_in, missing
+from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text.injection import inspect
+from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Verdict, whole_sentence_claim
+from plumbline.judging.text.words import split_words
 
 _MAX_QUOTES: Final = 8
 _MAX_QUOTE_CHARACTERS: Final = 4_000
@@ -187,7 +194,11 @@ def _claim(value: object) -> ClaimReply | None:
     return claim if is_unicode(claim.claim, claim.reason, *claim.quotes) else None
 
 
+# "Yes.", "It does not.": such a sentence has the words of its claim elsewhere.
+_SHORT_SENTENCE_WORDS: Final = 3
 _MAX_LABEL_CHARACTERS: Final = 2
+# Share of a sentence's words that its claims and the question must have.
+_LEAST_COVERED: Final = 0.5
 
 
 def build_claims(
@@ -196,7 +207,7 @@ def build_claims(
     """Build the claims of a batch of sentences (number by position).
 
     A sentence without an answer is one unanswered claim. One that states a fact, and has no claim for the judge, is
-    flagged `no_claim_doubtful`.
+    flagged `no_claim_doubtful`; claims that leave out an amount, a name or most words of theirs, `claims_incomplete`.
     """
     claims: list[Claim] = []
     for position, number in within_deadline(batch.items()):
@@ -218,8 +229,10 @@ def build_claims(
             claims.append(unanswered)
         elif not any(claim.is_checkable for claim in made):
             claims.append(_doubt_no_claim(made[0], position, sample, search))
-        else:
+        elif _covers([claim.text for claim in made if claim.is_checkable], sentence.text, search):
             claims += made
+        else:
+            claims += (with_flags(claim, UNCOVERED) for claim in made)
     return claims
 
 
@@ -231,6 +244,20 @@ def _doubt_no_claim(claim: Claim, position: int, sample: SegmentedSample, search
     if not (is_led or states_fact(asserted, search)) or inspect(Sample("", (), text)).flags:
         return claim
     return replace(claim, text=asserted.rstrip("?？吗 ") if is_led else asserted, flags=(NO_CLAIM,))
+
+
+def _covers(claims: Sequence[str], sentence: str, search: EvidenceSearch) -> bool:
+    """Return True if claims and question have the sentence's amounts, names, and half of its words."""
+    if sentence in claims:
+        return True
+    sentence = search.without_marks(sentence)
+    said = "\n".join((*claims, search.question))
+    wanted = word_stems(sentence)
+    if len(wanted) > _SHORT_SENTENCE_WORDS and len(wanted & word_stems(said)) < _LEAST_COVERED * len(wanted):
+        return False
+    if missing(read_amounts(sentence), facts_in(said)):
+        return False
+    return not KnownNames(frozenset(split_words(said).every), [said]).find_unknown(sentence)
 
 
 def build_checked_claims(reading: Reading[str], claims: Sequence[Claim], search: EvidenceSearch) -> dict[str, Claim]:

@@ -19,6 +19,7 @@ from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     NO_CLAIM,
     UNANSWERED,
+    UNCOVERED,
     is_open,
     is_unproven,
     name_doubts,
@@ -350,7 +351,7 @@ def _apply_second_look(claim: Claim, second: Claim | None) -> Claim:
     """Return the second look's verdict; without a quote that is found it changes none."""
     if second is None or (is_unproven(second) and UNANSWERED not in claim.flags):
         return claim
-    return with_flags(second, *({NO_CLAIM} & set(claim.flags)), "second_look")
+    return with_flags(second, *({NO_CLAIM, UNCOVERED} & set(claim.flags)), "second_look")
 
 
 def _nearest_window(claims: Sequence[Claim], windows: Sequence[Window]) -> Window:

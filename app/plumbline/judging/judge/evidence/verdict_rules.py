@@ -30,6 +30,7 @@ MISSING = "evidence_missing"
 UNVERIFIED = "evidence_unverified"
 NOWHERE = "number_not_in_contexts"
 NO_CLAIM = "no_claim_doubtful"
+UNCOVERED = "claims_incomplete"
 UNANSWERED = "unanswered"
 _JUDGE_SAID = "judge_said_"
 # Doubts that a second look is told of, in the words of the prompt.
