@@ -1,4 +1,4 @@
-"""What servers refuse or answer oddly is asked again in a form that they take, read, or refused by its true name."""
+"""Refusals and odd replies of servers: asked again in a form that they take, read, or refused by their true name."""
 
 import json
 from dataclasses import replace

@@ -45,7 +45,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(params=RUNS)
 def run(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
-    """The file of a run, and the count that is told of it."""
+    """Return the file of a run, and the count that its gate names."""
     lines, count = RUNS[request.param]
     return write_rows(tmp_path / "rows.jsonl", lines), count
 

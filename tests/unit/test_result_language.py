@@ -1,4 +1,4 @@
-"""Texts inside results and problems in English and Chinese; what nobody of us wrote stays as it is."""
+"""Texts inside results and problems in English and Chinese; what other people or models wrote stays as it is."""
 
 import json
 import re

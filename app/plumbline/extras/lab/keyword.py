@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -110,7 +111,7 @@ class KeywordSettings(BaseModel):
         return ParametrisedRetriever(self) if self.has_own_parameters else KeywordRetriever(self)
 
 
-class TermRetriever:
+class TermRetriever(ABC):
     """Base of BM25 retrievers: chunks in the order of their ids, cut into terms; equal scores come in that order."""
 
     def __init__(self, settings: KeywordSettings) -> None:
@@ -146,13 +147,13 @@ class TermRetriever:
         """Release the index; its files stay."""
         self._engine = None
 
+    @abstractmethod
     def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
         """Index the terms of each chunk in every group of fields; return the engine's package."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _find(self, terms: Sequence[str], limit: int) -> Sequence[tuple[int, float]]:
         """Return positions and scores of the best chunks."""
-        raise NotImplementedError
 
 
 class KeywordRetriever(TermRetriever):

@@ -161,8 +161,8 @@ class VectorRetriever:
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Encode the chunks; see `Retriever.build`."""
-        fields = self._settings.fields or tuple(find_fields(chunks, ()))
-        find_fields(chunks, fields)
+        there = find_fields(chunks, self._settings.fields)
+        fields = self._settings.fields or tuple(there)
         texts = {
             each.id: _make_encodable("\n".join(filter(None, map(each.fields.get, fields))))
             for each in sorted(chunks, key=lambda chunk: chunk.id)

@@ -33,7 +33,7 @@ NO_CLAIM = "no_claim_doubtful"
 UNCOVERED = "claims_incomplete"
 UNANSWERED = "unanswered"
 _JUDGE_SAID = "judge_said_"
-# Doubts that a second look is told of, in the words of the prompt.
+# Doubts that the second prompt names, in its words.
 _DOUBT_NAMES = {MISSING: "quote", UNVERIFIED: "quote", NOWHERE: "number", NO_CLAIM: "no_claim", UNANSWERED: "unread"}
 # Reasons of a verdict that code changed, by the flag of what it found.
 _FOUND_BY_FLAG: Final = {
