@@ -41,6 +41,7 @@ async def test_a_result_is_in_the_callers_language(query: str, headers: dict[str
 
     (claim,) = response.json()["claims"]
     assert claim["reason"].startswith("不在任何上下文中：" if is_chinese else UNKNOWN)
+    assert response.headers.get("content-language") == ("zh" if is_chinese else None)
     assert int(response.headers["content-length"]) == len(response.content)
     assert claim["text"] == SAMPLE["answer"]
 
