@@ -59,8 +59,6 @@ _DETECTOR_CACHE_BYTES: Final = 2**26
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Settings, prompts and calibrations, validated before anything is built."""
-
     settings: Settings
     judge_names: tuple[str, ...]
     prompts: Prompts
@@ -71,8 +69,6 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The running parts that routes reach."""
-
     cascade: JudgeCascade
     scorer: Scorer
     batch_slots: asyncio.Semaphore

@@ -28,14 +28,12 @@ class BoundedCache(Generic[K, V]):
         return key in self._entries
 
     def get(self, key: K) -> V | None:
-        """Return the value, which is then the last one to go; None if it is missing."""
         found = self._entries.get(key)
         if found is not None:
             self._entries.move_to_end(key)
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Keep the value, in place of others if there is no room."""
         size = self._size(value)
         if size > self._largest:
             return
@@ -46,11 +44,9 @@ class BoundedCache(Generic[K, V]):
             self.drop(next(iter(self._entries)))
 
     def drop(self, key: K) -> None:
-        """Forget the value, if there is one."""
         if (gone := self._entries.pop(key, None)) is not None:
             self.bytes -= self._size(gone)
 
     def clear(self) -> None:
-        """Forget everything."""
         self._entries.clear()
         self.bytes = 0

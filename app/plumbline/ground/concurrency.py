@@ -31,7 +31,6 @@ class InlineExecutor(Executor):
     """Executor that runs work in the caller's thread: two busy threads would only fight over the interpreter."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Return a finished future with the result or exception of `fn`."""
         future: Future[T] = Future()
         try:
             future.set_result(fn(*args, **kwargs))

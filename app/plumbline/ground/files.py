@@ -115,15 +115,12 @@ def find_folder_problem(folder: Path) -> str | None:
 
 
 class FileStamp(NamedTuple):
-    """Values that change when a file is changed or replaced."""
-
     changed_ns: int
     size: int
     inode: int
 
 
 def file_stamp(path: Path) -> FileStamp | None:
-    """Return the stamp of a file; None if there is no such file."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):

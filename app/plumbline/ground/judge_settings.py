@@ -25,7 +25,6 @@ _OUR_FIELDS: Final = frozenset({"model", "messages", "response_format", "stream"
 
 
 def from_json(value: object) -> object:
-    """Parse the text of a variable that holds JSON."""
     if not isinstance(value, str):
         return value
     try:

@@ -34,7 +34,6 @@ class Phrases:
         return {"parts": self._parts, "": self._tables}.get(table, self._tables.get(table, {}))[name]
 
     def words(self, *keys: str) -> frozenset[str]:
-        """Return the words of these texts."""
         return frozenset(word for key in keys for word in self.read(key).split())
 
     def pattern(self, *keys: str) -> str:

@@ -10,7 +10,6 @@ _BF16_FLAGS: Final = frozenset({"avx512_bf16", "amx_bf16"})
 
 
 def has_nvidia_driver() -> bool:
-    """Return True if there is a GPU that PyTorch would use."""
     return _NVIDIA_DRIVER.exists()
 
 
@@ -24,7 +23,6 @@ def has_bf16_instructions(cpu_description: str) -> bool:
 
 
 def describe_cpu() -> str:
-    """Return what Linux says of the CPU; empty on other systems."""
     try:
         return _CPU_DESCRIPTION.read_text(encoding="utf-8", errors="replace")
     except OSError:

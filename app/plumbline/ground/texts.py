@@ -63,7 +63,6 @@ def store_text(text: str) -> str:
 
 
 def load_stored_text(stored: str) -> str:
-    """Return what `store_text` wrote."""
     found: dict[str, Any] = json.loads(stored) if stored.startswith('{"text": ') else {"text": stored}
     return restore(found["text"], found.get("text_code"), found.get("text_fields", {}))
 
@@ -93,7 +92,6 @@ def restore(text: str, code: str | None, fields: Mapping[str, Any]) -> str:
 
 
 def load_texts(language: Language) -> Mapping[str, str]:
-    """Return the template of each code."""
     return load_data(f"ground/texts.{language}")
 
 

@@ -32,8 +32,6 @@ class PairedT(NamedTuple):
 
 
 class WinTieLoss(NamedTuple):
-    """Numbers of pairs in which the first system is better, equal and worse."""
-
     win: int
     tie: int
     loss: int

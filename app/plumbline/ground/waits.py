@@ -46,7 +46,6 @@ def _parse_words(text: str) -> float:
 
 
 def _read_parts(text: str, start: int) -> Iterator[float]:
-    """Yield the seconds of each part of "1m47.5s" at this place."""
     while part := _PART.match(text, start):
         unit = part[2]
         name = "ms" if unit.startswith(("ms", "mill", "毫")) else unit[0]
@@ -63,7 +62,6 @@ def _parse_resets(headers: Mapping[str, str]) -> float | None:
 
 
 def _parse_time(value: str, scale: float = 1.0) -> float:
-    """Return the seconds until a time in one of the forms of headers; 0 for any other."""
     text = value.strip().lower()
     try:
         number = float(text) * scale

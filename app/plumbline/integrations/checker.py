@@ -12,8 +12,6 @@ from plumbline.schemas.evaluation import EvaluationResult
 
 
 class EvaluationClient(Protocol):
-    """The calls of `Plumbline` that integrations need."""
-
     def evaluate(
         self,
         *,
@@ -85,7 +83,6 @@ class Checker:
 
     @property
     def client(self) -> EvaluationClient:
-        """The client; opened when it is first needed."""
         if self._client is None:
             self._client = open_client(self._url)
         return self._client
@@ -119,7 +116,6 @@ class Checker:
         return self.client.evaluate_many(samples, options=self._options, in_order=True)
 
     def close(self) -> None:
-        """Close what was opened."""
         if self._client is not None:
             self._client.close()
 

@@ -78,7 +78,6 @@ class LocalPlumbline:
         return row.result.model_copy(update={"id": id})
 
     def evaluate_many(self, samples: Iterable[S], *, options: AnyOptions = None, in_order: bool = False) -> Rows[S]:
-        """Evaluate many samples, as `Plumbline.evaluate_many`."""
         scorer = RowScorer(
             self._service.scorer, self._settings, check_options(options), judge_names=self._plan.judge_names
         )

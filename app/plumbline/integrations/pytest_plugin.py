@@ -29,7 +29,6 @@ class AnswerAssertions:
     def check(
         self, answer: str, contexts: Iterable[str], *, question: str = "", **options: "Unpack[OptionFields]"
     ) -> "EvaluationResult":
-        """Return the result; raises as `Plumbline.evaluate`."""
         return _checker(self._item.config).check(answer, contexts, question=question, **options)
 
     def assert_faithful(
@@ -78,7 +77,6 @@ class BatchGate:
             self._samples[name] = {**sample, "custom_id": name}
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Judge the batch; a gate that fails fails the run."""
         from plumbline.ground.errors import PlumblineError  # noqa: PLC0415
 
         if not self._samples:
@@ -91,7 +89,6 @@ class BatchGate:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Show the gates and the answers that did not pass."""
         if not self._samples:
             return
         terminalreporter.section(f"plumbline: {len(self._samples)} answers")
@@ -129,7 +126,6 @@ class BatchGate:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of the batch, and of who judges."""
     group = parser.getgroup("plumbline", "plumbline: answers checked against their contexts")
     group.addoption("--plumbline-url", metavar="URL", help="service that judges; default: PLUMBLINE_URL, else here")
     group.addoption("--plumbline-tiers", metavar="NAMES", help="tiers in this order: llm,embedding,lexical")
@@ -152,7 +148,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Close what judged."""
     if (checker := config.stash.get(_CHECKER, None)) is not None:
         checker.close()
 
@@ -185,7 +180,6 @@ def _parse_gates(specs: Iterable[str]) -> "tuple[CiGate, ...]":
 
 
 def _checker(config: pytest.Config) -> "Checker":
-    """Return the one checker of the process."""
     from plumbline.integrations.checker import Checker  # noqa: PLC0415 - not at each start of pytest
 
     if (checker := config.stash.get(_CHECKER, None)) is None:

@@ -75,5 +75,4 @@ class ColumnScorer:
         return {**columns, **{self._prefix + name: [each.get(name) for each in scored] for name in RESULT_FIELDS}}
 
     def close(self) -> None:
-        """Close what was opened."""
         self._checker.close()

@@ -71,7 +71,6 @@ def bounded_batch(sample: Any, max_samples: int) -> type[BatchRequest]:
 
 @lru_cache(maxsize=16)
 def bounded_sample(limits: RequestLimits) -> type[BatchSample]:
-    """Return the model of a sample with the limits of one service."""
     fields = bounded_texts(limits)
     return create_model("BatchSample", __base__=BatchSample, __doc__=BatchSample.__doc__, **fields)
 

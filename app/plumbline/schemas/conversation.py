@@ -39,5 +39,4 @@ class ConversationRequest(EvaluationOptions, ConversationTexts, NamedSample):
 
 
 def is_conversation(value: object) -> bool:
-    """Return True for the fields of a conversation."""
     return isinstance(value, ConversationTexts) or (isinstance(value, dict) and "messages" in value)

@@ -16,7 +16,6 @@ _MOST_CHARACTERS: Final = 300
 
 
 def unjudged_reason(result: EvaluationResult) -> CodedText | None:
-    """Return why there is no score; None if there is one."""
     if result.status == "judged":
         return None
     if result.status in _SAID:
@@ -36,7 +35,6 @@ def decision_word(result: EvaluationResult, passed: str, failed: str) -> str:
 
 
 def unsupported_claims(result: EvaluationResult) -> list[ClaimItem]:
-    """Return the claims that are not fully supported, each once."""
     wrong = ("partial", "contradicted", "not_mentioned")
     return [each for each in result.claims if each.verdict in wrong and "duplicate" not in each.flags]
 

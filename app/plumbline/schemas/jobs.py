@@ -108,7 +108,6 @@ class JobList(WireModel):
 
 
 def job_path(job_id: str) -> str:
-    """Return the path of a job."""
     return f"{JOBS_PATH}/{quote(job_id, safe='')}"
 
 

@@ -51,7 +51,6 @@ def _render_member(item: dict[str, Any], name: str, language: Language) -> str |
 
 
 def render_problem(document: Any, language: Language) -> None:
-    """Render title and details of a problem in place."""
     if isinstance(document, dict):
         document["title"] = render(problem_title(str(document.get("type"))) or document.get("title", ""), language)
         for each in (document, *document.get("errors", ())):
@@ -59,7 +58,6 @@ def render_problem(document: Any, language: Language) -> None:
 
 
 def explain_flags(language: Language) -> Mapping[str, str]:
-    """Return what each flag of a claim or a result means."""
     return load_data(f"schemas/flags.{language}")
 
 

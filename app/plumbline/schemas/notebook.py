@@ -33,7 +33,6 @@ def build_frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str], li
 
 
 def claim_rows(claims: Sequence[ClaimItem]) -> list[dict[str, object]]:
-    """Return the claims as flat rows of `CLAIM_COLUMNS`, each with its first evidence."""
     return [
         {
             **claim.model_dump(include={"id", "sentence", "text", "verdict", "support", "reason"}),
@@ -44,7 +43,6 @@ def claim_rows(claims: Sequence[ClaimItem]) -> list[dict[str, object]]:
 
 
 def result_html(*, passed: bool | None, status: str, facts: Sequence[str], claims: Sequence[ClaimItem]) -> str:
-    """Return a result as HTML: the decision, its facts, and the claims, those at fault first."""
     decision = _WORD[passed] if status == "judged" else status
     head = f"<p><b>{_SIGN[passed]} {escape(decision)}</b> {escape(' · '.join(facts))}</p>"
     shown = sorted(

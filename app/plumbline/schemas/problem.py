@@ -28,7 +28,6 @@ class ProblemKind:
 
     @property
     def urn(self) -> str:
-        """The `type` of its problems."""
         return f"{_URN}{self.slug}"
 
 
@@ -37,13 +36,11 @@ INTERNAL = ProblemKind(500, "internal")
 
 
 def problem_title(urn: str) -> CodedText | None:
-    """Return the title of a kind of problem; None for one that is none of ours."""
     code = "title_" + urn.removeprefix(_URN).replace("-", "_")
     return CodedText(code) if urn.startswith(_URN) and code in load_texts("en") else None
 
 
 def count_problems(count: int, whole: CodedText, *, most: int = MOST_FIELD_PROBLEMS) -> CodedText:
-    """Return the number of problems as text, and if only the first are listed."""
     if count > most:
         return CodedText("first_problems", count=count, whole=whole, most=most)
     return CodedText("one_problem", whole=whole) if count == 1 else CodedText("problems", count=count, whole=whole)

@@ -14,14 +14,12 @@ _UNSUPPORTED: Final = ("partial", "contradicted", "not_mentioned")
 
 
 def upgrade_row(row: Any) -> Any:
-    """Return a row of results with its result upgraded, if that is an old one."""
     result = row.get("result") if isinstance(row, Mapping) else None
     upgraded = upgrade_result(result)
     return row if upgraded is result else {**row, "result": upgraded}
 
 
 def upgrade_line(line: bytes) -> bytes:
-    """Return a line of results, an old one as 0.3 writes it."""
     # A quote within a text is escaped, so that these can only be keys.
     if b'"trace":' in line or b'"result":' not in line:
         return line

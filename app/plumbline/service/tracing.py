@@ -36,8 +36,6 @@ _FIRST_ERROR_STATUS: Final = 500
 
 
 class Tracing(Observer):
-    """Spans of one tracer provider; fulfils `Observer`."""
-
     def __init__(self, provider: "TracerProvider", *, version: str) -> None:
         from opentelemetry import trace  # noqa: PLC0415 - an extra
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator  # noqa: PLC0415

@@ -37,8 +37,6 @@ def divide_bounds(settings: Settings, workers: int) -> Settings:
 
 
 class Listeners(NamedTuple):
-    """The listeners of one process; close `traces` at its end."""
-
     metrics: Metrics
     traces: Tracing | None
 

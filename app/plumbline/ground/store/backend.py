@@ -26,7 +26,6 @@ class Backend(ABC):
 
     @property
     def exists(self) -> bool:
-        """False if nothing was ever stored here; then only a caller's change creates it."""
         return True
 
     @abstractmethod
@@ -45,7 +44,6 @@ class Backend(ABC):
         """Return the names of the tables there are. Raises StoreUnavailable: they are of another program."""
 
     def create(self, connection: Connection) -> None:
-        """Create the tables, within the transaction of `make_tables`."""
         METADATA.create_all(connection, tables=self.own_tables, checkfirst=False)
 
     def lock_tables(self, connection: Connection) -> None:  # noqa: B027

@@ -40,11 +40,9 @@ class Transaction:
         self.is_server = is_server
 
     def execute(self, statement: Executable, values: Mapping[str, Any] | None = None) -> CursorResult[*tuple[Any, ...]]:
-        """Return the result of a statement."""
         return self._connection.execute(statement, values)
 
     def execute_many(self, statement: Executable, values: Sequence[Mapping[str, Any]]) -> None:
-        """Run a statement for each of the values."""
         if values:
             self._connection.execute(statement, values)
 
@@ -104,7 +102,6 @@ class Database:
         return await self._run(self._writers, work, begin=partial(self.backend.begin_write, is_durable=is_durable))
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` on one snapshot of the database."""
         return await self._run(self._readers, work, begin=self.backend.begin_read)
 
     async def close(self) -> None:

@@ -147,7 +147,6 @@ class SqliteFile(Backend):
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Return True if the file itself is broken, or none of SQLite's."""
     code = getattr(error, "sqlite_errorcode", None)
     # The lower byte is the kind; the rest says where.
     return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

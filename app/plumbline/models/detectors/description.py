@@ -116,7 +116,6 @@ class Description(BaseModel):
         return PurePath(self.model).name
 
     def premise(self, passages: Sequence[str], question: str, claim: str) -> tuple[str, str | None]:
-        """Return the one text (and None) or the pair of texts that ask about a claim."""
         numbered = [fill(self.numbered, number=str(number), text=text) for number, text in enumerate(passages, start=1)]
         values = {"premise": self.joined.join(numbered), "question": question, "count": str(len(passages))}
         if self.template is not None:
@@ -132,7 +131,6 @@ def fill(template: str, **values: str) -> str:
 
 @cache
 def shipped_descriptions() -> Mapping[str, Description]:
-    """Return the descriptions of known models by their short names."""
     raw = files("plumbline.models.detectors").joinpath("detectors.toml").read_text(encoding="utf-8")
     return {name: Description.model_validate(fields) for name, fields in tomllib.loads(raw).items()}
 
@@ -217,7 +215,6 @@ def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels
 
 
 def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[int, bool]:
-    """Return the one label whose name tells support, or fault, and whether it tells fault."""
     faults = [each for each, name in names.items() if _FAULT.search(name)]
     supports = [each for each, name in names.items() if each not in faults and _SUPPORT.search(name)]
     if len(supports) == 1:

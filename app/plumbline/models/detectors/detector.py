@@ -119,7 +119,6 @@ class LocalDetector:
     def _ask(
         self, passages: Sequence[Passage], question: str, claims: Sequence[str]
     ) -> tuple[list[list[Question]], float]:
-        """Return the questions on each claim, one for each part of the premise, and the share of the claims cut off."""
         reader = self._reader
         if reader is None:
             raise TierFailure(FailureReason.NOT_INSTALLED, CodedText("detector_not_loaded", model=self.model))

@@ -21,7 +21,6 @@ _UNREADABLE = (OSError, ValueError, RuntimeError, KeyError, AttributeError)
 
 
 def detector_failure(description: Description, why: str) -> NotLoaded:
-    """Build the failure of a detector that cannot be loaded."""
     return NotLoaded(f"detector {description.name!r} cannot be loaded ({why})", _ADVICE)
 
 

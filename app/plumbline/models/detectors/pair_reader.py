@@ -65,7 +65,6 @@ class EstimatingTokenizer:
 
 
 def _read_part(passage: Passage) -> str:
-    """Return what is in sentences, from the first to the last; all, if there are none."""
     if not passage.sentences:
         return passage.text
     return passage.text[passage.sentences[0][0] : passage.sentences[-1][1]]
@@ -131,7 +130,6 @@ class PairReader:
         return [[text_of[context][start:end] for context, start, end in window] for window in windows]
 
     def ask(self, window: Sequence[str], question: str, claim: str) -> Question:
-        """Tokenize one question."""
         plain = [self._plain(text) for text in window]
         first, second = self._description.premise(plain, self._plain(question), self._plain(claim))
         encoding = self._tokenizer.encode(first, second)
@@ -158,7 +156,6 @@ class PairReader:
         return pieces
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text, special ones left out."""
         return len(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def _plain(self, text: str) -> str:

@@ -45,7 +45,6 @@ class _Reply:
     is_truncated = False
 
     def reply(self, endpoint: Endpoint) -> list[dict[str, float]]:
-        """Return the share of each label by its name, one for each question."""
         if len(self.body) != self.wanted or not all(self.body):
             raise _invalid(CodedText("detector_lists_miscounted", found=len(self.body), wanted=self.wanted))
         return [{each.label: each.score for each in labels} for labels in self.body]
@@ -133,7 +132,6 @@ class RemoteDetector:
         return DetectorReading(findings, 1.0 - sum(map(len, kept)) / max(1, sum(map(len, claims))))
 
     async def _findings(self, asked: Sequence[Sequence[tuple[str, str | None]]], until: float) -> list[DetectorFinding]:
-        """Return the finding of each claim by its questions, one for each part of the premise."""
         texts = [[each for each in pair if each is not None] for pairs in asked for pair in pairs]
         batches = [texts[start : start + _BATCH] for start in range(0, len(texts), _BATCH)]
         replies = await asyncio.gather(*(self._ask(batch, until) for batch in batches))

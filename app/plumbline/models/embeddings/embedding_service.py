@@ -23,8 +23,6 @@ _TEI: Final = Provider("tei", needs_key=False, embeddings=EmbeddingApi())
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingService:
-    """An endpoint that makes vectors, and how it is asked."""
-
     endpoint: Endpoint
     api: EmbeddingApi
     max_tokens: int
@@ -39,11 +37,9 @@ class EmbeddingService:
 
     @property
     def identity(self) -> str:
-        """Return what decides the vector of a text."""
         return f"{self.endpoint.base_url}\n{self.model}\n{self.max_tokens}"
 
     def body(self, texts: list[str]) -> dict[str, object]:
-        """Build the body of a request."""
         fields: dict[str, object] = {"model": self.endpoint.model, "input": texts}
         if self.api.encoding:
             fields["encoding_format"] = self.api.encoding
@@ -97,8 +93,6 @@ class _Body(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingsReply:
-    """A reply, with the number of vectors that it must have and their dimensions, None if any will do."""
-
     body: _Body
     wanted: int
     dimensions: int | None
@@ -150,7 +144,6 @@ def parse_embeddings(body: bytes, *, wanted: int, dimensions: int | None) -> Emb
 
 
 def _numbers(embedding: list[float] | str) -> NDArray[np.float64]:
-    """Return a vector from a list, or from the base64 of its numbers (float32, little-endian)."""
     if not isinstance(embedding, str):
         return np.array(embedding, dtype=np.float64)
     try:

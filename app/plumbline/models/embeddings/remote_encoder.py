@@ -131,7 +131,6 @@ class RemoteEncoder:
         return Readiness(State.UNAVAILABLE if is_down else State.READY, f"{detail}{size}")
 
     async def aclose(self) -> None:
-        """Close the connections."""
         await self._endpoint.close()
 
     async def _vectors(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:

@@ -62,7 +62,6 @@ class ModelChoice:
 
 
 def load(choice: ModelChoice, *, threads: int) -> TokenModel:
-    """Load the model; raise TierFailure `not_installed`."""
     started = time.monotonic()
     files = find_model(choice.model)
     model = _load(files, choice, threads)
@@ -155,12 +154,10 @@ class SharedEncoder:
             structlog.get_logger().warning("model_unavailable", model=self.model, detail=failure.detail)
 
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
-        """Tokenize the texts; raise TierFailure `not_installed` or `timeout`."""
         until = time.monotonic() + seconds
         return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
 
     async def with_model(self, work: Callable[[TokenModel], T]) -> T:
-        """Return what `work` makes of the loaded model, in the thread that tokenizes."""
         return await asyncio.get_running_loop().run_in_executor(self._reading, lambda: work(self._ready_model()))
 
     async def admit(self, *, seconds: float) -> None:
@@ -268,7 +265,6 @@ class SharedEncoder:
     def _begin(
         self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter, *, can_wait: bool
     ) -> tuple[dict[bytes, Text], dict[bytes, HalfVectors]]:
-        """Return the texts to wait for, new ones queued, and the cached vectors."""
         queue = self._queue
         if queue is None:
             raise _late_failure()

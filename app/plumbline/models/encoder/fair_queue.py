@@ -52,8 +52,6 @@ class Waiter:
 
 @dataclass(slots=True, eq=False)
 class Text:
-    """A text in flight: encoded once for all who wait for it."""
-
     key: bytes
     tokens: Sequence[int]
     waiting: list[Waiter] = field(default_factory=list)
@@ -93,7 +91,6 @@ class FairQueue:
             return taken, places
 
     def drop_unwanted(self) -> list[Text]:
-        """Remove and return the texts without a waiter."""
         with self._change:
             unwanted = [text for lane in self._lanes for text in lane if not text.waiting]
             lanes = [[text for text in lane if text.waiting] for lane in self._lanes]
@@ -102,7 +99,6 @@ class FairQueue:
             return unwanted
 
     def close(self) -> list[Text]:
-        """End every `take`; return the remaining texts."""
         with self._change:
             self._is_closed = True
             left = [text for lane in self._lanes for text in lane]
@@ -153,7 +149,6 @@ class EncodingPace:
         self._lock = threading.Lock()
 
     def add(self, tokens: int, seconds: float) -> None:
-        """Add one thread's measurement."""
         rate = tokens / max(seconds, 1e-6)
         with self._lock:
             self._batches += 1
@@ -173,7 +168,6 @@ _NICENESS = 10
 
 
 def start_workers(count: int, work: Callable[[], None]) -> list[threading.Thread]:
-    """Start `count` threads that each run `work` until it returns."""
     workers = [
         threading.Thread(target=run_in_background, args=(work,), name=f"encoder-{number}", daemon=True)
         for number in range(count)
@@ -219,7 +213,6 @@ def single_threaded_algebra() -> None:
 
 
 def available_cores() -> int:
-    """Return the number of cores that this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -61,7 +61,6 @@ class ModelFiles:
 
 
 def model_name(requested: str | None) -> str:
-    """Return the model's name in results: the last part of its path or hub id."""
     return Path(requested).name if requested else DEFAULT_MODEL
 
 
@@ -80,7 +79,6 @@ def find_model(requested: str | None) -> ModelFiles:
 
 
 def is_path(requested: str) -> bool:
-    """Return True for what can only be a path: a hub id is `owner/name`."""
     return requested.startswith((".", "~", "/")) or "\\" in requested or requested.count("/") > 1
 
 
@@ -107,7 +105,6 @@ class NotLoaded(TierFailure):
 
 
 def load_failure(where: object, error: Exception | str) -> NotLoaded:
-    """Build the failure of a model that is missing or cannot be loaded, with advice."""
     why = error if isinstance(error, str) else type(error).__name__
     advice = CodedText("set_embedding_model")
     if str(where) == _HUB_ID:

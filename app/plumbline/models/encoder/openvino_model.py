@@ -145,7 +145,6 @@ def _trace(loaded: "TorchModel") -> "Model":
 
 
 def _runtime_name() -> str:
-    """Return `openvino-` and its version."""
     from openvino import __version__  # noqa: PLC0415
 
     return f"openvino-{__version__.partition('-')[0]}"

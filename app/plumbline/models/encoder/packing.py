@@ -19,7 +19,6 @@ _OVERHEAD_BYTES = 300
 
 
 def build_vector_cache(max_bytes: int) -> BoundedCache[bytes, HalfVectors]:
-    """Build a cache of texts' vectors by `make_key`."""
     return BoundedCache(max_bytes, lambda vectors: vectors.nbytes + _OVERHEAD_BYTES)
 
 
@@ -97,7 +96,6 @@ def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) ->
 
 
 def row_length(longest: int) -> int:
-    """Return the length of rows for texts of at most `longest` tokens."""
     if longest <= _COMMON:
         return -(-longest // _STEP) * _STEP
     length = 2 * _COMMON
@@ -107,7 +105,6 @@ def row_length(longest: int) -> int:
 
 
 def pack_batch(texts: Sequence[Sequence[int]], places: Sequence[RowSlot]) -> PackedBatch:
-    """Pack the texts into their slots, in rows no longer than needed."""
     rows = 1 + max(place.row for place in places)
     length = row_length(max(place.start + place.length for place in places))
     tokens, positions = np.zeros((2, rows, length), dtype=np.int64)

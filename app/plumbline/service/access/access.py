@@ -81,7 +81,6 @@ class Keyring:
         return self._had_keys
 
     def has_open_key(self) -> bool:
-        """Return True if any key is valid now."""
         self._look()
         return any(self._is_open(entry) for entry in self._entries)
 
@@ -216,8 +215,6 @@ class RequestGate:
 
 
 class Access(NamedTuple):
-    """Access control of one process."""
-
     keyring: Keyring
     gate: RequestGate
 

@@ -43,8 +43,6 @@ _NAME: Final = TypeAdapter(KeyName)
 
 
 class Scope(StrEnum):
-    """Operations that a key allows."""
-
     EVALUATE = "evaluate"
     JOBS = "jobs"
     ADMIN = "admin"
@@ -104,27 +102,21 @@ class StoredKey(_Stored):
     revoked: AwareDatetime | None = None
 
     def opens_at(self, now: datetime) -> bool:
-        """Return True if any of its secrets is valid."""
         is_valid = self.revoked is None and (self.expires is None or now < self.expires)
         return is_valid and any(each.until is None or now < each.until for each in self.secrets)
 
 
 class KeyFile(_Stored):
-    """All keys in order of creation, with unique names."""
-
     version: int = Field(default=1, ge=1, le=1)
     keys: tuple[StoredKey, ...] = Field(default=(), max_length=MAX_KEYS)
 
     def find(self, name: str) -> StoredKey | None:
-        """Return the key of this name."""
         return next((key for key in self.keys if key.name == name), None)
 
     def ignored_limits(self) -> list[str]:
-        """Return the names of limits of version 0.2 that any key has, sorted."""
         return sorted(name for name in _REMOVED_LIMITS if any(getattr(key.limits, name) for key in self.keys))
 
     def with_key(self, key: StoredKey) -> "KeyFile":
-        """Return the file with this key, in place of the one of its name."""
         others = [each for each in self.keys if each.name != key.name]
         place = next((at for at, each in enumerate(self.keys) if each.name == key.name), len(others))
         return KeyFile(keys=(*others[:place], key, *others[place:]))
@@ -162,7 +154,6 @@ def read_keys(path: Path) -> KeyFile:
 
 
 def unreadable(path: Path, error: OSError) -> ConfigurationError:
-    """Return the error for a key file that cannot be read."""
     return ConfigurationError(f"{path}: cannot be read: {error.strerror}")
 
 
@@ -280,7 +271,6 @@ def _lock_file(path: Path) -> Iterator[None]:
 
 
 def _new_secret() -> str:
-    """Return a random key of 256 bits, in letters, digits, `-` and `_`."""
     return SECRET_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 

@@ -175,12 +175,10 @@ class Admission:
 
 
 def _check_client(connection: HTTPConnection) -> None:
-    """Raise ClientOutdated for a client of ours that reads results of another shape."""
     if (found := _OLD_CLIENT.match(connection.headers.get("user-agent", ""))) is not None:
         raise ClientOutdated(CodedText("client_outdated", service=VERSION, client=found[1]))
 
 
 def is_from_another_origin(request: Request) -> bool:
-    """Return True if a browser sent the request for a page of another origin."""
     origin = request.headers.get("origin")
     return origin is not None and urlsplit(origin).netloc != request.headers.get("host")

@@ -30,7 +30,6 @@ class BodyLimit(NamedTuple):
     is_streamed: bool = False
 
     def error(self) -> BodyTooLarge:
-        """Return the error of a body beyond the limit."""
         if self.advice:
             return BodyTooLarge(CodedText("body_too_large_for", limit=self.max_bytes, advice=self.advice))
         return BodyTooLarge(CodedText("body_too_large", limit=self.max_bytes))
@@ -103,7 +102,6 @@ class RequestBody:
         self._progress_bytes = self._arrived_bytes = 0
 
     async def receive(self) -> Message:
-        """Return the next piece of the body; after its end, the server's messages."""
         if self._has_arrived:
             return await self._receive()
         loop = asyncio.get_running_loop()
@@ -147,7 +145,6 @@ class RequestBody:
 
 
 def _check_headers(headers: Headers, limit: BodyLimit) -> None:
-    """Raise UnsupportedBody for a coded body, BodyTooLarge or MalformedBody for its length."""
     codings = ",".join(headers.getlist("content-encoding")).lower().split(",")
     if any(coding.strip() not in ("", "identity") for coding in codings):
         raise UnsupportedBody(CodedText("body_coded"))

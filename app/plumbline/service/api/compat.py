@@ -44,7 +44,6 @@ class Contract(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in the settings."""
         return self.path.split("/")[1]
 
 
@@ -93,7 +92,6 @@ _CONTRACTS: Final = (
 
 
 def compat_routes(settings: Settings, *, judge_names: tuple[str, ...]) -> APIRouter:
-    """Return the routes of the contracts that the settings name; none of them is in the OpenAPI document."""
     router = APIRouter(prefix="/compat", include_in_schema=False)
     model = bounded_request(request_limits(settings))
     for each in _CONTRACTS:
@@ -149,7 +147,6 @@ def compat_keys(connection: HTTPConnection) -> list[bytes]:
 
 
 def _text_of(content: Any) -> str:
-    """Return the text of a chat message: a string, or the texts among its parts."""
     return content if isinstance(content, str) else "\n".join(each["text"] for each in content or [] if "text" in each)
 
 

@@ -110,7 +110,6 @@ class RequestContext:
 
 
 def is_under_v1(scope: Scope) -> bool:
-    """Return True if the path needs a key."""
     path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
     return path == "/v1" or path.startswith("/v1/")
 

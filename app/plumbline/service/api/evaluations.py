@@ -84,7 +84,6 @@ async def evaluate_request(
 
 
 def evaluation_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
-    """Return the route of single evaluations, with the limits of these settings in the type of its body."""
     router = APIRouter(route_class=StrictRoute, responses=PROBLEM_RESPONSES, tags=["evaluation"])
     bounded = bounded_request(request_limits(settings))
 
@@ -126,7 +125,6 @@ _LOG = structlog.get_logger()
 
 
 def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
-    """Return the route of batches, with the limits of these settings; `batch_schemas` has the schemas of its body."""
     router = APIRouter(responses=PROBLEM_RESPONSES, tags=["evaluation"])
     reader = _BatchReader(settings)
     body = {"schema": reference("BatchRequest"), "examples": BATCH_EXAMPLES}
@@ -176,7 +174,6 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
 
 
 def batch_schemas(settings: Settings) -> dict[str, Any]:
-    """Return the schemas of the body, for the OpenAPI document."""
     schema = _BatchReader(settings).whole.model_json_schema(ref_template=SCHEMA_REFERENCE)
     return {**schema.pop("$defs"), "BatchRequest": schema}
 
@@ -231,7 +228,6 @@ class _BatchReader:
             yield _SentSample(index, value, custom_id, None if first == index else first)
 
     def sample(self, row: _SentSample) -> Sample:
-        """Return the sample of a row; raise as a single evaluation does, and for a repeated `custom_id`."""
         at = ("body", "samples", row.index)
         check_values(row.value, at=at)
         model: type[BatchConversation | BatchSample] = BatchConversation if is_conversation(row.value) else self._sample
@@ -242,7 +238,6 @@ class _BatchReader:
         return to_sample(sample, self._limits)
 
     def problem(self, row: _SentSample, error: Exception) -> RowProblem:
-        """Return the problem of a row that has no result. An unexpected error is logged, without its message."""
         if isinstance(error, RequestValidationError):
             detail = count_problems(len(error.errors()), CodedText("whole_sample"))
             return row_problem(VALIDATION, detail, errors=field_problems(error, self.whole))

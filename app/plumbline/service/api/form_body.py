@@ -18,8 +18,6 @@ _MAX_TEXT_BYTES: Final = 100_000
 
 
 class Form(NamedTuple):
-    """The parts of a form, by their names."""
-
     files: dict[str, list[UploadFile]]
     texts: dict[str, str]
 

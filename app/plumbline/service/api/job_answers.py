@@ -36,8 +36,6 @@ FEWEST: Final = 30
 
 
 class LabelSample(NamedTuple):
-    """Labels by row number, and the rows of a draw of the job that they belong to."""
-
     labels: Mapping[str | int, RowLabel]
     rows: Sequence[ResultRow]
 
@@ -195,8 +193,6 @@ REPORT: Final[dict[str, Any]] = {
 
 
 class ReportQuery(BaseModel):
-    """Query parameters of a report."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: ReportFormat = Field(default="html", description="`json`: the figures without the page.")
@@ -225,7 +221,6 @@ class JobReports:
     async def answer(
         self, store: JobStore, job: Job, baseline: Job | None, query: ReportQuery, language: ReportLanguage
     ) -> Response:
-        """Return the report on a job's results, compared with `baseline` if given."""
         loop = asyncio.get_running_loop()
         gates = with_usual(map(parse_gate, query.gate))
         labels = (await read_label_sample(store, job)).labels
@@ -247,7 +242,6 @@ class JobReports:
         return await self.in_turn(build)
 
     async def in_turn(self, build: Callable[[], T]) -> T:
-        """Run `build` in a thread, after those before it."""
         async with self._lock:
             return await asyncio.to_thread(build)
 

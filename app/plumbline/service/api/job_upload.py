@@ -48,8 +48,6 @@ _LOCATION: Final[Mapping[Place, tuple[str, ...]]] = {
 
 
 class JobForm(BaseModel):
-    """The choices as a form and a query have them."""
-
     choices: JobChoices
 
 
@@ -57,8 +55,6 @@ JobBody: Final = JobRequest | JobForm
 
 
 class SentRows(NamedTuple):
-    """Rows in a file, the choices for them, and a digest of both."""
-
     upload: Upload
     choices: JobChoices
     fingerprint: str
@@ -208,7 +204,6 @@ class _RowsFile:
             self._file.close()
 
     def finish(self, form: str, choices: JobChoices) -> SentRows:
-        """Close the file of rows in this format, and return it with its choices."""
         self.close()
         everything = f"{form}\n{choices.model_dump_json()}\n{self._digest.hexdigest()}"
         fingerprint = hashlib.sha256(everything.encode()).hexdigest()
@@ -225,7 +220,6 @@ class _RowsFile:
 
 @asynccontextmanager
 async def _open_rows_file(store: JobStore) -> AsyncIterator[_RowsFile]:
-    """Open a new file of the store; remove it if the block fails or is cancelled."""
     file = await asyncio.to_thread(lambda: _RowsFile(store.new_upload()))
     try:
         yield file

@@ -266,14 +266,12 @@ async def delete_job(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> N
 
 
 def checked_id(job_id: str) -> str:
-    """Return the id of a job; raise JobUnknown if none can have it."""
     if not _JOB_ID.fullmatch(job_id):
         raise JobUnknown(CodedText("no_such_job"))
     return job_id
 
 
 def job_schemas() -> dict[str, Any]:
-    """Return the schemas that the routes' types do not bring into the OpenAPI document."""
     schemas: dict[str, Any] = {}
     for model in (JobRequest, JobChoices, JobInfo, RowResult, RowError):
         schema = model.model_json_schema(

@@ -149,7 +149,6 @@ def invalid_at(at: Sequence[str | int], value: object, errors: Sequence[Any]) ->
 
 
 def is_text(value: str) -> bool:
-    """Return True if a string has no NUL and no lone surrogate."""
     return _UNTEXT.search(value) is None
 
 
@@ -168,7 +167,6 @@ def check_media_type(content_types: list[str]) -> None:
 
 
 def check_charset(content_type: str) -> None:
-    """Raise UnsupportedBody if the Content-Type names another charset than UTF-8."""
     charset = _CHARSET.search(content_type)
     if charset and charset[1].lower() not in ("utf-8", "utf8"):
         raise UnsupportedBody(CodedText("utf8_expected"))

@@ -27,7 +27,6 @@ SCHEMA_REFERENCE: Final = "#/components/schemas/{model}"
 
 
 def reference(name: str) -> dict[str, str]:
-    """Return a reference to a component schema."""
     return {"$ref": SCHEMA_REFERENCE.format(model=name)}
 
 
@@ -49,14 +48,12 @@ def add_schemas(app: FastAPI, make_schemas: Callable[[], Mapping[str, Any]]) -> 
 
 
 def message_schemas(messages: Sequence[type[Any]]) -> dict[str, Any]:
-    """Return the schemas of msgspec messages."""
     template = SCHEMA_REFERENCE.replace("model", "name")
     components: dict[str, Any] = msgspec.json.schema_components(messages, ref_template=template)[1]
     return components
 
 
 def json_content(message: type[Any], examples: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Return the `content` of a request or a response that holds this message."""
     shown = {"examples": examples} if examples else {}
     return {"application/json": {"schema": reference(message.__name__), **shown}}
 

@@ -115,7 +115,6 @@ def _problem_schemas() -> dict[str, Any]:
 
 
 def kind_of(error_class: type[errors.PlumblineError]) -> ProblemKind:
-    """Return the kind of the class or of its nearest ancestor that has one."""
     return next(KIND_BY_ERROR[ancestor] for ancestor in error_class.__mro__ if ancestor in KIND_BY_ERROR)
 
 
@@ -131,7 +130,6 @@ def error_response(scope: Scope, error: errors.PlumblineError) -> Response:
 
 
 def failure_response(scope: Scope, error: Exception) -> Response:
-    """Log an error of ours and return its generic response."""
     log_failure(error, "request_failed", request_id=request_id_of(scope))
     return problem_response(scope, INTERNAL, detail=FAILURE_DETAIL)
 
@@ -172,7 +170,6 @@ def invalid_response(scope: Scope, error: RequestValidationError, annotation: ob
 
 
 def request_id_of(scope: Scope) -> str | None:
-    """Return the id that `RequestContext` gave the request; None outside of it."""
     return cast(str | None, scope.get("state", {}).get("request_id"))
 
 
@@ -264,7 +261,6 @@ def field_problems(error: RequestValidationError, body_annotation: object) -> li
 
 
 def printable(name: object) -> str:
-    """Return a caller's name in printable ASCII and at most 64 characters."""
     text = ascii(str(name)[: _MAX_NAME_CHARACTERS + 1])[1:-1]
     return text if len(text) <= _MAX_NAME_CHARACTERS else text[: _MAX_NAME_CHARACTERS - 3] + "..."
 
@@ -314,7 +310,6 @@ def _unknown_field(name: str | int, body_annotation: object) -> str:
 
 
 def _field_names(annotation: Any) -> set[str]:
-    """Return the names of all fields of a type, those of models within it included."""
     if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return set[str]().union(*map(_field_names, get_args(annotation)))
     fields = annotation.model_fields

@@ -84,7 +84,6 @@ def name_language(request: HTTPConnection) -> Language | None:
 
 
 def choose_language(request: HTTPConnection) -> Language:
-    """Return the language of a page or a problem."""
     return name_language(request) or "en"
 
 

@@ -130,7 +130,6 @@ async def _run_in_thread(
 
 
 async def _read_form(request: Request) -> tuple[answers.NamedFile, Sequence[answers.NamedFile], bytes]:
-    """Return the judgments, the runs and the options of a form."""
     # Browsers send forms without preflight.
     if is_from_another_origin(request):
         raise UnsupportedBody(CodedText("form_of_another_origin"))

@@ -29,14 +29,11 @@ _MAX_FILE_ROWS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file of a request."""
-
     name: str
     content: bytes
 
 
 def evaluate_runs(body: bytes) -> wire.RetrievalEvaluationResult:
-    """Return the answer of /evaluations; MalformedBody and InvalidInput name the place."""
     reports, outs = _report(decode_message(body, wire.RetrievalEvaluationRequest))
     return wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs)
 
@@ -67,7 +64,6 @@ def evaluate_files(
 
 
 def compare_runs(body: bytes) -> wire.ComparisonResult:
-    """Return the answer of /comparisons; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, wire.ComparisonRequest)
     reports, outs = _report(message)
     comparisons = compare_reports(
@@ -89,7 +85,6 @@ def compare_runs(body: bytes) -> wire.ComparisonResult:
 
 
 def fuse_runs(body: bytes) -> wire.FusionResult:
-    """Return the answer of /fusions; MalformedBody and InvalidInput name the place."""
     message = decode_message(body, wire.FusionRequest)
     # Refuse wrong ones without judgments too.
     _to_conventions(message.conventions)
@@ -115,7 +110,6 @@ def fuse_runs(body: bytes) -> wire.FusionResult:
 
 
 def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
-    """Yield each file decompressed, until they are too large together."""
     total = 0
     for file in files:
         try:

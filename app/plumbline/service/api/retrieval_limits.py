@@ -19,13 +19,11 @@ _MAX_CELLS = 20_000_000
 
 
 def check_run_count(count: int) -> None:
-    """Raise InvalidInput unless there are 1 to `MAX_RUNS` runs."""
     if not 1 <= count <= MAX_RUNS:
         raise InvalidInput(CodedText("runs_expected", limit=MAX_RUNS, found=count), place="/runs")
 
 
 def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
-    """Raise InvalidInput at the query whose LLM output is too long, or with which all of a request are."""
     total = 0
     for place, texts in texts_by_place.items():
         for query_id, text in texts.items():
@@ -40,7 +38,6 @@ def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) -> None:
-    """Raise InvalidInput for an evaluation whose values take too much memory, or for too many measures or resamples."""
     if not 0 <= resamples <= MAX_RESAMPLES:
         raise InvalidInput(CodedText("resamples_expected", limit=MAX_RESAMPLES), place="/resamples")
     if measures > MAX_MEASURES:
@@ -51,7 +48,6 @@ def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) 
 
 
 def check_fusion(runs: Sequence[Run]) -> None:
-    """Raise InvalidInput for a query whose documents take too much memory."""
     for query_id in dict.fromkeys(query_id for run in runs for query_id in run.results):
         pool = len(set[str]().union(*(run.results.get(query_id, ()) for run in runs)))
         if len(runs) * pool > _MAX_CELLS:

@@ -144,7 +144,6 @@ class EncoderMetrics:
         self._before = EncoderCounts()
 
     def update(self) -> None:
-        """Add what the encoder has done since the last time."""
         now, before = self._counts(), self._before
         self._before = now
         self._sentences.inc(now.texts - before.texts)

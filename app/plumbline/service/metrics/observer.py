@@ -31,8 +31,6 @@ _LOOK_SECONDS: Final = 0.25
 
 
 class Page(NamedTuple):
-    """Response to a scrape."""
-
     content: bytes
     media_type: str
 
@@ -76,7 +74,6 @@ class Metrics(Observer):
     # --- read at a scrape
 
     def watch_encoder(self, encoder: object) -> None:
-        """Report the counts of this sentence encoder, if it keeps any."""
         counts = getattr(encoder, "counts", None)
         if counts is None:
             return
@@ -86,7 +83,6 @@ class Metrics(Observer):
             self._encoder.watch(counts)
 
     async def page(self, accept: str, store: "JobStore | None") -> Page:
-        """Return all metrics, as OpenMetrics if the header `accept` asks for that, else in Prometheus' own text."""
         self._update_encoder()
         await self._store.look(store)
         encoder, media_type = choose_encoder(accept)

@@ -52,7 +52,6 @@ _JobId = Annotated[str, Path()]
 
 @cache
 def label_routes() -> APIRouter:
-    """Return the routes of the pages of labels; a key sees the labels of its own jobs."""
     router = APIRouter(prefix=LABEL_PATH, include_in_schema=False)
     router.add_api_route("", show_labels, methods=["GET"])
     router.add_api_route("/{job_id}", show_next, methods=["GET"])
@@ -62,7 +61,6 @@ def label_routes() -> APIRouter:
 
 
 async def show_labels(request: Request, store: JobStoreDep, tenant: TenantDep) -> Response:
-    """List runs whose rows can be labelled."""
     jobs = await store.jobs(tenant, before=None, limit=_RUNS_OFFERED)
     kept = [(run_of(job), await store.labels(tenant, job.id)) for job in jobs if job.counts.done]
     counts = {run.info.id: sum(each.label is not None for each in labels) for run, labels in kept}
@@ -97,7 +95,6 @@ async def show_next(
 
 
 async def mark_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
-    """Store a label, or take back the last one, and go on to the next row."""
     job = await store.get(tenant, checked_id(job_id))
     sent = await request.form(max_files=0, max_fields=_MOST_SENTENCES + _OTHER_FIELDS)
     person = str(sent.get("person", "")).strip()
@@ -164,7 +161,6 @@ def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
 
 
 async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int]) -> tuple[RowResult, Record] | None:
-    """Return the first row of the order that the person has not labelled and that has an answer to read."""
     drawn = draw_rows(job.id, job.total or 0)
     if order == "low":
         drawn = await _by_score(store, job, drawn[:MOST_BY_SCORE])

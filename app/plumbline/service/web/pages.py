@@ -40,19 +40,16 @@ _OWN_SITES: Final = frozenset({"same-origin", "none"})
 
 
 def needs_caller(scope: Scope) -> bool:
-    """Return True for the pages that show or spend something of a caller."""
     first = path_of(scope).split("/")[1:2]
     return first == [""] or first[0] in _PAGES
 
 
 def is_about_jobs(scope: Scope) -> bool:
-    """Return True for the routes and pages that ask the store of jobs."""
     path = f"{path_of(scope)}/"
     return path.startswith((f"{JOBS_PATH}/", *(f"/{page}/" for page in _PAGES)))
 
 
 def is_page(scope: Scope) -> bool:
-    """Return True for every page, that of the key included."""
     return needs_caller(scope) or path_of(scope) == KEY_PATH
 
 
@@ -88,7 +85,6 @@ async def refuse_other_origins(request: Request) -> None:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path below the root of the service."""
     return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
@@ -109,7 +105,6 @@ def link(request: Request, path: str, **query: object) -> str:
 
 
 def render_page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """Return a page; every text in `values` is escaped."""
     language = choose_language(request)
     style, script = _assets()
     page = _environment().get_template(template)

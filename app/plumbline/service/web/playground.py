@@ -46,8 +46,6 @@ _OTHER_FIELDS: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The fields as they were typed."""
-
     question: str = ""
     contexts: tuple[str, ...] = ("",)
     answer: str = ""
@@ -68,7 +66,6 @@ class Judged:
 
 
 def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
-    """Return the routes of the playground, within the limits of these settings."""
     router = APIRouter(include_in_schema=False)
     request_type = bounded_request(request_limits(settings))
 

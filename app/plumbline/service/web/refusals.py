@@ -94,7 +94,6 @@ _MOST_FIELDS = 4
 
 
 def key_routes(settings: Settings, access: Access) -> APIRouter:
-    """Return the routes of the key's page."""
     router = APIRouter(include_in_schema=False)
     is_secure = (settings.public_url or "").startswith("https:")
 

@@ -50,8 +50,6 @@ class Run(NamedTuple):
 
 
 class TrendPoint(NamedTuple):
-    """A run in the picture of a trend."""
-
     run: Run
     x: float
     y: float
@@ -60,7 +58,6 @@ class TrendPoint(NamedTuple):
 
 
 def run_of(job: Job) -> Run:
-    """Return a job with its headline figures."""
     counts = job.counts
     versions: Mapping[str, str] = json.loads(job.versions or "{}")
     # Rows that were not judged, and unsure ones, did not pass
@@ -84,7 +81,6 @@ def with_changes(runs: Sequence[Run]) -> list[Run]:
 
 
 def trend(runs: Sequence[Run]) -> list[TrendPoint]:
-    """Return the points of runs that have a rate, oldest first, evenly spaced."""
     found = [(run, run.rate) for run in reversed(runs) if run.rate is not None]
     step = (_WIDTH - 2 * _MARGIN) / max(1, len(found) - 1)
 
@@ -141,7 +137,6 @@ _Row = Annotated[int, Path(ge=0, le=_MAX_ROW)]
 
 @cache
 def run_routes() -> APIRouter:
-    """Return the routes of the pages of jobs; a key sees its own jobs."""
     router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
     router.add_api_route("", show_runs, methods=["GET"])
     router.add_api_route("/compare", show_comparison, methods=["GET"])
@@ -163,7 +158,6 @@ def run_routes() -> APIRouter:
 async def show_runs(
     request: Request, store: JobStoreDep, tenant: TenantDep, query: Annotated[_ListQuery, Query()]
 ) -> Response:
-    """List jobs, newest first; those of one name with their trend."""
     before = checked_id(query.before) if query.before else None
     jobs = await store.jobs(tenant, before=before, limit=_RUNS_OF_A_PAGE + 1, name=query.name or None)
     runs = [run_of(job) for job in jobs[:_RUNS_OF_A_PAGE]]
@@ -177,7 +171,6 @@ async def show_runs(
 async def show_run(
     request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_RowsQuery, Query()]
 ) -> Response:
-    """Show a job, its progress and a page of its rows."""
     job = await store.get(tenant, checked_id(job_id))
     if query.sort in _SORTS:
         ranked = (await _rows_by_score(store, job, query))[query.after + 1 :][: _ROWS_OF_A_PAGE + 1]
@@ -208,7 +201,6 @@ async def show_run(
 
 
 async def _rows_by_score(store: JobStore, job: Job, query: _RowsQuery) -> list[int]:
-    """Return the numbers of the rows that the filter wants by their score, those without one last."""
     found: list[tuple[bool, float, int]] = []
     sign, after = -1.0 if query.sort == "best" else 1.0, -1
 
@@ -224,7 +216,6 @@ async def _rows_by_score(store: JobStore, job: Job, query: _RowsQuery) -> list[i
 
 
 async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, row: _Row) -> Response:
-    """Show a row as it was submitted, with its result."""
     job = await store.get(tenant, checked_id(job_id))
     lines = await store.read_rows(tenant, job.id, [row])
     texts, problem = await _texts_of(store, job, row)
@@ -252,7 +243,6 @@ async def show_comparison(
     reports: JobReportsDep,
     query: Annotated[_CompareQuery, Query()],
 ) -> Response:
-    """Compare two jobs, row by row."""
     if not query.before or not query.now:
         raise InvalidInput(CodedText("two_runs_expected"))
     before, now = [await store.get(tenant, checked_id(each)) for each in (query.before, query.now)]
@@ -275,13 +265,11 @@ async def show_comparison(
 async def show_report(
     request: Request, store: JobStoreDep, tenant: TenantDep, reports: JobReportsDep, job_id: _JobId
 ) -> Response:
-    """Return the report on a job, as GET /v1/jobs/{job_id}/report does."""
     job = await store.get(tenant, checked_id(job_id))
     return await reports.answer(store, job, None, ReportQuery(), choose_language(request))
 
 
 async def show_state(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
-    """Return the state of a job, as GET /v1/jobs/{job_id} does, to the script of its page."""
     info = job_info(await store.get(tenant, checked_id(job_id)))
     return Response(info.model_dump_json(), media_type=JSON, headers={"Cache-Control": "no-store"})
 
@@ -295,7 +283,6 @@ def _act(action: Action) -> Any:
 
 
 async def _texts_of(store: JobStore, job: Job, row: int) -> tuple[Sample | None, str | None]:
-    """Return the texts of a row, or its problem; neither if there is no such row."""
     try:
         record = await store.record(job.tenant, job.id, row)
     except InvalidInput as lost:

@@ -33,7 +33,6 @@ _PARAMETERS: Final = sa.text("INSERT INTO chunk_rows (job, n, data) VALUES (:job
 
 
 def upgrade() -> None:
-    """Migrate within the one transaction of the caller."""
     connection = op.get_bind()
     tables = set(sa.inspect(connection).get_table_names())
     for table, column, kind in _ADDED:

@@ -10,6 +10,5 @@ down_revision = "plumbline_0001"
 
 
 def upgrade() -> None:
-    """Migrate within the one transaction of the caller."""
     op.drop_table("change")
     op.drop_column("job", "seq")
