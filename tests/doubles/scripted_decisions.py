@@ -154,13 +154,14 @@ def _openai(asked: AskedQuestion, chances: Mapping[Value, float]) -> dict[str, A
         return {"type": "predicate", "name": asked.name, "probability": round(chances[True], 2)}
     top = max(chances, key=lambda each: chances[each])
     rounded = [{"value": value, "probability": round(chance, 2)} for value, chance in chances.items()]
+    mean = sum(at * chance for at, chance in enumerate(chances.values()))
     found = {"type": asked.kind, "name": asked.name, "confidence": round(chances[top], 2)}
     if asked.kind == "choice":
         return {**found, "choice": top, "probabilities": rounded}
     levels = [
         {"label": each["value"], "value": at, "probability": each["probability"]} for at, each in enumerate(rounded)
     ]
-    return {**found, "score": sum(each["value"] * each["probability"] for each in levels), "probabilities": levels}
+    return {**found, "score": round(mean, 2), "probabilities": levels}
 
 
 def _system_one(asked: AskedQuestion, chances: Mapping[Value, float]) -> dict[str, Any]:
