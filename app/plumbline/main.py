@@ -27,7 +27,7 @@ from plumbline.service.api.auth import Admission, Authenticator, make_key_check
 from plumbline.service.api.body_stream import BodyLimit, BodyLimits
 from plumbline.service.api.compat import compat_keys, compat_routes, tool_document_routes
 from plumbline.service.api.edge import install_edge
-from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes
+from plumbline.service.api.evaluations import BATCH_PATH, batch_routes, batch_schemas, evaluation_routes, has_deadline
 from plumbline.service.api.job_answers import JobReports
 from plumbline.service.api.job_upload import JobUploads
 from plumbline.service.api.openapi import DESCRIPTION, add_schemas, message_schemas
@@ -92,6 +92,9 @@ def create_app(
                 pause_reason=access.keyring.pause_reason,
                 observer=listeners.observer,
             )
+            work = app.state.service.scorer.work
+            access.gate.watch_rate(lambda: work["threads"].characters_per_second)
+            metrics.watch_work(work)
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
             app.state.job_reports = JobReports()
@@ -155,7 +158,13 @@ def create_app(
                 f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
             },
         ),
-        admission=partial(Admission, authenticator=authenticator, is_page=needs_caller, is_about_jobs=is_about_jobs),
+        admission=partial(
+            Admission,
+            authenticator=authenticator,
+            is_page=needs_caller,
+            is_about_jobs=is_about_jobs,
+            has_deadline=has_deadline,
+        ),
         cors_origins=settings.cors_origins,
         observer=listeners.observer,
     )

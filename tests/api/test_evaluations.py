@@ -1,5 +1,6 @@
 """POST /v1/evaluations: statuses, scores that code decides, choices of the caller, offsets."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -374,3 +375,16 @@ async def test_a_batch_takes_conversations_among_its_samples() -> None:
     assert "conversation" not in single["result"]
     assert len(conversation["result"]["conversation"]["turns"]) == 2
     assert bad["error"]["errors"][0]["pointer"] == "/samples/2/messages"
+
+
+async def test_of_a_crowd_those_are_refused_whose_deadline_would_pass_and_the_rest_are_judged() -> None:
+    context = "The ferry left the harbour at noon with nine crates of lamps. " * 400
+    sample = {"contexts": [context], "answer": "The ferry left at noon.", "tiers": ["lexical"], "deadline_seconds": 0.5}
+    async with running(plain_settings()) as client:
+        answers = await asyncio.gather(*(client.post(URL, json=sample) for _ in range(40)))
+
+    refused = [answer for answer in answers if answer.status_code == 503]
+    assert refused
+    assert {answer.status_code for answer in answers} == {200, 503}
+    assert all(int(answer.headers["retry-after"]) >= 1 for answer in refused)
+    assert all("with a deadline of 0.5 s" in answer.json()["detail"] for answer in refused)

@@ -148,6 +148,19 @@ async def test_a_look_whose_judge_then_fails_is_a_miss_too(judge: ScriptedJudge)
     assert missed == 1
 
 
+async def test_the_estimate_of_admission_stands_beside_what_a_sample_took() -> None:
+    async with running(plain_settings()) as client:
+        await client.post(URL, json={**SAMPLE, "tiers": ["lexical"]})
+        found = await scraped(client)
+
+    queue = frozenset({("queue", "loop")})
+    assert 0 < found["plumbline_work_estimated_seconds_total", queue] < 1
+    assert 0 < found["plumbline_work_taken_seconds_total", queue] < 10
+    assert found["plumbline_work_refused_total", queue] == 0
+    assert found["plumbline_work_waiting_characters", queue] == 0
+    assert found["plumbline_work_characters_per_second", queue] > 0
+
+
 async def test_what_an_encoder_counts_of_itself_is_on_the_page() -> None:
     async with running(plain_settings(), encoder=CountingEncoder()) as client:
         found = await scraped(client)

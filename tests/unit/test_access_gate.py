@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.ground.errors import ConcurrencyExceeded, TooBusy
-from plumbline.service.access.access import RequestGate
+from plumbline.service.access.access import RequestGate, RequestLoad
 from plumbline.service.access.keys import AccessKey
 
 
@@ -50,15 +50,41 @@ def test_beyond_the_bound_of_all_nobody_is_let_in() -> None:
 def test_requests_about_jobs_take_no_place_of_an_evaluation() -> None:
     gate, mine = RequestGate(max_requests=8), key()
     for _ in range(4):
-        gate.enter(mine, is_about_jobs=True)
+        gate.enter(mine, RequestLoad(is_about_jobs=True))
 
     with pytest.raises(TooBusy, match="4 requests about jobs"):
-        gate.enter(mine, is_about_jobs=True)
+        gate.enter(mine, RequestLoad(is_about_jobs=True))
     for _ in range(8):
         gate.enter(mine)
     with pytest.raises(TooBusy, match="8 requests are"):
         gate.enter(mine)
-    gate.leave(mine, is_about_jobs=True)
-    gate.enter(mine, is_about_jobs=True)
+    gate.leave(mine, RequestLoad(is_about_jobs=True))
+    gate.enter(mine, RequestLoad(is_about_jobs=True))
 
     assert gate.under_way == 12
+
+
+def test_bodies_that_would_take_longer_than_the_deadline_are_refused_before_they_are_read() -> None:
+    gate, mine = RequestGate(max_requests=100, deadline_seconds=20.0), key()
+    gate.watch_rate(lambda: 1_000.0)
+    gate.enter(mine, RequestLoad(body_bytes=10_000, has_deadline=True))
+
+    with pytest.raises(TooBusy, match="about 15 s, with a deadline of 20 s") as refused:
+        gate.enter(mine, RequestLoad(body_bytes=5_000, has_deadline=True))
+    gate.enter(mine, RequestLoad(body_bytes=5_000))
+    gate.leave(mine, RequestLoad(body_bytes=10_000, has_deadline=True))
+    gate.enter(mine, RequestLoad(body_bytes=50_000, has_deadline=True))
+
+    assert refused.value.retry_after_seconds == pytest.approx(1.0)
+    assert gate.refused["capacity"] == 1
+
+
+def test_the_bodies_in_flight_are_bounded() -> None:
+    gate, mine = RequestGate(max_requests=100), key()
+    gate.enter(mine, RequestLoad(body_bytes=2**28))
+
+    with pytest.raises(TooBusy, match="bodies of the requests in flight"):
+        gate.enter(mine, RequestLoad(body_bytes=1))
+    gate.enter(mine)
+    gate.leave(mine, RequestLoad(body_bytes=2**28))
+    gate.enter(mine, RequestLoad(body_bytes=1))

@@ -11,6 +11,7 @@ from typing import TypeVar
 from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
+from plumbline.ground.work_queue import WorkQueue
 from plumbline.judging.citations import TooManyCitations, judge_citations
 from plumbline.judging.judge.metrics import (
     Estimator,
@@ -47,6 +48,10 @@ T = TypeVar("T")
 _NO_CALIBRATIONS = CalibrationTable(())
 
 
+# Samples that are worked on at a time, and a first guess of the characters a second, by what works on them: the event
+# loop (short texts, tier lexical), the scoring threads, or the model of a tier. Judges have limits of their own.
+_WORK_LIMITS = {"loop": (1, 1_000_000), "threads": (4, 1_000_000), "model": (8, 50_000)}
+
 # Flag of a result whose tier gives no answer as much as the threshold.
 UNREACHABLE = "threshold_unreachable"
 
@@ -70,15 +75,38 @@ class Scorer:
         self._executor = executor
         self._observer = observer
         self.interpreter = SharedInterpreter()
+        self.work = {
+            name: WorkQueue(limit=limit, characters_per_second=rate) for name, (limit, rate) in _WORK_LIMITS.items()
+        }
 
     async def score(self, sample: Sample, options: JudgeOptions) -> SampleResult:
         """Return the result of a sample. A tier that cannot answer is recorded in it; a bug in a tier raises.
 
         Of a conversation, each turn is judged on its own, all at once, within one deadline and one bound on cost.
+
+        Raises TooBusy at once if so much waits that the deadline would pass; a sample that can wait, waits.
         """
+        size = offload.count_characters(sample)
+        queue = self._choose_queue(options, size)
+        if queue is None:
+            return await self._score_now(sample, options, size)
+        caller = f"{options.tenant} {options.can_wait}"
+        deadline = None if options.can_wait else options.deadline_seconds
+        async with queue.turn(caller, size, seconds=deadline) as waited:
+            if deadline is not None:
+                options = replace(options, deadline_seconds=max(0.0, deadline - waited))
+            return await self._score_now(sample, options, size)
+
+    def _choose_queue(self, options: JudgeOptions, size: int) -> WorkQueue | None:
+        first = self._cascade.first_asked(options.tiers)
+        if first is TierName.LEXICAL:
+            return self.work["loop" if size <= offload.SMALL_CHARACTERS else "threads"]
+        return None if first in (None, TierName.LLM) else self.work["model"]
+
+    async def _score_now(self, sample: Sample, options: JudgeOptions, size: int) -> SampleResult:
         ledger = Ledger(options.max_cost, options.can_wait)
         options = replace(options, ledger=ledger)
-        with self.interpreter.yield_often(offload.count_characters(sample)):
+        with self.interpreter.yield_often(size):
             if sample.turns:
                 scored = (self._score_with_metrics(turn_sample(sample, turn), options) for turn in sample.turns)
                 result = replace(join_turns(sample, await asyncio.gather(*scored)), usage=ledger.usage)

@@ -108,6 +108,14 @@ class JudgeCascade:
                 return CascadeResult(judgement, name, tuple(attempts), waited)
         return CascadeResult(None, None, tuple(attempts), waited)
 
+    def first_asked(self, tiers: Sequence[TierName] | None) -> TierName | None:
+        """Return the first of the tiers that could answer now; None if none could."""
+        for name in self._tiers if tiers is None else tiers:
+            tier = self._tiers.get(name)
+            if tier is not None and tier.readiness().state is not State.UNAVAILABLE:
+                return name
+        return None
+
     def readiness(self) -> Mapping[TierName, Readiness]:
         return {name: tier.readiness() for name, tier in self._tiers.items()}
 

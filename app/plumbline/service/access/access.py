@@ -161,35 +161,61 @@ _SOON_SECONDS: Final = 1
 
 # One request about jobs may be in flight for so many evaluations.
 _JOB_SHARE: Final = 2
+# Bytes of the bodies in flight; a body takes about four times as much while it is read.
+_MAX_BODY_BYTES: Final = 2**28
+# Part of the deadline that reading and judging the bodies in flight may take.
+_DEADLINE_SHARE: Final = 0.7
+
+
+class RequestLoad(NamedTuple):
+    """What a request brings: bytes of its body, 0 if unknown; `has_deadline`: an evaluation to be judged in time."""
+
+    body_bytes: int = 0
+    is_about_jobs: bool = False
+    has_deadline: bool = False
+
+
+_NO_BODY: Final = RequestLoad()
 
 
 class RequestGate:
-    """Limit requests in flight, of all keys and of each.
+    """Limit requests in flight, of all keys and of each, and the work that their bodies are.
 
     Requests about jobs are counted apart, since they may wait for a database: none takes the place of an evaluation.
 
-    `under_way`: requests in flight; `refused`: count of refused ones by `concurrency` and `capacity`.
+    `under_way`: requests in flight; `body_bytes`: of their bodies; `refused`: count of refused ones by `concurrency`
+    and `capacity`.
 
     Args:
+        deadline_seconds: of an evaluation.
         processes: the bounds of a key are divided by it, rounded up.
     """
 
-    def __init__(self, *, max_requests: int, processes: int = 1) -> None:
+    def __init__(self, *, max_requests: int, deadline_seconds: float = math.inf, processes: int = 1) -> None:
         self.under_way = 0
+        self.body_bytes = 0
         self.refused: Counter[str] = Counter()
         self._max_requests = max_requests
         self._max_job_requests = max(1, max_requests // _JOB_SHARE)
         self._job_requests = 0
         self._processes = processes
         self._in_flight: Counter[str] = Counter()
+        self._deadline_seconds = deadline_seconds
+        self._evaluated_bytes = 0
+        self._bytes_per_second: Callable[[], float] = lambda: math.inf
 
-    def enter(self, key: AccessKey, *, is_about_jobs: bool = False) -> None:
+    def watch_rate(self, bytes_per_second: Callable[[], float]) -> None:
+        """Refuse evaluations from now on whose bodies take too long at this rate."""
+        self._bytes_per_second = bytes_per_second
+
+    def enter(self, key: AccessKey, load: RequestLoad = _NO_BODY) -> None:
         """Admit a request, until `leave`.
 
         Raises:
-            TooBusy: the service has as many requests in flight as it takes.
+            TooBusy: the service has as many requests, or as large ones, in flight as it takes.
             ConcurrencyExceeded: the key has reached its limit.
         """
+        body_bytes, is_about_jobs, has_deadline = load
         evaluations = self.under_way - self._job_requests
         if is_about_jobs and self._job_requests >= self._max_job_requests:
             self.refused["capacity"] += 1
@@ -197,6 +223,14 @@ class RequestGate:
         if not is_about_jobs and evaluations >= self._max_requests:
             self.refused["capacity"] += 1
             raise TooBusy(CodedText("requests_in_flight", count=self._max_requests))
+        if self.body_bytes and self.body_bytes + body_bytes > _MAX_BODY_BYTES:
+            self.refused["capacity"] += 1
+            raise TooBusy(CodedText("bodies_in_flight", count=self.body_bytes), retry_after_seconds=_SOON_SECONDS)
+        seconds = (self._evaluated_bytes + body_bytes) / self._bytes_per_second()
+        if has_deadline and self._evaluated_bytes and seconds > _DEADLINE_SHARE * self._deadline_seconds:
+            self.refused["capacity"] += 1
+            text = CodedText("work_waiting", seconds=seconds, deadline=self._deadline_seconds)
+            raise TooBusy(text, retry_after_seconds=seconds - _DEADLINE_SHARE * self._deadline_seconds)
         limit = math.inf if key.concurrency is None else math.ceil(key.concurrency / self._processes)
         if self._in_flight[key.tenant] >= limit:
             self.refused["concurrency"] += 1
@@ -205,13 +239,17 @@ class RequestGate:
             )
         self._in_flight[key.tenant] += 1
         self.under_way += 1
+        self.body_bytes += body_bytes
+        self._evaluated_bytes += body_bytes * has_deadline
         self._job_requests += is_about_jobs
 
-    def leave(self, key: AccessKey, *, is_about_jobs: bool = False) -> None:
-        """Release a request; once for each `enter` that did not raise."""
+    def leave(self, key: AccessKey, load: RequestLoad = _NO_BODY) -> None:
+        """Release a request, with the arguments of its `enter`; once for each that did not raise."""
         self._in_flight[key.tenant] -= 1
         self.under_way -= 1
-        self._job_requests -= is_about_jobs
+        self.body_bytes -= load.body_bytes
+        self._evaluated_bytes -= load.body_bytes * load.has_deadline
+        self._job_requests -= load.is_about_jobs
 
 
 class Access(NamedTuple):
@@ -229,7 +267,10 @@ def build_access(settings: Settings, *, processes: int = 1) -> Access:
         key_path(settings),
         default_concurrency=settings.key_concurrency,
     )
-    return Access(keyring, RequestGate(max_requests=settings.max_concurrent_requests, processes=processes))
+    gate = RequestGate(
+        max_requests=settings.max_concurrent_requests, deadline_seconds=settings.deadline_seconds, processes=processes
+    )
+    return Access(keyring, gate)
 
 
 def key_path(settings: Settings) -> Path:

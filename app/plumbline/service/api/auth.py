@@ -17,7 +17,7 @@ from plumbline.ground.errors import ClientOutdated, KeyMissing, Locked, Plumblin
 from plumbline.ground.proxies import is_loopback
 from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
-from plumbline.service.access.access import Access
+from plumbline.service.access.access import Access, RequestLoad
 from plumbline.service.access.keys import AccessKey, Scope
 from plumbline.service.api.body_stream import RequestBody
 from plumbline.service.api.edge import is_under_v1
@@ -34,6 +34,7 @@ _API_KEY = APIKeyHeader(
     name="X-API-Key", scheme_name="api_key", description=f"`X-API-Key: <key>`. {_SAID_OF_KEYS}", auto_error=False
 )
 
+_MAX_LENGTH_DIGITS: Final = 16
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]{1,5})?")
 # Its results were flat.
 _OLD_CLIENT = re.compile(r"plumbline/(0\.[12]\.[0-9a-z.]+)")
@@ -146,11 +147,13 @@ class Admission:
         authenticator: Authenticator,
         is_page: Callable[[AsgiScope], bool] = lambda _: False,
         is_about_jobs: Callable[[AsgiScope], bool] = lambda _: False,
+        has_deadline: Callable[[AsgiScope], bool] = lambda _: False,
     ) -> None:
         self._app = app
         self._authenticator = authenticator
         self._is_page = is_page
         self._is_about_jobs = is_about_jobs
+        self._has_deadline = has_deadline
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not (is_under_v1(scope) or self._is_page(scope)):
@@ -158,10 +161,13 @@ class Admission:
             return
         connection, gate = HTTPConnection(scope), self._authenticator.access.gate
         is_about_jobs = self._is_about_jobs(scope)
+        # The body of a job's upload is stored as it arrives.
+        body_bytes = 0 if is_about_jobs else _declared_bytes(connection)
+        load = RequestLoad(body_bytes, is_about_jobs, self._has_deadline(scope))
         try:
             caller = self._authenticator.caller_of(connection)
             _check_client(connection)
-            gate.enter(caller, is_about_jobs=is_about_jobs)
+            gate.enter(caller, load)
         except PlumblineError as error:
             response = error_response(scope, error)
             await response(scope, receive, RequestBody(scope, receive, send).send)
@@ -171,7 +177,13 @@ class Admission:
             with structlog.contextvars.bound_contextvars(key=caller.name):
                 await self._app(scope, receive, send)
         finally:
-            gate.leave(caller, is_about_jobs=is_about_jobs)
+            gate.leave(caller, load)
+
+
+def _declared_bytes(connection: HTTPConnection) -> int:
+    """Return the length of the body, 0 where it is not known before it has arrived or is checked later."""
+    length = connection.headers.get("content-length", "")
+    return int(length) if len(length) < _MAX_LENGTH_DIGITS and length.isascii() and length.isdigit() else 0
 
 
 def _check_client(connection: HTTPConnection) -> None:

@@ -10,6 +10,7 @@ import structlog
 from fastapi import APIRouter, Body, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import Discriminator, Tag
+from starlette.types import Scope
 
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import PlumblineError
@@ -60,6 +61,12 @@ from plumbline.service.api.responses import JSON, NDJSON, BackpressureResponse, 
 
 URL_PATH: Final = "/v1/evaluations"
 _TAGS: Final = ("(sample)", "(conversation)")
+
+
+def has_deadline(scope: Scope) -> bool:
+    """Return True for requests that are judged while the caller waits; batches and jobs wait themselves."""
+    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    return path == URL_PATH or path.startswith("/v1/compat/")
 
 
 async def evaluate_request(

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from plumbline.ground.errors import FailureReason, StoreUnavailable
+from plumbline.ground.work_queue import WorkQueue
 from plumbline.judging.ports.observation import ANSWERED, INTERRUPTED
 from plumbline.judging.ports.token_vectors import EncoderCounts
 from plumbline.rows.jobs.job import NO_JOBS, JobStats
@@ -154,6 +155,39 @@ class EncoderMetrics:
         self._refused.inc(now.refused - before.refused)
         self._queued.set(now.queued_tokens)
         self._cache.set(now.cache_bytes)
+
+
+class WorkMetrics:
+    """Metrics of the queues of work, by queue; the estimate of admission beside what the samples took."""
+
+    def __init__(self, registry: CollectorRegistry, queues: Mapping[str, WorkQueue]) -> None:
+        def counter(name: str, text: str) -> Counter:
+            return Counter(f"plumbline_work_{name}", text, ("queue",), registry=registry)
+
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(f"plumbline_work_{name}", text, ("queue",), registry=registry, multiprocess_mode=LIVE_SUM)
+
+        self.watch(queues)
+        self._refused = counter("refused", "Samples refused since so much waited that their deadline would pass.")
+        self._estimated = counter("estimated_seconds", "Wait and work of admitted samples as estimated at admission.")
+        self._taken = counter("taken_seconds", "What the wait and work of these samples took.")
+        self._waiting = gauge("waiting_characters", "Characters of samples that wait or are worked on.")
+        self._rate = gauge("characters_per_second", "Measured rate while there is work; before, a guess.")
+
+    def watch(self, queues: Mapping[str, WorkQueue]) -> None:
+        """Read these queues from now on, whose counts begin at 0."""
+        self._queues = queues
+        self._before = dict.fromkeys(queues, (0, 0.0, 0.0))
+
+    def update(self) -> None:
+        """Add what the queues have done since the last time."""
+        for name, queue in self._queues.items():
+            now, before = (queue.refused, queue.estimated_seconds, queue.taken_seconds), self._before[name]
+            self._before[name] = now
+            for metric, value, earlier in zip((self._refused, self._estimated, self._taken), now, before, strict=True):
+                metric.labels(name).inc(value - earlier)
+            self._waiting.labels(name).set(queue.waiting_characters())
+            self._rate.labels(name).set(queue.characters_per_second)
 
 
 class StoreMetrics(Collector):

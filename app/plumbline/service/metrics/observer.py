@@ -3,7 +3,7 @@
 import asyncio
 import platform
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Info, ProcessCollector, disable
 from prometheus_client.exposition import choose_encoder, start_wsgi_server
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from plumbline.ground.work_queue import WorkQueue
 from plumbline.judging.ports.observation import (
     ANSWERED,
     INTERRUPTED,
@@ -21,7 +22,7 @@ from plumbline.judging.ports.observation import (
     RequestRecord,
     TierRecord,
 )
-from plumbline.service.metrics.measured import EncoderMetrics, Measured, StoreMetrics, WorkerProcesses
+from plumbline.service.metrics.measured import EncoderMetrics, Measured, StoreMetrics, WorkerProcesses, WorkMetrics
 
 if TYPE_CHECKING:
     # Imports SQLAlchemy, which commands without jobs can do without.
@@ -70,6 +71,7 @@ class Metrics(Observer):
         self._store = StoreMetrics()
         self._page.register(self._store)
         self._encoder: EncoderMetrics | None = None
+        self._work: WorkMetrics | None = None
 
     # --- read at a scrape
 
@@ -82,8 +84,14 @@ class Metrics(Observer):
         else:
             self._encoder.watch(counts)
 
+    def watch_work(self, queues: Mapping[str, WorkQueue]) -> None:
+        if self._work is None:
+            self._work = WorkMetrics(self._counted, queues)
+        else:
+            self._work.watch(queues)
+
     async def page(self, accept: str, store: "JobStore | None") -> Page:
-        self._update_encoder()
+        self._update()
         await self._store.look(store)
         encoder, media_type = choose_encoder(accept)
         return Page(encoder(self._page), media_type)
@@ -100,16 +108,17 @@ class Metrics(Observer):
             thread.join()
 
     async def watch_loop(self, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-        """Measure the lag of the event loop and update the encoder's metrics, until cancelled."""
+        """Measure the lag of the event loop and update what is read from parts, until cancelled."""
         while True:
             due = time.perf_counter() + _LOOK_SECONDS
             await sleep(_LOOK_SECONDS)
             self._measured.loop_lag.observe(max(0.0, time.perf_counter() - due))
-            self._update_encoder()
+            self._update()
 
-    def _update_encoder(self) -> None:
-        if self._encoder is not None:
-            self._encoder.update()
+    def _update(self) -> None:
+        for watched in (self._encoder, self._work):
+            if watched is not None:
+                watched.update()
 
     # --- events
 
