@@ -186,7 +186,6 @@ def test_in_the_built_in_file_all_is_better_than_nothing(entry: Calibration) -> 
         "unknown_names": 0.0,
         "unknown_numbers": 0.0,
         "negation": 0.0,
-        "roles": 0.0,
     }
 
     assert entry.support(bad) < 0.1
@@ -235,7 +234,7 @@ def test_without_a_gate_support_is_the_sigmoid_alone() -> None:
     assert _support(0.0, gate=None) == pytest.approx(0.047426, abs=1e-6)
 
 
-@pytest.mark.parametrize("doubt", ["unknown_names", "unknown_numbers", "negation", "roles"])
+@pytest.mark.parametrize("doubt", ["unknown_names", "unknown_numbers", "negation"])
 def test_no_wording_lifts_a_sentence_with_a_doubt_over_the_boundary(doubt: str) -> None:
     entry = Calibration(
         tier=TierName.LEXICAL, model="m", language="en", weights={"character_coverage": 100.0}, intercept=0.0

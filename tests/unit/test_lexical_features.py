@@ -124,19 +124,9 @@ def test_every_measure_of_a_chinese_sentence() -> None:
     wording = _wording("大坝于1987年建成。", "大坝建成。", "1988年完工。")
 
     # Without 于, the characters are 大, 年, 建, 成 and, counted twice, 坝 and 1987: five of eight in the first context.
-    # The pairs are 大坝, 坝于, 于1987, 1987年, 年建, 建成: two of six in the first context, none in the second.
-    assert wording.measures == pytest.approx(
-        {**CHINESE, "characters": 5 / 8, "character_pairs": 2 / 6, "unknown_numbers": 1.0}
-    )
+    assert wording.measures == pytest.approx({**CHINESE, "characters": 5 / 8, "unknown_numbers": 1.0})
     assert tuple(wording.measures) == CHARACTER_MEASURES
     assert (wording.rows, wording.is_whole, wording.unknown_numbers) == ((0,), False, ("1987年",))
-
-
-def test_chinese_pairs_are_counted_anywhere_and_in_the_best_sentence() -> None:
-    wording = _wording("大坝于1987年建成。", "大坝建成。", "1987年完工。")
-
-    # 大坝, 建成 and 1987年 of six stand somewhere, 大坝 and 建成 together: (3/6 + 2/6) / 2.
-    assert wording.measures == pytest.approx({**CHINESE, "characters": 5 / 8, "character_pairs": 5 / 12})
 
 
 def test_a_chinese_copy_has_all_of_everything() -> None:
@@ -150,12 +140,12 @@ def test_a_chinese_copy_has_all_of_everything() -> None:
 def test_chinese_numerals_are_the_digits_that_they_stand_for() -> None:
     measures = _wording("保修期为3个月。", "保修期为三个月。").measures
 
-    assert (measures["characters"], measures["character_pairs"], measures["unknown_numbers"]) == (1.0, 1.0, 0.0)
+    assert (measures["characters"], measures["unknown_numbers"]) == (1.0, 0.0)
 
 
-def test_one_chinese_character_has_no_pair_and_counts_by_itself() -> None:
+def test_one_chinese_character_counts_by_itself() -> None:
     assert _wording("坝。", "大坝建成。").measures == CHINESE
-    assert _wording("湖。", "大坝建成。").measures == {**CHINESE, "characters": 0.0, "character_pairs": 0.0}
+    assert _wording("湖。", "大坝建成。").measures == {**CHINESE, "characters": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -177,9 +167,8 @@ def test_a_common_word_that_overstates_weighs_as_much_as_a_rare_one() -> None:
 def test_words_of_other_scripts_are_units_among_characters() -> None:
     wording = _wording("大坝由Keld公司建成。", "大坝由Orwin公司建成。")
 
-    # Eight units, 坝 and Keld counted twice; Keld is not found, nor are 由Keld and Keld公 of the pairs
-    # 大坝 坝由 由Keld Keld公 公司 司建 建成.
-    assert wording.measures == pytest.approx({**CHINESE, "characters": 8 / 10, "character_pairs": 5 / 7})
+    # Eight units, 坝 and Keld counted twice; Keld is not found.
+    assert wording.measures == pytest.approx({**CHINESE, "characters": 8 / 10})
 
 
 @pytest.mark.parametrize("text", ["大坝名为𠀀山。", "Its sign is 𐀀 now.", "大坝名为𠀁山。", "Its sign is 😀x now."])

@@ -53,6 +53,13 @@ def test_a_name_is_known_in_another_form(text: str, context: str) -> None:
     assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == ()
 
 
+@pytest.mark.parametrize(("text", "context"), load_cases("unknown_names", "a_name_has_more_than_one_wording"))
+def test_a_name_has_more_than_one_wording(text: str, context: str) -> None:
+    known = KnownNames(frozenset(split_words(context).every), [context], answer=text)
+
+    assert known.find_unknown(text) == ()
+
+
 @pytest.mark.parametrize(("text", "context", "names"), load_cases("unknown_names", "another_name_is_not"))
 def test_another_name_is_not(text: str, context: str, names: tuple[str, ...]) -> None:
     assert KnownNames(frozenset(split_words(context).every), [context]).find_unknown(text) == names

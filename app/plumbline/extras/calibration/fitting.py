@@ -17,7 +17,7 @@ from plumbline.judging.tiers.calibration import (
     CalibrationAggregation,
     CalibrationGate,
 )
-from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST, NO_LONGER_FITTED
+from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 
 FloatArray = NDArray[np.float64]
 
@@ -35,8 +35,6 @@ _NOTHING_TO_CALIBRATE = (
 # Quantiles, weighted by length, of sentences paired with unrelated contexts; the factor was chosen on the same data.
 _CLOSED_AT, _OPEN_AT, _OPEN_ABOVE = 0.05, 0.99, 1.25
 MEAN = CalibrationAggregation()
-# A doubt counts by its factor alone: few labelled answers have one.
-_UNFITTED = frozenset(DOUBTS) | NO_LONGER_FITTED
 _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
 
 
@@ -157,7 +155,7 @@ def fit_weights(
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
     weights = slope * slopes / deviation
     pairs = zip(answers.names, weights, strict=True)
-    by_name = {name: float(weight) for name, weight in pairs if name not in _UNFITTED}
+    by_name = {name: float(weight) for name, weight in pairs if name not in DOUBTS}
     return by_name, float(intercept - weights @ mean)
 
 
@@ -177,7 +175,8 @@ def _is_telling(answers: MeasuredAnswers) -> NDArray[np.bool_]:
 
 
 def _bounds(name: str) -> tuple[float | None, float | None]:
-    return (0.0, 0.0) if name in _UNFITTED else (None, 0.0) if name in COUNTED_AGAINST else (0.0, None)
+    # A doubt counts by its factor alone: few labelled answers have one.
+    return (0.0, 0.0) if name in DOUBTS else (None, 0.0) if name in COUNTED_AGAINST else (0.0, None)
 
 
 def fit_scale(

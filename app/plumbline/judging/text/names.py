@@ -1,73 +1,99 @@
-"""Names: those that no context has, in whatever form (Nazis and Nazi, USA spelt out), and two in each other's place."""
+"""Names that no context has, in whatever form: Nazis and Nazi, USA spelt out, Oregon for OR, Lib Dems."""
 
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 
 from plumbline.ground.phrases import Phrases
-from plumbline.judging.text.words import STEM, detect_language, has_content, split_words, to_simplified
+from plumbline.judging.text.words import STEM, has_content, split_words
 
 # A word with a capital inside a sentence; the first word of a sentence has one anyway.
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
 _CAPITALISED = re.compile(rf"{_CAPITAL}(?<![^\W_]{_CAPITAL})\w*(?:['’][A-Za-z]+)?")
+# The first word behind a full stop or a colon, before one without a capital: "STA: Perform all checks".
+_LEADING = re.compile(rf"(?P<before>\w*)[.:!?;]['\"”’)]? +[\"“'(]?(?P<name>{_CAPITAL}\w*)(?=,? [^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ])")
+_FIRST = re.compile(r"[\W_]*(?:[^\W_](?:['’](?=[A-Z]))?)?")
 # German writes every noun with a capital: a name is two of them side by side.
-_NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) ({_CAPITAL}\w{{1,40}})")
+_NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) (?=({_CAPITAL}\w{{1,40}}))")
 # Identifiers of programs are names, wherever they stand: load_table, --prune, maxWorkers.
 _IDENTIFIER = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{1,60}|[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,20}[A-Z]\w{1,60})")
 _INNER_CAPITAL = re.compile(r"[A-Z](?<=[a-z][A-Z])")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 # Units behind a number: "900 MPa".
 _UNIT = re.compile(r"\d\s?(?P<unit>[kMGT]?(?:Pa|Hz|Wh|VA|W|V|A|J|N|B|bps|eV|bar)|Nm|Ah|Mbit|Gbit)\b")
-_LETTER_OR_DIGIT = re.compile(r"[^\W_]")
+_CONTRACTION = re.compile(r"['’](?:m|d|ll|re|ve|t|s)\Z", re.IGNORECASE)
 _SHORTEST_NAME = 2
+# "WHO KNOWS?": where most letters are capitals, none tells a name.
+_CAPITALS_OF_SHOUTING = 0.6
 _PHRASES = Phrases("judging/text/names")
-_DATES = _PHRASES.words("dates")
-_NO_NAMES = _PHRASES.words("dates", "no_names")
+_NO_NAMES, _TITLES = _PHRASES.words("dates", "no_names"), _PHRASES.words("titles")
 _ENGLISH, _GERMAN = _PHRASES.words("english"), _PHRASES.words("german")
+_GROUPS_BY_WORDING: dict[str, set[int]] = {}
+for _group, _wordings in enumerate(_PHRASES.read("same")):
+    for _wording in _wordings.split(", "):
+        _GROUPS_BY_WORDING.setdefault(_wording, set()).add(_group)
+_SAME = re.compile(
+    rf"(?<![\w.])(?:{'|'.join(map(re.escape, sorted(_GROUPS_BY_WORDING, key=len, reverse=True)))})(?!\w)"
+)
 _ACRONYM = re.compile(r"\b[A-Z](?:\.?[A-Z]){1,6}\b")
+# "Cardiothoracic ratio (CTR)": where an answer spells out what it abbreviates, its words are compared.
+_OWN_ACRONYM = re.compile(r"(?P<words>(?:[\w'’-]+ ){1,8})\((?:the )?[\"“]?(?P<name>[A-Z][A-Za-z]{0,5}[A-Z])s?[\"”]?\)")
 # "World Health Organization", "Bank of England".
 _SPELT_OUT = re.compile(r"\b[A-Z]\w+(?:(?: of| the| for| and| &)? [A-Z]\w+){1,6}")
-_INITIAL = re.compile(r"\b[A-Z]")
+_INITIAL = re.compile(r"\b[A-Z](?:[A-Z]+\b)?")
 # Forms of one name begin alike and end in a few letters more: Nazi and Nazism, America and American; not Austrian and
 # Australian, Maria and Marie.
 _SHORTEST_NAME_WITH_ENDING = 4
 _LONGEST_ENDING = 3
+# "Lib Dems" clips both of its words.
+_SHORTEST_CLIPPED = 3
+# "Organisation" and "organization", "centre" and "center", "colour" and "color".
+_SPELLINGS = ((re.compile("is(?=e|a|i)"), "iz"), (re.compile(r"tre\Z"), "ter"), (re.compile("our"), "or"))
 
 
 class KnownNames:
-    """Names that texts have, by the words of all of them and by the texts themselves."""
+    """Names that texts have, by the words of all of them and by the texts themselves.
 
-    def __init__(self, words: Collection[str], texts: Sequence[str]) -> None:
+    `answer`: an abbreviation that it explains itself is no name of its own.
+    """
+
+    def __init__(self, words: Collection[str], texts: Sequence[str], *, answer: str = "") -> None:
         self._words = words
         self._texts = texts
+        self._own = frozenset(
+            match["name"] for match in _OWN_ACRONYM.finditer(answer) if _abbreviates(match["name"], match["words"])
+        )
 
     def find_unknown(self, text: str) -> tuple[str, ...]:
         """Return the capitalised words and identifiers, the first word apart, that the texts do not have."""
-        first = _LETTER_OR_DIGIT.search(text)
-        found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, first.start() + 1 if first else 0))
+        start = _FIRST.match(text).end()  # type: ignore[union-attr]
+        found = dict.fromkeys(match.group() for match in _CAPITALISED.finditer(text, start))
         if found and self._is_german:
-            pairs = (match.groups() for match in _NAME_PAIR.finditer(text, first.start() + 1 if first else 0))
+            pairs = (match.groups() for match in _NAME_PAIR.finditer(text, start))
             found = dict.fromkeys(name for pair in pairs if not any(map(self._is_known, pair)) for name in pair)
-        units = {match["unit"] for match in _UNIT.finditer(text)} if found else ()
-        unknown = [
-            name for name in found if len(name) >= _SHORTEST_NAME and name not in units and not self._is_known(name)
-        ]
+        unknown = [name for name in found if len(name) >= _SHORTEST_NAME and not self._is_known(name)]
+        if unknown and _is_shouted(text):
+            unknown = []
         if "_" in text or "--" in text or _INNER_CAPITAL.search(text):
             unknown += [match.group() for match in _IDENTIFIER.finditer(text) if not self._has_parts(match.group())]
         if not unknown:
             return ()
-        spelt_out = self._spelt_out(text)
-        return tuple(name for name in unknown if name not in spelt_out)
+        cleared = {match["unit"] for match in _UNIT.finditer(text)} | self._in_other_words(text)
+        cleared |= {each["name"] for each in _LEADING.finditer(text) if each["before"].lower() not in _TITLES}
+        return tuple(name for name in unknown if _bare_name(name) not in cleared)
 
     def _is_known(self, name: str) -> bool:
-        if name.lower() in self._words and name[1:].islower() and name.isascii() and name.isalpha():
+        name = _bare_name(name)
+        if name.lower() in self._words or name in self._own:
             return True
         parts = split_words(name).every
-        if all(part in self._words for part in parts) or parts[0] in _NO_NAMES or not has_content(name):
+        if not parts or all(part in self._words for part in parts) or parts[0] in _NO_NAMES or not has_content(name):
             return True
-        return all(map(self._has_form, parts)) or (name.isupper() and name.lower() in self._initials)
+        if all(map(self._has_form, parts)) or (name.isupper() and name.lower() in self._initials):
+            return True
+        # "Playstation" for "PlayStation", whose words were parted
+        return len(name) > STEM and re.search(rf"\b{re.escape(name.casefold())}\b", self._folded_texts) is not None
 
     def _has_parts(self, identifier: str) -> bool:
         if all(part.lower() in self._words for part in _PART.findall(identifier)):
@@ -77,20 +103,26 @@ class KnownNames:
     def _has_form(self, word: str) -> bool:
         if word in self._words:
             return True
-        bare = _without_accents(word)
+        bare = _fold_spelling(word)
         if bare in self._bare or (len(bare) >= _SHORTEST_NAME_WITH_ENDING and bare in self._stems):
             return True
         stems = _stems(bare)
         return any(stem in self._stems if len(stem) >= STEM else stem in self._bare for stem in stems)
 
-    def _spelt_out(self, text: str) -> frozenset[str]:
-        """Return the words of names whose initials the texts have as an acronym."""
-        return frozenset(
-            word
+    def _in_other_words(self, text: str) -> set[str]:
+        """Return the words of names that the texts have as an acronym, clipped, or in another wording of the list."""
+        names = [
+            match.group()
             for match in _SPELT_OUT.finditer(text)
             if "".join(_INITIAL.findall(match.group())) in self._acronyms
-            for word in match.group().split()
-        )
+        ]
+        wordings = (match.group() for match in _SAME.finditer(text))
+        names += [each for each in wordings if not self._groups.isdisjoint(_GROUPS_BY_WORDING[each])]
+        pairs = (match.groups() for match in _NAME_PAIR.finditer(text))
+        names += [
+            f"{one} {two}" for one, two in pairs if any(_clips(one, a) and _clips(two, b) for a, b in self._pairs)
+        ]
+        return {word for name in names for word in (name, *name.split())}
 
     @cached_property
     def _folded_texts(self) -> str:
@@ -103,7 +135,7 @@ class KnownNames:
 
     @cached_property
     def _bare(self) -> frozenset[str]:
-        return frozenset(map(_without_accents, self._words))
+        return frozenset(map(_fold_spelling, self._words))
 
     @cached_property
     def _stems(self) -> frozenset[str]:
@@ -117,6 +149,41 @@ class KnownNames:
     def _initials(self) -> str:
         return " ".join("".join(_INITIAL.findall(text)) for text in self._texts).lower()
 
+    @cached_property
+    def _groups(self) -> frozenset[int]:
+        found = (match.group() for text in self._texts for match in _SAME.finditer(text))
+        return frozenset(group for wording in found for group in _GROUPS_BY_WORDING[wording])
+
+    @cached_property
+    def _pairs(self) -> frozenset[tuple[str, str]]:
+        return frozenset(match.groups() for text in self._texts for match in _NAME_PAIR.finditer(text))  # type: ignore[misc]
+
+
+def _bare_name(name: str) -> str:
+    """Return a name without what is contracted with it, and an acronym without the ending of its plural."""
+    bare = _CONTRACTION.sub("", name)
+    return bare[:-1] if bare[-1:] == "s" and bare[-2:-1].isupper() else bare
+
+
+def _is_shouted(text: str) -> bool:
+    letters = [letter for letter in text if letter.isalpha()]
+    return sum(map(str.isupper, letters)) > _CAPITALS_OF_SHOUTING * len(letters)
+
+
+def _abbreviates(name: str, words: str) -> bool:
+    """Return True if the letters of an abbreviation stand in these words in order, the first one as an initial."""
+    folded = words.lower()
+    for word in re.finditer(rf"\b{name[0].lower()}", folded):
+        rest = iter(folded[word.start() :])
+        if all(letter in rest for letter in name.lower()):
+            return True
+    return False
+
+
+def _clips(one: str, other: str) -> bool:
+    short, long = sorted((one.removesuffix("s"), other), key=len)
+    return len(short) >= _SHORTEST_CLIPPED and long.startswith(short.removesuffix("s"))
+
 
 def _stems(word: str) -> Iterator[str]:
     """Yield the word, and it without an ending of up to three letters."""
@@ -124,109 +191,10 @@ def _stems(word: str) -> Iterator[str]:
         yield word[:end]
 
 
-def _without_accents(word: str) -> str:
-    if word.isascii():
-        return word
-    return "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
-
-
-_NAME_WORD = r"[A-ZÀ-ÖØ-ÞА-ЯЁ][\w-]*(?:['’][A-Z]\w*)?"
-_NAME = re.compile(rf"{_NAME_WORD}(?: (?:(?:of|de|van|von|the) )?{_NAME_WORD}){{0,6}}")
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_NO_ACT = re.compile(_PHRASES.pattern("no_acts"), re.IGNORECASE)
-_PASSIVE = "by"
-# Words between two names, words around a verb, and characters of a passage: a longer one is a list or a table.
-_MAX_BETWEEN, _REACH, _REACH_OF_BY, _LONGEST = 4, 5, 3, 300
-
-
-_CLAUSE_END = re.compile("[，。；：！？,;!?]")
-_LIGHT_ZH = re.compile(r"[了着过的\s]")
-# The order of names says nothing where one side alone has such a word.
-_VOICE_ZH = "被由给把对向与和及跟同为是让叫"
-_CLAUSE_ZH = range(6, 121)
-_NO_NAME_ZH = re.compile(r"[\d不没未无]")
-_SHORTEST_RUN, _SHORTEST_NAME_ZH, _LONGEST_RUN, _RUNS = 2, 3, 12, 3
-_MAX_CLAUSES = 24
-# Least share of the claim's clause in runs that the passage's has: above one half.
-_MIN_SHARED = 0.55
-
-
-def are_swapped(claim: str, passages: Sequence[str]) -> bool:
-    """Return True if a passage has two names of the claim around its verb the other way round, and none as it has."""
-    passages = [passage for passage in passages if len(passage) <= _LONGEST and "|" not in passage]
-    acts = list(_acts_of(claim)) if passages else []
-    if passages and not claim.isascii() and detect_language(claim) == "zh":
-        known = [clause for passage in passages for clause in _clauses(passage)][:_MAX_CLAUSES]
-        return any(_is_turned(clause, known) for clause in _clauses(claim))
-    if not acts:
-        return False
-    said = [[word.casefold() for word in _WORD.findall(passage)] for passage in passages]
-    return any(
-        any(_acts(words, other, verb, one) for words in said)
-        and not any(_acts(words, one, verb, other) for words in said)
-        for one, verb, other in acts
-    )
-
-
-def _acts_of(text: str) -> Iterator[tuple[Collection[str], str, Collection[str]]]:
-    """Yield who acts, the stem of the verb, and upon whom, of two names with one word of content between them."""
-    names = list(_NAME.finditer(text))
-    for first, second in pairwise(names):
-        between = text[first.end() : second.start()]
-        words = between.casefold().split()
-        if len(words) > _MAX_BETWEEN or _NO_ACT.search(between):
-            continue
-        verbs = [word for word in split_words(between).without_stopwords if word != _PASSIVE]
-        if len(verbs) != 1:
-            continue
-        one, other = (set(split_words(name.group()).without_stopwords) for name in (first, second))
-        if one and other and not one & other and not (one | other) & _DATES:
-            yield ((other, verbs[0][:STEM], one) if _PASSIVE in words else (one, verbs[0][:STEM], other))
-
-
-def _acts(words: Sequence[str], one: Collection[str], verb: str, other: Collection[str]) -> bool:
-    for at, word in enumerate(words):
-        if word[:STEM] == verb:
-            before, after = set(words[max(0, at - _REACH) : at]), set(words[at + 1 : at + 1 + _REACH])
-            if _PASSIVE in words[at + 1 : at + 1 + _REACH_OF_BY]:
-                before, after = after, before
-            if not before.isdisjoint(one) and not after.isdisjoint(other) and before.isdisjoint(other):
-                return after.isdisjoint(one)
-    return False
-
-
-def _clauses(text: str) -> list[str]:
-    clauses = _CLAUSE_END.split(_LIGHT_ZH.sub("", to_simplified(text)))
-    return [clause for clause in clauses if len(clause) in _CLAUSE_ZH]
-
-
-def _is_turned(clause: str, known: Sequence[str]) -> bool:
-    """Return True if three runs of a clause, two of them as long as names, stand in one of these from last to first."""
-    turned = False
-    for other in known:
-        if clause in other:
-            return False
-        if any((mark in clause) != (mark in other) for mark in _VOICE_ZH):
-            continue
-        places = _shared_runs(clause, other)
-        if sum(length for _, length in places) < _MIN_SHARED * len(clause):
-            continue
-        for (first, one), (middle, _), (last, two) in zip(places, places[1:], places[2:], strict=False):
-            names = other[first : first + one] + other[last : last + two]
-            turned |= first > middle > last and min(one, two) >= _SHORTEST_NAME_ZH and not _NO_NAME_ZH.search(names)
-    return turned
-
-
-def _shared_runs(clause: str, other: str) -> list[tuple[int, int]]:
-    """Return place and length in the other clause of the longest runs of this one, in order; none where one repeats."""
-    found, at = [], 0
-    while at < len(clause) - 1:
-        length = _SHORTEST_RUN if clause[at : at + _SHORTEST_RUN] in other else 0
-        while 0 < length < min(_LONGEST_RUN, len(clause) - at) and clause[at : at + length + 1] in other:
-            length += 1
-        if length:
-            if other.count(clause[at : at + length]) > 1:
-                return []
-            found.append((other.find(clause[at : at + length]), length))
-        at += length or 1
-    return found if len(found) >= _RUNS else []
+def _fold_spelling(word: str) -> str:
+    """Return a word without accents, in its American spelling."""
+    if not word.isascii():
+        word = "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
+    for british, american in _SPELLINGS:
+        word = british.sub(american, word)
+    return word

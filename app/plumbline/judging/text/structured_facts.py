@@ -16,6 +16,10 @@ from plumbline.judging.text.words import STEM, is_han, split_tokens, split_words
 _TOKEN: Final = re.compile(r"[^\W\u3400-\u9fff](?:[^\W\u3400-\u9fff]|[.-])*+")
 _CLAUSE_ENDS: Final = re.compile(r"[,;，；、。]\s|\b(?:and|while|but|whereas)\b|[和与而但]")
 _MOST_LINES: Final = 2_000
+# A line with more words is a text, and none of one value.
+_MOST_WORDS: Final = 12
+# The reader of amounts compares them.
+_TIME_OF_DAY: Final = re.compile(r"\d{1,2}:\d{2}|\b\d{1,2}(?= ?[ap]\.?m\b)", re.IGNORECASE)
 # Part of so many keys, a word tells none from another: that of "RestaurantsTakeOut", "RestaurantsDelivery" ...
 _IN_MANY_KEYS: Final = 2
 
@@ -38,23 +42,31 @@ class StructuredFacts:
         self._flags = flags[:_MOST_LINES]
 
     def find_misplaced(self, text: str) -> tuple[str, ...]:
-        """Return the numbers and identifiers that stand in other lines than those with most words of their clause.
-
-        Of a table those of another row, or of another column, than the one that the sentence names.
+        """Return the numbers and identifiers of other lines: another value has all words of the clause that theirs has,
+        and more of them. Of a table those of another row, or of another column, than the one that the sentence names.
         """
         found: list[str] = []
-        for clause in _CLAUSE_ENDS.split(text) if self._lines else ():
+        for clause in _CLAUSE_ENDS.split(_TIME_OF_DAY.sub(" ", text)) if self._lines else ():
             wanted = [token for token in _exact(clause) if token in self._known]
             plain = _plain_words(clause)
             words = frozenset(word[:STEM] for word in plain)
-            scores = [len(words & line) for line, _ in self._lines] if wanted else []
-            if top := max(scores, default=0):
-                near = [tokens for (_, tokens), score in zip(self._lines, scores, strict=True) if score == top]
-                found += [
-                    f"{token} with {' '.join(plain)!r}"
-                    for token in wanted
-                    if not any(token in tokens for tokens in near)
-                ]
+            shared = [(words & line, tokens) for line, tokens in self._lines] if wanted else []
+            # A line of many words, such as a review, says more than one value.
+            values = [
+                (of, tokens)
+                for (line, _), (of, tokens) in zip(self._lines, shared, strict=False)
+                if tokens and len(line) <= _MOST_WORDS
+            ]
+            top = max((len(of) for of, _ in values), default=0)
+            if not top:
+                continue
+            near = [(of, tokens) for of, tokens in values if len(of) == top]
+            for token in wanted:
+                own = [of for of, tokens in shared if token in tokens]
+                if not any(token in tokens for _, tokens in near) and all(
+                    any(of < best for best, _ in near) for of in own
+                ):
+                    found.append(f"{token} with {' '.join(plain)!r}")
         return tuple(dict.fromkeys([*found, *(self._find_in_other_cells(text) if self._rows else ())]))
 
     def _find_in_other_cells(self, text: str) -> list[str]:

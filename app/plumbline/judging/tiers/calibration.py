@@ -38,7 +38,7 @@ _SUPPORTED_FROM = 0.5
 # Measures that forbid `supported`, however much of the wording the contexts have: support is then below one half.
 # On dev 90 % of the answers with a missing quantity and 82 % of those with a missing name are unfaithful, and .2 % of
 # the faithful ones have a negation.
-DOUBTS = ("unknown_names", "unknown_numbers", "negation", "roles")
+DOUBTS = ("unknown_names", "unknown_numbers", "negation")
 DOUBTED = 0.49
 # Share of faithful answers around a score from which an answer passes.
 _EVEN_SHARE = 0.5
@@ -288,8 +288,6 @@ def _reason(finding: Finding, tier: TierName) -> str:
         )
     if finding.measures.get("negation"):
         texts.append(CodedText("negated_otherwise"))
-    if finding.measures.get("roles"):
-        texts.append(CodedText("names_swapped"))
     if finding.unsupported_words:
         texts.append(CodedText("marked_by_detector", words=tuple(finding.unsupported_words)))
     if texts:

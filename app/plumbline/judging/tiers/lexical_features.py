@@ -18,7 +18,7 @@ from plumbline.judging.quantities.numerals import han_to_digits
 from plumbline.judging.quantities.units import UNIT_AFTER
 from plumbline.judging.text import negation
 from plumbline.judging.text.identifiers import KnownIdentifiers
-from plumbline.judging.text.names import KnownNames, are_swapped
+from plumbline.judging.text.names import KnownNames
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.short_answers import question_assertions
 from plumbline.judging.text.structured_facts import StructuredFacts
@@ -35,12 +35,10 @@ from plumbline.judging.text.words import (
 from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
 
 # By name; the first says most by itself.
-WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation", "roles")
-CHARACTER_MEASURES = ("characters", "character_pairs", "unknown_names", "unknown_numbers", "negation", "roles")
-# Older calibrations weigh them; with `characters` as it is now, pairs lower the agreement on data left out.
-NO_LONGER_FITTED = frozenset({"character_pairs"})
+WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation")
+CHARACTER_MEASURES = ("characters", "unknown_names", "unknown_numbers", "negation")
 # The more of them, the less support.
-COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation", "roles"})
+COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation"})
 
 # Beyond these counts one more says nothing new.
 _MAX_NAMES = 3
@@ -109,14 +107,12 @@ def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatur
         `unknown_names` in [0, 3], `unknown_numbers` in [0, 2]: how many names, and how many amounts, dates and times,
             the contexts do not have.
         `negation` in {0, 1}: it repeats the sentences that hold most of it, or a clause of theirs, but for a negation.
-        `roles` in {0, 1}: two of its names stand around its verb the other way round in these sentences.
     Chinese:
         `characters` in [0, 1]: share of the distinct characters in the best sentence, function characters apart; the
             commonest count half.
-        `character_pairs` in [0, 1]: share of the pairs of neighbours found anywhere, and in the best: the mean.
         `unknown_names` in [0, 3]: how many runs of three characters or more, two of them uncommon, are of characters
             that neither contexts nor question have: a name, most often.
-        `unknown_numbers`, `negation`, `roles`: as above.
+        `unknown_numbers`, `negation`: as above.
     """
     return dict(zip(sample.checkable, KnownPassages(sample).measure(sample.assertions), strict=True))
 
@@ -134,10 +130,10 @@ class KnownPassages:
         self.rows = [rows[text] for text in self.texts]
         self.words = [index.words[row] for row in self.rows]
         self.vocabulary = frozenset().union(*(words.every for words in self.words))
-        # A name of the question is not made up.
         self.question = question = sample.source.question
-        self.names = KnownNames(self.vocabulary.union(split_words(question).every), [question, *sample.source.contexts])
         contexts = sample.source.contexts
+        self.names = KnownNames(self.vocabulary, contexts, answer=sample.source.answer)
+        self.asked_names = KnownNames(split_words(question).every, [question])
         self.amounts = ContextAmounts(
             contexts, index.lines, lambda: "" if question_assertions(question, contexts) else question
         )
@@ -190,7 +186,6 @@ class KnownPassages:
         counted = {
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
             "negation": float(negates or bool(denied) or self._is_denied(text, content, best)),
-            "roles": float(are_swapped(text, best)),
         }
         is_known_amount = not numbers and self.amounts.holds_amount(text)
         return LexicalFeatures(
@@ -244,7 +239,9 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeat
             # One word of one character has no run of four: the passages that have it.
             rows = passages.rows_by_letter.get(spoken.every[0], ())
             covered = Cover(float(bool(rows)), float(bool(rows)), rows)
-        names = passages.names.find_unknown(text)
+        unknown = passages.names.find_unknown(text)
+        # A name of the question is not made up, and proves nothing either.
+        names = tuple(name for name in passages.asked_names.find_unknown(text) if name in unknown) if unknown else ()
         measures = {
             "character_coverage": (covered.anywhere + covered.best) / 2,
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
@@ -284,11 +281,9 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Lexica
     pairs = cover(units, others, size=2)
     vocabulary = frozenset(split_characters(passages.question)).union(*known)
     found = []
-    for text, single, pair, spoken in within_deadline(zip(texts, singles, pairs, asked, strict=True)):
+    for text, single, pair in within_deadline(zip(texts, singles, pairs, strict=True)):
         measures = {
             "characters": single.best,
-            # One character has no neighbour.
-            "character_pairs": (pair.anywhere + pair.best) / 2 if len(spoken) > 1 else single.best,
             "unknown_names": float(min(_MAX_NAMES, len(names := _unknown_runs(text, vocabulary)))),
         }
         found.append(passages.features(text, measures, pair if pair.best == 1.0 else single, names=names))
