@@ -12,7 +12,9 @@ from plumbline.judging.text.words import STEM, has_content, split_words
 _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
 _CAPITALISED = re.compile(rf"{_CAPITAL}(?<![^\W_]{_CAPITAL})\w*(?:['’][A-Za-z]+)?")
 # The first word behind a full stop or a colon, before one without a capital: "STA: Perform all checks".
-_LEADING = re.compile(rf"(?P<before>\w*)[.:!?;]['\"”’)]? +[\"“'(]?(?P<name>{_CAPITAL}\w*)(?=,? [^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ])")
+_LEADING = re.compile(
+    rf"(?P<before>\w{0, 12})[.:!?;]['\"”’)]? +[\"“'(]?(?P<name>{_CAPITAL}\w*)(?=,? [^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ])"
+)
 _FIRST = re.compile(r"[\W_]*(?:[^\W_](?:['’](?=[A-Z]))?)?")
 # German writes every noun with a capital: a name is two of them side by side.
 _NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) (?=({_CAPITAL}\w{{1,40}}))")
@@ -38,7 +40,9 @@ _SAME = re.compile(
 )
 _ACRONYM = re.compile(r"\b[A-Z](?:\.?[A-Z]){1,6}\b")
 # "Cardiothoracic ratio (CTR)": where an answer spells out what it abbreviates, its words are compared.
-_OWN_ACRONYM = re.compile(r"(?P<words>(?:[\w'’-]+ ){1,8})\((?:the )?[\"“]?(?P<name>[A-Z][A-Za-z]{0,5}[A-Z])s?[\"”]?\)")
+_OWN_ACRONYM = re.compile(
+    r"(?P<words>(?<![\w'’-])(?:[\w'’-]{1,30} ){1,8})\((?:the )?[\"“]?(?P<name>[A-Z][A-Za-z]{0,5}[A-Z])s?[\"”]?\)"
+)
 # "World Health Organization", "Bank of England".
 _SPELT_OUT = re.compile(r"\b[A-Z]\w+(?:(?: of| the| for| and| &)? [A-Z]\w+){1,6}")
 _INITIAL = re.compile(r"\b[A-Z](?:[A-Z]+\b)?")
