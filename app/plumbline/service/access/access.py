@@ -168,7 +168,7 @@ _DEADLINE_SHARE: Final = 0.7
 
 
 class RequestLoad(NamedTuple):
-    """What a request brings: bytes of its body, 0 if unknown; `has_deadline`: an evaluation to be judged in time."""
+    """Load of a request: bytes of its body, 0 if unknown; `has_deadline`: an evaluation that must be judged in time."""
 
     body_bytes: int = 0
     is_about_jobs: bool = False
