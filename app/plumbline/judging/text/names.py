@@ -13,7 +13,7 @@ _CAPITAL = "[A-ZÀ-ÖØ-ÞА-ЯЁ]"
 _CAPITALISED = re.compile(rf"{_CAPITAL}(?<![^\W_]{_CAPITAL})\w*(?:['’][A-Za-z]+)?")
 # The first word behind a full stop or a colon, before one without a capital: "STA: Perform all checks".
 _LEADING = re.compile(
-    rf"(?P<before>\w{0, 12})[.:!?;]['\"”’)]? +[\"“'(]?(?P<name>{_CAPITAL}\w*)(?=,? [^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ])"
+    rf"(?P<before>\w{{0,12}})[.:!?;]['\"”’)]? +[\"“'(]?(?P<name>{_CAPITAL}\w*)(?=,? [^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ])"
 )
 _FIRST = re.compile(r"[\W_]*(?:[^\W_](?:['’](?=[A-Z]))?)?")
 # German writes every noun with a capital: a name is two of them side by side.
