@@ -43,13 +43,13 @@ async def test_means_are_those_of_a_hand_calculation(client: httpx2.AsyncClient)
     assert means == pytest.approx({"ndcg@10": (q1 + q2) / 2, "recall@1": 0.25, "mrr": 0.75})
 
 
-async def test_a_bad_value_is_named_with_its_query_and_document(client: httpx2.AsyncClient) -> None:
+async def test_a_bad_value_is_named_with_its_place(client: httpx2.AsyncClient) -> None:
     qrels = {f"q{query}": {f"d{place}": 1 for place in range(20)} for query in range(20)}
     qrels["q13"]["d7"] = "two"  # type: ignore[assignment]
 
     response = await client.post(URL, json={"qrels": qrels, "runs": [KEYWORD]})
 
-    assert "/qrels/q13/d7: Expected `int`, got `str`" in read_problem(response, 422).detail
+    assert "/qrels/.../...: Expected `int`, got `str`" in read_problem(response, 422).detail
 
 
 @pytest.mark.parametrize("path", ["evaluations", "comparisons"])
@@ -61,7 +61,7 @@ async def test_a_bad_score_is_named_with_its_place_in_judged_queries_and_others(
 
     response = await client.post(f"/v1/retrieval/{path}", json={"qrels": QRELS, "runs": [KEYWORD, scored]})
 
-    assert f"/runs/1/results/{query}/d7: Expected `float`, got `str`" in read_problem(response, 422).detail
+    assert "/runs/1/results/.../...: Expected `float`, got `str`" in read_problem(response, 422).detail
 
 
 async def test_seed_0_the_rankings_that_were_read_stand_beside_the_measures(client: httpx2.AsyncClient) -> None:

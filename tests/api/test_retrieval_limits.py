@@ -116,7 +116,7 @@ def test_runs_by_documents_of_one_query_are_bounded(monkeypatch: pytest.MonkeyPa
     ("body", "status", "said"),
     [
         (b'{"q":{"d":NaN}}', 400, "JSON is malformed: invalid character"),
-        (b'{"q":{"d":1e999}}', 422, "/runs/0/results/q/d: Number out of range"),
+        (b'{"q":{"d":1e999}}', 422, "/runs/0/results/.../...: Number out of range"),
         (b'{"q":{"d":-1e999}}', 422, "Number out of range"),
         (b'{"q":{"d":1' + b"0" * 400 + b"}}", 422, "Number out of range"),
         (b'{"q":{"caf\xe9":1}}', 400, "this cannot be read as JSON"),

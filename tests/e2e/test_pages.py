@@ -130,7 +130,7 @@ def test_each_sample_is_judged_by_one_click(browser: Any, service: str, language
         assert page.locator(".context mark").count() >= 2
 
 
-def test_a_sample_of_ones_own_is_judged_by_every_tier_with_the_keyboard_alone(browser: Any, service: str) -> None:
+def test_a_sample_of_ones_own_is_judged_with_the_keyboard_alone(browser: Any, service: str) -> None:
     with opened(browser, service) as page:
         page.locator("[name=question]").focus()
         page.keyboard.type("When?")
@@ -141,15 +141,10 @@ def test_a_sample_of_ones_own_is_judged_by_every_tier_with_the_keyboard_alone(br
         page.wait_for_selector("textarea[name=context] >> nth=1")
         page.locator("[name=answer]").focus()
         page.keyboard.type("It opened in 1931.")
-        page.locator("[name=every_tier]").focus()
-        page.keyboard.press("Space")
         page.locator("button.main").focus()
         page.keyboard.press("Enter")
-        page.wait_for_selector(".tiers")
+        page.wait_for_selector("#result")
 
-        assert page.locator(".tiers thead th").all_text_contents() == ["Sentence", "LLM judge", "Embedding", "Lexical"]
-        assert page.locator("[name=every_tier]").is_checked()
-        assert "not_configured" in page.locator(".tiers").text_content()
         assert f"curl -s {service}/v1/evaluations" in page.locator(".code code").first.text_content()
 
 
@@ -173,7 +168,6 @@ def test_nothing_hostile_runs_or_is_loaded(browser: Any, service: str) -> None:
         page.locator("[name=question]").fill(everything)
         page.locator("[name=context]").fill(everything)
         page.locator("[name=answer]").fill(f"{everything} {'long' * 10_000}")
-        page.locator("[name=every_tier]").check()
         page.locator("button.main").click()
         page.wait_for_selector("#result")
         for summary in page.locator("#result summary").all():

@@ -175,7 +175,7 @@ def batch_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> AP
             limit=settings.batch_concurrency,
         )
         media_type = _MEDIA_TYPES[choose_format(request.headers.getlist("accept"), _MEDIA_TYPES, envelope.format)]
-        return BackpressureResponse(lambda: batch.pieces(media_type), media_type)
+        return BackpressureResponse(batch.pieces(media_type), media_type)
 
     return router
 

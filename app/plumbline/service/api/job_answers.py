@@ -133,7 +133,7 @@ async def answer_results(store: JobStore, job: Job, page: ResultsPage) -> Respon
     """Return a page of results with a `Link` to the next one, or, without a limit, a stream of all finished rows."""
     media_type = RESULT_MEDIA_TYPES[page.format]
     if page.limit is None:
-        return BackpressureResponse(lambda: _stream(store, job, page), media_type)
+        return BackpressureResponse(_stream(store, job, page), media_type)
     lines: list[ResultLine] = []
     after, is_full = page.after, True
     while len(lines) < page.limit and sum(len(each.line) for each in lines) < _MAX_PAGE_BYTES:

@@ -34,8 +34,6 @@ _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 _PATH_PART: Final = re.compile(r"\.([^.\[]++)|\[([^\[\]]*+)\]")
 _PLACE: Final = re.compile(r" - at `(?:key in )?\$(.*)`$")
-# A larger body is named without its keys: finding them reads it several times, and holds the interpreter meanwhile.
-_MOST_SEARCHED: Final = 1_000_000
 _MOST_SHOWN: Final = 80
 
 _Path = tuple[str | int, ...]
@@ -244,53 +242,11 @@ def decode_message(body: bytes, message: type[T]) -> T:
     except msgspec.ValidationError as error:
         said = str(error)
         found = _PLACE.search(said)
-        # `.runs[0].results[...]` becomes `/runs/0/results/q1`
+        # `.runs[0].results[...]` becomes `/runs/0/results/...`
         path = [name or index for name, index in _PATH_PART.findall(found[1])] if found else []
-        if "..." in path and len(body) <= _MOST_SEARCHED:
-            path = _find_keys(body, message, path)
         place = "".join(f"/{printable(part)[:_MOST_SHOWN]}" for part in path)
         raise InvalidInput(_PLACE.sub("", said), place=place) from None
     except msgspec.DecodeError as error:
         raise MalformedBody(CodedText("not_json", flaw=str(error))) from None
     except (UnicodeDecodeError, RecursionError):
         raise MalformedBody(CodedText("json_unreadable")) from None
-
-
-def _find_keys(body: bytes, message: type[Any], path: list[str]) -> list[str]:
-    """Return the path with the keys that msgspec leaves out, found by halving the objects that hold them."""
-    # numbers out of range stay text, which no number converts from
-    root = json.loads(body, parse_float=_finite_or_text, parse_int=_finite_or_text)
-    container, named = root, []
-    for part in path:
-        if isinstance(container, list):
-            container = container[int(part)]
-        elif part != "...":
-            container = container[part]
-        else:
-            items = list(container.items())
-            while len(items) > 1:
-                half = items[: len(items) // 2]
-                container.clear()
-                container.update(half)
-                items = items[len(half) :] if _converts(root, message) else half
-            container.clear()
-            container.update(items)
-            container = items[0][1]
-            named.append(items[0][0])
-            continue
-        named.append(part)
-    return named
-
-
-def _finite_or_text(digits: str) -> int | float | str:
-    if digits.lstrip("-").isdigit() and len(digits) <= MAX_DIGITS:
-        return int(digits)
-    return float(digits) if math.isfinite(float(digits)) else digits
-
-
-def _converts(value: object, message: type[Any]) -> bool:
-    try:
-        msgspec.convert(value, message, str_keys=True)
-    except msgspec.ValidationError:
-        return False
-    return True

@@ -1,17 +1,15 @@
 """Choice of form and language, and responses that stream with backpressure."""
 
-import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Annotated, Final, TypeVar
 
+from anyio import CancelScope
 from fastapi import Depends, Query
 from starlette.requests import HTTPConnection
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.responses import StreamingResponse
+from starlette.types import Send
 
-from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.texts import Language
 
 JSON: Final = "application/json"
@@ -22,42 +20,23 @@ PROBLEM_MEDIA_TYPE: Final = "application/problem+json"
 _LANGUAGE: Final = re.compile(r"(?:(?<![^,\s])(?:zh|en)(?![^\-,;\s]))|\*")
 
 
-class BackpressureResponse(Response):
-    """A streaming response with backpressure: each piece is sent before the next is made.
+class BackpressureResponse(StreamingResponse):
+    """Starlette's streaming response, whose pieces are closed before the request ends.
 
-    When the client disconnects, the pieces are closed before the request ends. Starlette's own streaming response
-    leaves that to the garbage collector if the client disconnects while a piece is being sent.
+    It leaves that to the garbage collector if the client disconnects while a piece is being sent.
     """
 
-    def __init__(self, pieces: Callable[[], AsyncGenerator[bytes, None]], media_type: str) -> None:
+    def __init__(self, pieces: AsyncGenerator[bytes, None], media_type: str) -> None:
         # nginx would buffer the pieces
-        super().__init__(media_type=media_type, headers={"X-Accel-Buffering": "no"})
-        del self.headers["content-length"]
+        super().__init__(pieces, media_type=media_type, headers={"X-Accel-Buffering": "no"})
         self._pieces = pieces
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sending = asyncio.create_task(self._send(send))
-        disconnected = asyncio.create_task(_disconnect(receive))
+    async def stream_response(self, send: Send) -> None:
         try:
-            await asyncio.wait({sending, disconnected}, return_when=asyncio.FIRST_COMPLETED)
+            await super().stream_response(send)
         finally:
-            is_sent = sending.done()
-            await end_tasks([sending, disconnected])
-        if is_sent:
-            # raise what the pieces raised
-            sending.result()
-
-    async def _send(self, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        async with aclosing(self._pieces()) as pieces:
-            async for piece in pieces:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
-async def _disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+            with CancelScope(shield=True):
+                await self._pieces.aclose()
 
 
 F = TypeVar("F", bound=str)

@@ -141,7 +141,7 @@ async def export_labels(
                     weight=weights.get(row),
                 )
 
-    response = BackpressureResponse(lines, NDJSON)
+    response = BackpressureResponse(lines(), NDJSON)
     response.headers["Content-Disposition"] = f'attachment; filename="{job.id}.labels.jsonl"'
     response.headers["Cache-Control"] = "no-store"
     return response

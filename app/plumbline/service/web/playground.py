@@ -3,9 +3,9 @@
 import json
 import shlex
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import ValidationError
@@ -17,11 +17,10 @@ from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import State
-from plumbline.judging.scoring import Scorer
 from plumbline.judging.text.offload import SMALL_CHARACTERS
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.tiers.cascade import JudgeCascade
-from plumbline.judging.tiers.tier import TierName as Tier
+from plumbline.judging.tiers.tier import TierName
 from plumbline.rows.evaluation_wire import request_limits
 from plumbline.rows.records.json_rows import decode_row
 from plumbline.rows.records.reading import read_sample
@@ -29,10 +28,9 @@ from plumbline.rows.records.record import BadRow, context_fields
 from plumbline.rows.report.judged_answer import JudgedAnswer, judged_answer
 from plumbline.rows.report.result_lines import to_row_result
 from plumbline.schemas.conversation import ConversationRequest
-from plumbline.schemas.evaluation import EvaluationRequest, EvaluationResult, SampleTexts, bounded_request
+from plumbline.schemas.evaluation import EvaluationRequest, SampleTexts, bounded_request
 from plumbline.schemas.problem import describe_invalid
 from plumbline.schemas.report import ReportLanguage
-from plumbline.schemas.result_parts import TierName
 from plumbline.service.api.dependencies import CascadeDep, ScorerDep, TenantDep
 from plumbline.service.api.evaluations import URL_PATH, evaluate_request
 from plumbline.service.api.json_body import is_text
@@ -51,18 +49,14 @@ class Form:
     answer: str = ""
     pasted: str = ""
     sample: str = ""
-    asks_every_tier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One answer judged, by each tier besides if that was asked for."""
-
     answer: JudgedAnswer
     seconds: float
     curl: str
     python: str
-    by_tier: Mapping[str, JudgedAnswer]
 
 
 def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
@@ -109,10 +103,6 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
         result = await evaluate_request(
             body, scorer, settings, judge_names=judge_names, tenant=tenant, language=choose_language(request)
         )
-        by_tier: Mapping[str, EvaluationResult] = {}
-        if form.asks_every_tier:
-            there = [tier for tier in get_args(TierName) if Tier(tier) in cascade.readiness()]
-            by_tier = await _ask_every_tier(body, there, scorer, settings, tenant)
 
         def write() -> Response:
             judged = Judged(
@@ -120,7 +110,6 @@ def playground_routes(settings: Settings, *, judge_names: Collection[str] = ()) 
                 seconds=time.monotonic() - started,
                 curl=_curl(request, settings, body),
                 python=_python(request, settings, body),
-                by_tier={tier: judged_answer(to_row_result(each), given) for tier, each in by_tier.items()},
             )
             return page(request, cascade, form, judged=judged)
 
@@ -135,27 +124,11 @@ def load_samples(language: ReportLanguage) -> Mapping[str, Mapping[str, Any]]:
     return load_data(f"service/web/page_parts/samples.{language}")
 
 
-async def _ask_every_tier(
-    body: EvaluationRequest | ConversationRequest,
-    tiers: Sequence[TierName],
-    scorer: Scorer,
-    settings: Settings,
-    tenant: str,
-) -> Mapping[str, EvaluationResult]:
-    """Return the result of each tier by itself; the verdict cache spares the judge a second call."""
-    return {
-        tier: await evaluate_request(
-            body.model_copy(update={"tiers": [tier]}), scorer, settings, judge_names=(), tenant=tenant
-        )
-        for tier in tiers
-    }
-
-
 def _judge_hint(cascade: JudgeCascade, judge_names: Collection[str]) -> str:
     """Return the name of the line that says what the judge lacks; empty if it can be asked."""
     if not judge_names:
         return "judge_missing"
-    return "judge_unavailable" if cascade.readiness()[Tier.LLM].state is State.UNAVAILABLE else ""
+    return "judge_unavailable" if cascade.readiness()[TierName.LLM].state is State.UNAVAILABLE else ""
 
 
 def _read_form(sent: FormData, language: ReportLanguage) -> Form:
@@ -172,7 +145,6 @@ def _read_form(sent: FormData, language: ReportLanguage) -> Form:
         contexts=tuple(_text(each) for each in sent.getlist("context")) or ("",),
         answer=_text(sent.get("answer")),
         pasted=_text(sent.get("pasted")),
-        asks_every_tier="every_tier" in sent,
     )
 
 
@@ -183,7 +155,7 @@ def _with_pasted(form: Form) -> tuple[Form, Sample | None]:
     sample = parse_pasted(form.pasted)
     contexts = tuple(text[labels.lead :] for text, labels in sample.labelled_contexts) or ("",)
     kept = form.pasted if sample.turns else ""
-    filled = Form(sample.question, contexts, sample.answer, kept, asks_every_tier=form.asks_every_tier)
+    filled = Form(sample.question, contexts, sample.answer, kept)
     return filled, sample if sample.turns else None
 
 
