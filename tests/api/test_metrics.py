@@ -247,7 +247,7 @@ async def test_the_event_loop_is_measured_again_and_again() -> None:
     with pytest.raises(Enough):
         await metrics.watch_loop(sleep)
 
-    assert b"plumbline_event_loop_lag_seconds_count 3.0" in (await metrics.page("", None)).content
+    assert b"plumbline_event_loop_lag_seconds_count 3.0" in (await metrics.page("", None))[0]
 
 
 HOSTILE: dict[str, Mapping[str, Any]] = {

@@ -46,7 +46,7 @@ def samples() -> dict[str, set[str]]:
         for cost in (None, 0.5):
             with metrics.judge_call(JudgeCallRecord("generic", "m", "h", 1, has_left=True, cost=cost)):
                 pass
-    page = asyncio.run(metrics.page("", cast(JobStore, Counting()))).content.decode()
+    page = asyncio.run(metrics.page("", cast(JobStore, Counting())))[0].decode()
     labels: dict[str, set[str]] = {}
     for family in text_string_to_metric_families(page):
         for sample in family.samples:

@@ -65,5 +65,5 @@ async def get_version(version: VersionDep) -> VersionReport:
 )
 async def get_metrics(request: Request, metrics: MetricsDep, store: JobStoreDep) -> Response:
     """Metrics of this process and its jobs for Prometheus. No label holds a caller's text."""
-    page = await metrics.page(request.headers.get("accept", ""), store)
-    return Response(page.content, media_type=page.media_type)
+    content, media_type = await metrics.page(request.headers.get("accept", ""), store)
+    return Response(content, media_type=media_type)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from prometheus_client import CollectorRegistry, Info, ProcessCollector, disable_created_metrics
 from prometheus_client.exposition import choose_encoder, start_wsgi_server
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from plumbline.rows.jobs.store import JobStore
 
 _LOOK_SECONDS: Final = 0.25
-
-
-class Page(NamedTuple):
-    content: bytes
-    media_type: str
 
 
 class Metrics(Observer):
@@ -90,11 +85,12 @@ class Metrics(Observer):
         else:
             self._work.watch(queues)
 
-    async def page(self, accept: str, store: "JobStore | None") -> Page:
+    async def page(self, accept: str, store: "JobStore | None") -> tuple[bytes, str]:
+        """Return all metrics and their media type, that of OpenMetrics if the header `accept` asks for it."""
         self._update()
         await self._store.look(store)
         encoder, media_type = choose_encoder(accept)
-        return Page(encoder(self._page), media_type)
+        return encoder(self._page), media_type
 
     @contextmanager
     def serve(self, host: str, port: int) -> Iterator[int]:
