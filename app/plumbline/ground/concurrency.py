@@ -45,8 +45,8 @@ async def map_concurrently(
     """Yield `fn(item)` for each item, with at most `limit` calls in flight or waiting to be taken.
 
     Results come in order of completion, or in the order of the items if `in_order`. A call starts only when a result
-    is taken, so a slow consumer slows down the work. Close the generator (`contextlib.aclosing`) to stop early: calls
-    in flight are cancelled and have ended when `aclose` returns. An exception of `fn` ends it in the same way.
+    is taken, so a slow consumer slows down the work. `aclose` (or an exception of `fn`) cancels the calls in flight and
+    waits for their end.
     """
     pending = iter(items)
     running: dict[asyncio.Task[R], None] = {}

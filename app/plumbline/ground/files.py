@@ -20,8 +20,7 @@ _LEAST_FREE_BYTES: Final = 4 * 1024 * 1024
 def atomic_write(path: Path, *, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Open a temporary file in the folder of `path` that replaces `path` when the block ends without an error.
 
-    Its content is on the disk before it takes the name. After an error the temporary file is removed and `path` is as
-    it was; a killed process leaves `.NAME.RANDOM.partial`. Each writer has a temporary file of its own.
+    Its content is on the disk before it takes the name. A killed process leaves `.NAME.RANDOM.partial`.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
     try:
@@ -64,14 +63,9 @@ def sha256_of(path: Path) -> str:
 def locked(path: Path, *, place: str, busy: str | None = None) -> Iterator[None]:
     """Hold an exclusive lock over processes while the block runs; it ends with the process, too.
 
-    Args:
-        path: a lock file, created when missing and left behind: removing it would let two processes in. Not the
-            file that is protected, which is another one after each atomic write.
-        place: its name for the user.
-        busy: the error when another process holds the lock; None: wait for it.
-
-    Raises:
-        InvalidInput: another process holds the lock, or the lock file cannot be created.
+    `path`: a lock file, created when missing and left behind (removing it would let two processes in), and not the
+    file that is protected. Raises InvalidInput at `place`: another process holds the lock and `busy` says so, without
+    which it is waited for; or the lock file cannot be created.
     """
     try:
         descriptor = os.open(path, _flags(os.O_RDWR | os.O_CREAT), 0o600)
@@ -88,11 +82,7 @@ def locked(path: Path, *, place: str, busy: str | None = None) -> Iterator[None]
 def try_lock(descriptor: int, *, is_waiting: bool = False) -> bool:
     """Lock an open file for this process, exclusively; return False, or wait, if another process holds the lock.
 
-    The lock is advisory on POSIX; on Windows it covers the file's first byte and keeps others from reading it. Closing
-    the file releases it.
-
-    Raises:
-        OSError: the file system has no locks.
+    It is advisory on POSIX; on Windows it covers the file's first byte. Closing the file releases it. Raises OSError.
     """
     # 70 ms of import that a process without locks never pays.
     from filelock import lock_descriptor  # noqa: PLC0415

@@ -13,14 +13,7 @@ _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 def parse_text_list(text: str, *, has_numbers: bool = False) -> tuple[str, ...]:
-    """Parse a list of texts.
-
-    Args:
-        has_numbers: whole numbers are texts, too, with the digits that they have.
-
-    Raises:
-        ValueError: it is no such list.
-    """
+    """Parse a list of texts, with `has_numbers` of whole numbers, too; raise ValueError if it is none."""
     if not (text.startswith("[") and text.endswith("]")):
         raise ValueError
     try:

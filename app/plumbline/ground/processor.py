@@ -14,10 +14,7 @@ def has_nvidia_driver() -> bool:
 
 
 def has_bf16_instructions(cpu_description: str) -> bool:
-    """Return True if a CPU multiplies bf16 numbers itself, by the flags in `/proc/cpuinfo`.
-
-    Without such instructions bf16 is emulated, and slower than fp32.
-    """
+    """Return True if a CPU multiplies bf16 numbers itself, by its flags: emulated, they are slower than fp32."""
     flags = next((line for line in cpu_description.splitlines() if line.startswith("flags")), "")
     return not _BF16_FLAGS.isdisjoint(flags.split())
 

@@ -16,11 +16,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 10
 
 
 def find_proxy(url: "httpx2.URL") -> "httpx2.Proxy | None":
-    """Return the proxy of the environment for a server; None for loopback hosts and those of NO_PROXY.
-
-    Raises:
-        ConfigurationError: the variable holds no URL of a proxy that can be used.
-    """
+    """Return the proxy of the environment for a server, None for loopback and NO_PROXY; raise ConfigurationError."""
     # late: a tenth of a second of import, which only a connection pays
     import httpx2  # noqa: PLC0415
 

@@ -23,11 +23,7 @@ def find_key(given: str | None) -> str | None:
 
 @contextmanager
 def explain_missing_service() -> Iterator[None]:
-    """Import within it what judges in this process.
-
-    Raises:
-        ConfigurationError: a package of the service is not installed.
-    """
+    """Import within it what judges in this process; raise ConfigurationError if the service is not installed."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -13,11 +13,7 @@ _VARIABLES: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 
 
 def tls_context() -> ssl.SSLContext:
-    """Return the context of SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE, else the operating system's.
-
-    Raises:
-        ConfigurationError: the variable names no certificates that can be read.
-    """
+    """Return the context of these variables, else the operating system's; raise ConfigurationError if one is wrong."""
     return _context(*next(((name, path) for name in _VARIABLES if (path := os.environ.get(name))), ("", "")))
 
 

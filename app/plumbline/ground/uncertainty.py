@@ -40,16 +40,9 @@ class WinTieLoss(NamedTuple):
 def bootstrap_interval(
     values: npt.ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> tuple[float, float] | None:
-    """Return the percentile bootstrap interval `(low, high)` of the mean; None below two values.
+    """Return the percentile bootstrap interval `(low, high)` of the mean of finite values; None below two values.
 
-    Args:
-        values: shape (n,), finite.
-        level: nominal coverage, in (0, 1).
-
-    Percentile interval after Efron & Tibshirani 1993, chapter 13.
-
-    Raises:
-        InvalidInput: a value is not finite, or an argument is out of its range.
+    Efron & Tibshirani 1993, chapter 13. Raises InvalidInput: an argument is out of its range.
     """
     sample = _read_values(values)
     _check_draws(resamples, seed)

@@ -30,11 +30,7 @@ class EvaluationClient(Protocol):
 
 
 def open_client(url: str | None = None) -> EvaluationClient:
-    """Return the client of the service at `url`, or of PLUMBLINE_URL; without either, the judges of this process.
-
-    Raises:
-        ConfigurationError: there is no address, and the service is not installed here; or settings are wrong.
-    """
+    """Return the client of `url`, or of PLUMBLINE_URL, else the judges of this process; raise ConfigurationError."""
     if (found := find_url(url)) is not None:
         return Plumbline(found)
     with explain_missing_service():
@@ -103,11 +99,7 @@ class Checker:
         return self.client.evaluate(contexts=contexts, answer=answer, question=question, reference=reference, **chosen)
 
     def check_fields(self, fields: Mapping[str, object]) -> EvaluationResult:
-        """Return the result of a row whose question, contexts and answer are found by their names, as in a file.
-
-        Raises:
-            InvalidInput: they are not found; the message has the names, and how to call them.
-        """
+        """Return the result of a row whose texts are found by their names, as in a file; raise InvalidInput if not."""
         sample = read_sample(fields)
         return self.check(sample.answer, sample.contexts, question=sample.question, reference=sample.reference)
 

@@ -39,11 +39,7 @@ _WITHOUT_JUDGE: Final = 4
 
 
 class LocalPlumbline:
-    """`Plumbline.evaluate` and `evaluate_many` with the settings of this process; call `close` at the end.
-
-    Raises:
-        ConfigurationError, PromptError, CalibrationError: as the service at its start.
-    """
+    """`Plumbline.evaluate` and `evaluate_many` with the settings of this process, checked as at a service's start."""
 
     def __init__(self) -> None:
         if not structlog.is_configured():
@@ -62,11 +58,7 @@ class LocalPlumbline:
         self._service: Service = self._loop.run(self._build())
 
     def evaluate(self, *, id: str | None = None, **fields: Any) -> EvaluationResult:  # noqa: A002
-        """Evaluate one answer; the arguments are those of `Plumbline.evaluate`.
-
-        Raises:
-            InvalidInput: names the field that does not validate.
-        """
+        """Evaluate one answer, as `Plumbline.evaluate`; raise InvalidInput that names the wrong field."""
         options = {name: fields.pop(name) for name in OptionFields.__annotations__.keys() & fields.keys()}
         lists = {name: list(fields[name]) for name in ("contexts", "messages") if fields.get(name) is not None}
         sample = {name: text for name, text in {**fields, **lists, "custom_id": id}.items() if text is not None}

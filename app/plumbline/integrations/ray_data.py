@@ -52,9 +52,7 @@ class ColumnScorer:
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns with those of the results; columns are lists, or arrays of numpy, Arrow or pandas.
 
-        Raises:
-            InvalidInput: answer and contexts are not among the columns.
-            ClientError: the service cannot be asked.
+        Raises InvalidInput without answer and contexts, and ClientError.
         """
         columns = dict(batch.items())
         rows = list(frame_records(columns, columns=self._columns, row=_NO_ROW) or ())

@@ -125,10 +125,7 @@ class Tracing(Observer):
 
 
 def otlp_tracing(version: str) -> Tracing:
-    """Return tracing that exports by OTLP over HTTP, configured by the `OTEL_*` variables.
-
-    Raises ConfigurationError if the extra is not installed, or another protocol is configured.
-    """
+    """Return tracing by OTLP over HTTP, as the `OTEL_*` variables say; raise ConfigurationError without the extra."""
     for name in ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"):
         if os.environ.get(name, "http/protobuf") != "http/protobuf":
             raise ConfigurationError(f"{name}: only http/protobuf is spoken here")

@@ -35,15 +35,11 @@ _IDLE_MILLISECONDS: Final = 30_000
 
 
 class PostgresSchema(Backend):
-    """`Backend` on a schema of a PostgreSQL database.
+    """`Backend` on a schema of a PostgreSQL database; raises ConfigurationError for a wrong URL or without the extra.
 
     Args:
-        url: as of PLUMBLINE_DATABASE_URL.
         seconds: the server's limit on a statement; `Database` has one on the whole call.
         is_durable: what is committed is on disk; without it the last half second may be lost with the server.
-
-    Raises:
-        ConfigurationError: the URL cannot be read, or the extra is not installed.
     """
 
     dialect = "postgresql+psycopg://"

@@ -28,15 +28,12 @@ class _File(sqlite3.Connection):
 
 
 class SqliteFile(Backend):
-    """`Backend` on a file, created with mode 0600 in a folder of mode 0700.
-
-    A file that cannot be written is opened to be read.
+    """`Backend` on a file of mode 0600 in a folder of mode 0700; one that cannot be written is opened to be read.
 
     Args:
         application_id: written into the file's header; a file with another one is not touched.
         format_version: of the header; programs from before 0.3 refuse a file of another one.
         journal_bytes: bound of the write-ahead log between checkpoints.
-        clock: seconds since 1970.
         read_upload: for the migration of a data folder of 0.2.
     """
 

@@ -22,11 +22,7 @@ _NEWER: Final = (
 
 
 def check_version(backend: Backend, connection: Connection) -> bool:
-    """Return True if the tables are of this version, False if they are to be created or migrated.
-
-    Raises:
-        StoreUnavailable: they are of another program.
-    """
+    """Return False if tables are to be created or migrated; raise StoreUnavailable for another program's."""
     found = backend.tables(connection)
     if VERSION.name in found:
         if connection.execute(select(VERSION.c.version_num)).scalars().all() != [HEAD]:
@@ -41,11 +37,7 @@ def check_version(backend: Backend, connection: Connection) -> bool:
 
 
 def make_tables(backend: Backend, engine: Engine) -> None:
-    """Create the tables or migrate them, in one transaction: a process that is killed in it has changed nothing.
-
-    Raises:
-        StoreUnavailable: they are of a newer version, or of another program.
-    """
+    """Create the tables or migrate them, in one transaction: a process that is killed in it has changed nothing."""
     started = time.monotonic()
     with engine.connect() as connection:
         backend.begin_write(connection, is_durable=True)

@@ -138,11 +138,7 @@ def shipped_descriptions() -> Mapping[str, Description]:
 def find_description(requested: str, *, model: str | None = None) -> Description:
     """Return the description of a TOML file, of a known model by its short name, path or hub id, or a bare one.
 
-    Args:
-        model: path or hub id in place of the description's.
-
-    Raises:
-        ConfigurationError: the file cannot be read, or a field of it is wrong.
+    `model`: path or hub id in place of the description's. Raises ConfigurationError.
     """
     shipped = shipped_descriptions()
     known = {PurePath(each.model).name.casefold(): each for each in shipped.values()} | dict(shipped)
@@ -183,8 +179,7 @@ class Labels(BaseModel):
 def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels:
     """Return the labels as numbers, by the names of the model's configuration; nothing is guessed.
 
-    Raises:
-        ConfigurationError: no label tells support, or a label of the description is not the model's.
+    Raises ConfigurationError: no label tells support, or a label of the description is not the model's.
     """
 
     def number(label: Label) -> int:
@@ -228,11 +223,7 @@ def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[
 
 
 def check_probe(description: Description, number: int, found: float) -> None:
-    """Check the support found for a pair of the probe, counted from 1.
-
-    Raises:
-        TierFailure: `detector_probe_failed`, with both numbers.
-    """
+    """Raise `detector_probe_failed`, with both numbers, for a wrong support of a pair of the probe, counted from 1."""
     probe, tolerance = description.probe[number - 1], description.tolerance
     expected = None
     if probe.score is not None and not abs(found - probe.score) <= tolerance:

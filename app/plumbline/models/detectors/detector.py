@@ -26,8 +26,7 @@ _DENIED_FROM = 0.5
 class LocalDetector:
     """A detector behind a `SharedEncoder`, which loads it, shares it fairly and keeps what it said.
 
-    Raises from all methods: TierFailure `not_installed` if it cannot be loaded, `detector_probe_failed` if it does not
-    answer its probe as described, `timeout`.
+    Raises TierFailure `not_installed`, `detector_probe_failed` or `timeout`.
     """
 
     def __init__(

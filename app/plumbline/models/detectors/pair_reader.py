@@ -20,10 +20,7 @@ _CLAIM_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Tokens of one premise and claim. `places`: of the claim's tokens, with their characters [start, end) in it.
-
-    There are places where the model marks words.
-    """
+    """Tokens of one premise and claim; where the model marks words, `places` of the claim's with their characters."""
 
     tokens: list[int]
     places: tuple[tuple[int, int, int], ...]
@@ -71,12 +68,7 @@ def _read_part(passage: Passage) -> str:
 
 
 class PairReader:
-    """A tokenizer, and the description's templates around the texts.
-
-    Args:
-        tokenizer: of the model, or one that estimates.
-        specials: texts of its special tokens: in a caller's text they are words like others.
-    """
+    """A tokenizer, and the description's templates around the texts; in a caller's text `specials` are plain words."""
 
     def __init__(self, tokenizer: "PairTokenizer", description: Description, *, specials: Sequence[str]) -> None:
         self._tokenizer = tokenizer

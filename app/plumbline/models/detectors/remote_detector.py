@@ -53,11 +53,7 @@ class _Reply:
 def build_remote_detector(
     description: Description, settings: Settings, url: str, *, observer: Observer = NULL_OBSERVER
 ) -> "RemoteDetector":
-    """Build the detector behind a URL.
-
-    Raises:
-        ConfigurationError: the URL or key is none, or a server cannot run this kind of head.
-    """
+    """Build the detector behind a URL; raise ConfigurationError for a wrong URL, key or kind of head."""
     if description.head != "sequence" or description.activation != "softmax" or description.over:
         raise ConfigurationError(
             f"PLUMBLINE_DETECTOR_URL: {description.name} cannot be read from a server; head `sequence` with all its "

@@ -49,11 +49,7 @@ class EmbeddingService:
 
 
 def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
-    """Return the embeddings API of the settings; None where a local model makes the vectors.
-
-    Raises:
-        ConfigurationError: the base URL, key or model that its provider needs is missing or wrong.
-    """
+    """Return the embeddings API of the settings, None for a local model; raise ConfigurationError if one is missing."""
     name = settings.embedding_provider or ("generic" if settings.embedding_base_url else "local")
     if name == "local":
         if settings.embedding_base_url:
@@ -104,11 +100,7 @@ class EmbeddingsReply:
         return self.body.tokens
 
     def reply(self, endpoint: Endpoint) -> NDArray[np.float32]:
-        """Return one vector of length 1 for each text, in the texts' order: shape (texts, d).
-
-        Raises:
-            CallFailure: their number, order, dimensions or values are wrong, or it is an error sent as a reply.
-        """
+        """Return one vector of length 1 for each text, in the texts' order: shape (texts, d); raise CallFailure."""
         data = self.body.data
         if not data and self.body.error:
             raise embedded_failure(self.body.error, endpoint)
@@ -133,10 +125,7 @@ class EmbeddingsReply:
 
 
 def parse_embeddings(body: bytes, *, wanted: int, dimensions: int | None) -> EmbeddingsReply:
-    """Parse a reply's body; raise CallFailure if it is no list of embeddings.
-
-    `wanted`: number of texts that were sent; `dimensions`: of each vector, None if any will do.
-    """
+    """Parse the reply on `wanted` texts, of `dimensions` or any; raise CallFailure if it is no list of embeddings."""
     try:
         return EmbeddingsReply(_Body.model_validate_json(body), wanted, dimensions)
     except ValidationError as error:

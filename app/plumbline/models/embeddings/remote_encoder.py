@@ -34,12 +34,7 @@ def build_remote_encoder(
     timeout_seconds: float = _TIMEOUT_SECONDS,
     observer: Observer = NULL_OBSERVER,
 ) -> "RemoteEncoder":
-    """Build the encoder of an embeddings API, with the limits of the settings.
-
-    Args:
-        policy: in place of what the settings say of limits, retries and budgets.
-        timeout_seconds: for one batch, retries included.
-    """
+    """Build the encoder of an embeddings API; `policy` replaces the limits of the settings."""
     endpoint = attend_server(service.endpoint, settings, policy=policy, observer=observer)
     cache_bytes = -(-CACHE_BYTES // settings.workers)
     return RemoteEncoder(service, endpoint, timeout_seconds=timeout_seconds, cache_bytes=cache_bytes)
@@ -48,9 +43,7 @@ def build_remote_encoder(
 class RemoteEncoder:
     """A `SentenceEncoder` with one vector for each text in place of one for each token. For one event loop.
 
-    Args:
-        timeout_seconds: for one batch, retries included.
-        cache_bytes: of vectors kept in memory; 0 keeps none.
+    `timeout_seconds`: for one batch, retries included.
     """
 
     def __init__(

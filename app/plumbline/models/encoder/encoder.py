@@ -108,7 +108,7 @@ class SharedEncoder:
         cache_bytes: of vectors kept in memory; 0 keeps none.
         queue_seconds: maximum queued work; further requests are refused.
         languages: that the model reads; empty for those known by its name.
-        load_model: loads the model, in a thread of its own; for other models than those of sentences.
+        load_model: loads another model than one of sentences, in a thread of its own.
     """
 
     def __init__(

@@ -36,9 +36,7 @@ class Waiter:
             self._loop.call_soon_threadsafe(self._finish, error)
 
     async def wait(self, seconds: float) -> None:
-        """Raises:
-        TimeoutError: nothing ended it in time; otherwise what `wake` was given.
-        """
+        """Wait to be woken; raise TimeoutError, or what `wake` was given."""
         await asyncio.wait_for(self._end, None if seconds == float("inf") else max(0.0, seconds))
 
     def _finish(self, error: BaseException | None) -> None:
@@ -206,8 +204,7 @@ def make_in_background(make: Callable[[], T], made: "Future[T]") -> None:
 def single_threaded_algebra() -> None:
     """Make numpy's products run in the calling thread, everywhere in this process.
 
-    Theirs are small, and a pool that waits for the next one by spinning takes the model's cores: 16 ms of them for a
-    product of 1 ms.
+    Theirs are small, and a pool that spins for the next one takes the model's cores: 16 ms for a product of 1 ms.
     """
     threadpool_limits(1, user_api="blas")
 

@@ -21,10 +21,7 @@ from plumbline.ground.texts import CodedText, join_texts
 
 @dataclass(frozen=True, slots=True)
 class ModelPreset:
-    """Properties of a model that its files do not say.
-
-    `languages`: that it reads, as `Language` names them, None for all; `prefix`: put before every text.
-    """
+    """Facts that the files of a model lack: the `languages` it reads, None for all; the `prefix` before every text."""
 
     languages: frozenset[str] | None = None
     prefix: str = ""
@@ -65,10 +62,7 @@ def model_name(requested: str | None) -> str:
 
 
 def find_model(requested: str | None) -> ModelFiles:
-    """Return the files at a path or of a hub id; None takes the bundled ones of all-MiniLM-L6-v2, then the hub's.
-
-    Raises TierFailure `not_installed`.
-    """
+    """Return the files at a path or of a hub id, else of the bundled MiniLM, else the hub's; raise `not_installed`."""
     if requested is None:
         return _find_bundled() or _at(_from_hub(_HUB_ID), _HUB_ID)
     folder = Path(requested)
@@ -86,11 +80,7 @@ ModelKind = Literal["SentenceTransformer", "SparseEncoder"]
 
 
 def require_kind(files: ModelFiles, kind: ModelKind) -> None:
-    """Refuse a model of another class of sentence-transformers, which would be loaded with random weights.
-
-    Raises:
-        TierFailure: `not_installed`.
-    """
+    """Refuse a model of another class, which would be loaded with random weights; raise `not_installed`."""
     described = _json(files, "config_sentence_transformers.json")
     if (found := described.get("model_type", "SentenceTransformer")) != kind:
         raise load_failure(files.folder, f"it is a {found}, and no {kind}")

@@ -23,10 +23,7 @@ def build_vector_cache(max_bytes: int) -> BoundedCache[bytes, HalfVectors]:
 
 
 def make_key(tokens: Sequence[int], scope: bytes) -> bytes:
-    """Return a key that is equal for equal tokens and scope only: callers cannot probe each other's texts by timing.
-
-    `scope`: the owner, at most 64 bytes.
-    """
+    """Return a key for tokens and scope (at most 64 bytes) that tells nothing of others' texts by timing."""
     return hashlib.blake2b(np.array(tokens, dtype=np.int32).tobytes(), digest_size=16, key=scope).digest()
 
 
@@ -50,8 +47,7 @@ class RowSlot:
 class PackedBatch:
     """Input of a model, each array of shape (rows, length).
 
-    `tokens`; `positions`: of each token within its text; `owners`: the number of its text, -1 for padding. `places`:
-    where each text lies.
+    `positions`: of each token within its text; `owners`: the number of its text, -1 for padding.
     """
 
     tokens: NDArray[np.int64]
@@ -68,10 +64,8 @@ class PackedBatch:
 def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list[RowSlot | None]:
     """Return the slot of each text in the next batch, None for those that do not fit; the first one always does.
 
-    Args:
-        lengths: of the texts in tokens, those that come first matter most.
-        budget: tokens of all rows together, roughly; a longer text is a batch of its own.
-        shares: several texts may lie in one row.
+    `lengths`: in tokens, those that come first matter most; `budget`: tokens of all rows together, roughly; a longer
+    text is a batch of its own; `shares`: several texts may lie in one row.
     """
     longest = max(lengths) if not shares else lengths[0]
     sizes = _SHARED if shares and longest <= _COMMON else (row_length(longest),)
@@ -188,10 +182,7 @@ def is_same_side_by_side(
     alone: Callable[[list[int]], NDArray[np.float32]],
     forward: Callable[[PackedBatch], NDArray[np.float32]],
 ) -> bool:
-    """Return True if texts packed into one row have the same vectors as alone; a model that refuses such rows does not.
-
-    `alone` gives the vectors of one text's tokens, shape (tokens, d), `forward` as a `TokenModel` does.
-    """
+    """Return True if texts packed into one row have the vectors that `alone` gives, of shape (tokens, d)."""
     try:
         together = forward_in_rows(texts, forward, budget=128, shares=True)
     except (TypeError, ValueError, RuntimeError, IndexError):

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 class TorchModel:
-    """A `TokenModel`; raises TierFailure `not_installed`.
-
-    `position_offset`: what its positions begin with, None where texts must not share a row.
-    """
+    """A `TokenModel`. `position_offset`: what its positions begin with, None where texts must not share a row."""
 
     def __init__(self, files: ModelFiles, precision: Precision) -> None:
         loaded = load_sentence_transformer(files)
@@ -83,11 +80,7 @@ class TorchModel:
 
 
 def load_sentence_transformer(files: ModelFiles, kind: ModelKind = "SentenceTransformer") -> "SentenceTransformer":
-    """Load a model by its library; a `SparseEncoder` has the same methods.
-
-    Raises:
-        TierFailure: `not_installed`.
-    """
+    """Load a model by its library; a `SparseEncoder` has the same methods. Raises TierFailure `not_installed`."""
     try:
         # Seconds of import, paid on first use.
         import sentence_transformers  # noqa: PLC0415

@@ -40,15 +40,11 @@ class _Entry(NamedTuple):
 
 
 class Keyring:
-    """Keys by their secrets.
+    """Keys by their secrets: those of the settings, valid for every scope, and those of the file, which need not exist.
 
     If the file becomes unreadable, the keys stay as they were and that is logged: a typo must neither let everybody in
-    nor lock everybody out. If it is removed, its keys are gone, and a key is still needed.
-
-    Args:
-        configured: secrets of the settings, valid for every scope; the tenant of each is its digest.
-        path: of the key file, which need not exist; ConfigurationError if it cannot be read.
-        default_concurrency: of keys without a limit of their own, and of callers without a key; None: no limit.
+    nor lock everybody out. If it is removed, its keys are gone, and a key is still needed. `default_concurrency`: of
+    keys without a limit of their own, and of callers without a key; None: no limit.
     """
 
     def __init__(
@@ -209,12 +205,7 @@ class RequestGate:
         self._bytes_per_second = bytes_per_second
 
     def enter(self, key: AccessKey, load: RequestLoad = _NO_BODY) -> None:
-        """Admit a request, until `leave`.
-
-        Raises:
-            TooBusy: the service has as many requests, or as large ones, in flight as it takes.
-            ConcurrencyExceeded: the key has reached its limit.
-        """
+        """Admit a request, until `leave`; raise TooBusy, or ConcurrencyExceeded at the limit of the key."""
         body_bytes, is_about_jobs, has_deadline = load
         evaluations = self.under_way - self._job_requests
         if is_about_jobs and self._job_requests >= self._max_job_requests:
@@ -258,10 +249,7 @@ class Access(NamedTuple):
 
 
 def build_access(settings: Settings, *, processes: int = 1) -> Access:
-    """Return the access control that the settings describe, of one of the `processes`.
-
-    Raises ConfigurationError if the key file cannot be read.
-    """
+    """Return the access control of one of the processes; raise ConfigurationError if the key file cannot be read."""
     keyring = Keyring(
         [key.get_secret_value() for key in settings.api_keys],
         key_path(settings),

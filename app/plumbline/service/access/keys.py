@@ -56,11 +56,9 @@ class _Stored(BaseModel):
 
 
 class StoredLimits(_Stored):
-    """Limits of a key as its file has them.
+    """Limits of a key as its file has them; those of version 0.2 limit nothing and are not written again.
 
-    Args:
-        concurrency: requests in flight. None: the default of the settings; 0: no limit.
-        requests_per_minute, tokens_per_day, cost_per_day: of version 0.2; they limit nothing and are not written again.
+    `concurrency`: requests in flight. None: the default of the settings; 0: no limit.
     """
 
     concurrency: int | None = Field(default=None, ge=0)
@@ -71,10 +69,7 @@ class StoredLimits(_Stored):
 
 @dataclass(frozen=True, slots=True)
 class AccessKey:
-    """One caller; its tenant owns jobs, results and cached verdicts, and opens nothing.
-
-    `concurrency` bounds its requests in flight; None: no bound.
-    """
+    """One caller; its tenant owns jobs, results and verdicts. `concurrency` bounds its requests; None: no bound."""
 
     name: str
     tenant: str
@@ -132,11 +127,7 @@ def digest_of(secret: bytes) -> bytes:
 
 
 def read_keys(path: Path) -> KeyFile:
-    """Return the keys; none if there is no file.
-
-    Raises:
-        ConfigurationError: it cannot be read or is not a key file; nothing of its content is repeated.
-    """
+    """Return the keys, none without a file; raise ConfigurationError, which repeats nothing of its content."""
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -176,8 +167,6 @@ def create_key(
     now: datetime | None = None,
 ) -> str:
     """Create a key with a tenant of its own and return its secret, which is not stored.
-
-    `concurrency` is as for `StoredLimits`.
 
     Raises (as do the functions below):
         InvalidInput: the name is invalid, taken or unknown, or there are too many keys.

@@ -85,10 +85,7 @@ class Authenticator:
 
 
 def make_key_check(authenticator: Authenticator, scope: Scope) -> Callable[..., Awaitable[None]]:
-    """Return a dependency that checks key and scope; OpenAPI shows both ways to send a key.
-
-    It raises as `Authenticator.caller_of`, and ScopeMissing.
-    """
+    """Return a dependency that checks key and scope, shown in OpenAPI; raises as `caller_of`, and ScopeMissing."""
 
     async def require_key(
         request: Request,
@@ -136,10 +133,7 @@ def _is_on_loopback(connection: HTTPConnection) -> bool:
 
 
 class Admission:
-    """ASGI middleware: admit requests under /v1 and of pages by key and limits, before any of the body is read.
-
-    Other paths, such as health, are always admitted.
-    """
+    """ASGI middleware: admit requests under /v1 and of pages by key and limits, before any of the body is read."""
 
     def __init__(
         self,

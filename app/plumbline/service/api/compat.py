@@ -175,11 +175,7 @@ class CallMemory:
         )
 
     def recall(self, tenant: str, call_id: str, fields: dict[str, Any], *, is_request: bool) -> dict[str, Any]:
-        """Keep the contexts of a request; return a response's fields with those of its request.
-
-        Raises:
-            InvalidInput: the request of a response is not known here.
-        """
+        """Keep a request's contexts; return a response's fields with them, or raise InvalidInput if there are none."""
         key, now = (tenant, call_id), time.monotonic()
         if is_request or fields["contexts"]:
             self._calls.put(key, _Call(now + _CALL_SECONDS, fields["contexts"], fields["question"]))
@@ -190,10 +186,7 @@ class CallMemory:
 
 
 def tool_document_routes(settings: Settings) -> APIRouter:
-    """Return the route of the document, if the settings name the contract `tool`.
-
-    Its server is the public URL of the settings, else the address of the request.
-    """
+    """Return the route of the document, if the settings name the contract `tool`."""
     router = APIRouter(include_in_schema=False)
     if "tool" not in settings.compat:
         return router

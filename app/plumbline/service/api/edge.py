@@ -35,11 +35,7 @@ def install_edge(
 
     From the outside: `RequestContext` (so that failures carry the id and are logged), CORS (so that browsers may read
     failures, and preflights need no key), `ErrorBoundary`, `admission` (so that no body is read of a refused caller),
-    `BodyLimits`.
-
-    Args:
-        body_limits, admission: make these middlewares.
-        cors_origins: origins whose pages browsers let read the responses; `*` for all.
+    `BodyLimits`. `cors_origins`: origins whose pages browsers let read the responses; `*` for all.
     """
     app.add_middleware(body_limits)
     if admission is not None:

@@ -193,10 +193,7 @@ _BATCH_LINES = RowLines(
 
 @dataclass(frozen=True, slots=True)
 class _SentSample:
-    """One sample as it was sent; `custom_id` is None if there is none to repeat.
-
-    `duplicate_of`: index of an earlier sample with the same id.
-    """
+    """One sample as sent; `custom_id` is None if none can be repeated; `duplicate_of`: index of an earlier one."""
 
     index: int
     value: object
@@ -205,10 +202,7 @@ class _SentSample:
 
 
 class _BatchReader:
-    """Validates batches within the limits of one service: the envelope as a whole, then each sample separately.
-
-    `whole` is the model of the request, `_envelope` the same with samples of any form.
-    """
+    """Validates batches within the limits of one service: the envelope (`whole`), then each sample separately."""
 
     def __init__(self, settings: Settings) -> None:
         self._limits = request_limits(settings)
@@ -218,12 +212,7 @@ class _BatchReader:
         self._max_containers = max(MAX_VALUES, _CONTAINERS_OF_A_ROW * settings.max_batch_samples)
 
     def envelope(self, body: bytes) -> BatchRequest:
-        """Return the batch, its samples not yet validated.
-
-        Raises:
-            MalformedBody: as `read_json`.
-            RequestValidationError: no object, an unknown field, wrong options, no sample or too many.
-        """
+        """Return the batch, its samples not yet validated; raise as `parse_strictly`."""
         return read_envelope(body, self._envelope, "samples", max_containers=self._max_containers)
 
     def rows(self, samples: Sequence[object]) -> Iterator[_SentSample]:

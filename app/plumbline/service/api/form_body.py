@@ -29,8 +29,7 @@ async def read_form(
     """Yield the parts of a form, whose files are closed at the end.
 
     Args:
-        files, texts: names of parts that are files, and of others, each of which may come once.
-        max_files: of each name.
+        files, texts: names of parts that are files, at most `max_files` of each, and of others, which may come once.
         keep: a writable file in which the one file is stored, in place of a temporary one.
 
     Raises:

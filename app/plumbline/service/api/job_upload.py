@@ -61,21 +61,17 @@ class SentRows(NamedTuple):
 
 
 class JobUploads:
-    """Stores the bodies of new jobs.
-
-    `judge_names`: that options may name; `max_json_bytes`: of a JSON body, which is held in memory.
-    """
+    """Stores the bodies of new jobs; one of JSON is held in memory, at most `max_json_bytes` of it."""
 
     def __init__(self, judge_names: Collection[str], *, max_json_bytes: int) -> None:
         self._judge_names = judge_names
         self._max_json_bytes = max_json_bytes
 
     async def receive(self, request: Request, store: JobStore) -> SentRows:
-        """Write the body to a file of the store. If this raises or is cancelled, no file is left.
+        """Write the body to a file of the store, which is removed if this raises or is cancelled.
 
         Raises:
-            BadRequest: a subclass: the body is in none of the three forms, cut off, too large, or invalid.
-            RequestValidationError: fields of the choices are wrong; `JobBody` has their names.
+            BadRequest, RequestValidationError: it is wrong; `JobBody` has the names of its fields.
             StoreUnavailable: the rows cannot be stored.
             ClientDisconnect: the client disconnected before the end.
         """
@@ -149,12 +145,7 @@ class JobUploads:
             return await asyncio.to_thread(file.finish, "jsonl", choices)
 
     def _read_choices(self, text: str, place: Place) -> JobChoices:
-        """Return the choices of a form or a query; the default if there are none.
-
-        Raises:
-            InvalidInput: no JSON, too long, or options name a judge that there is not.
-            RequestValidationError: no object, or an unknown or wrong field.
-        """
+        """Return the choices of a form or a query; raise InvalidInput or RequestValidationError."""
         if not text:
             return JobChoices()
         if len(text) > _MAX_CHOICES_BYTES:

@@ -84,11 +84,7 @@ def parse_strictly(body: bytes) -> Any:
 
 
 def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
-    """Parse a JSON body; its parts must still pass `check_values`.
-
-    Raises:
-        MalformedBody: empty, not UTF-8, not JSON, nested too deep, or with too many lists and objects.
-    """
+    """Parse a JSON body, whose parts must still pass `check_values`; raise MalformedBody."""
     if not body.strip():
         raise MalformedBody(CodedText("body_empty"))
     try:
@@ -119,12 +115,7 @@ def read_envelope(body: bytes, model: type[M], rows: str, *, max_containers: int
 
 
 def check_values(value: object, *, at: Sequence[str | int] = ("body",)) -> None:
-    """Check a value of `read_json`, at this place of the request.
-
-    Raises:
-        MalformedBody: nested deeper than 32.
-        RequestValidationError: as `parse_strictly`.
-    """
+    """Check a value of `read_json`, at this place of the request; raise as `parse_strictly`."""
     flaws = list(islice(_flaws(value), MOST_FIELD_PROBLEMS))
     if flaws:
         raise invalid_at(at, value, [{"type": "strict_json", "loc": path, "msg": flaw} for path, flaw in flaws])
@@ -229,12 +220,7 @@ def _too_deep() -> MalformedBody:
 
 
 def decode_message(body: bytes, message: type[T]) -> T:
-    """Decode and validate the msgspec message in a JSON body.
-
-    Raises:
-        MalformedBody: not JSON in UTF-8.
-        InvalidInput: not this message; the place is a path such as `/runs/0/results`.
-    """
+    """Return the msgspec message in a JSON body; raise MalformedBody, or InvalidInput with a place (`/runs/0`)."""
     if not body.strip():
         raise MalformedBody(CodedText("body_empty"))
     try:

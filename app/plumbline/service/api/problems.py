@@ -98,10 +98,7 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = problem_responses(400, 401,
 
 
 def install_problem_handlers(app: FastAPI) -> None:
-    """Turn every failure of the app into a problem, and add the schema to its OpenAPI document.
-
-    Exceptions that nobody declared are `ErrorBoundary`'s; the handler here only serves an app without one.
-    """
+    """Turn every failure of the app into a problem, and add the schema to its OpenAPI document."""
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(errors.PlumblineError, _on_plumbline_error)
@@ -250,11 +247,7 @@ def field_problems(error: RequestValidationError, body_annotation: object) -> li
     """Return the first problems of a validation error, at most 20, each once.
 
     The text of a `ValueError` raised in a validator is not shown, because it may quote the value; raise
-    `PydanticCustomError` instead.
-
-    Args:
-        error: as FastAPI raises it; its `body` tells places in the body from the tags pydantic puts into a location.
-        body_annotation: the type of the body, to suggest names for unknown fields; None when there is no body.
+    `PydanticCustomError` instead. `body_annotation`: the type of the body, to suggest names for unknown fields.
     """
     problems = (_field_problem(item, error.body, body_annotation) for item in error.errors()[:MOST_FIELD_PROBLEMS])
     return list({(each.pointer, each.detail): each for each in problems}.values())

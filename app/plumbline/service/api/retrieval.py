@@ -111,11 +111,7 @@ async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Cal
 async def _run_in_thread(
     request: Request, scorer: Scorer, threads: Executor, size: int, work: Callable[[], Any]
 ) -> Response:
-    """Return what `work` returns on a body of this size.
-
-    It ends at its next step after so many seconds, or if the request is cancelled. Raises InvalidInput if it takes
-    too long.
-    """
+    """Return what `work` returns on a body of this size; raise InvalidInput if it takes too long."""
     language = choose_language(request)
 
     def answer() -> bytes:

@@ -41,9 +41,7 @@ def evaluate_runs(body: bytes) -> wire.RetrievalEvaluationResult:
 def evaluate_files(
     qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, limit: BodyLimit
 ) -> wire.RetrievalEvaluationResult:
-    """Return the answer of /evaluations for files, plain or gzipped; `options` is the JSON part of that name.
-
-    The limit of a body bounds all files together, decompressed.
+    """Return the answer of /evaluations for files, plain or gzipped, within the limit of a body when decompressed.
 
     Raises:
         InvalidInput: it names the file and line, or the place in the options.

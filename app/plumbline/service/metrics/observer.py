@@ -34,10 +34,8 @@ _LOOK_SECONDS: Final = 0.25
 class Metrics(Observer):
     """Counts of one service.
 
-    Args:
-        row_statuses: final states of rows of jobs.
-        models: provider and name of each chat model that is configured.
-        folder: of the counts of all processes that serve together; None for one.
+    `row_statuses`: final states of rows of jobs; `models`: provider and name of each chat model that is configured;
+    `folder`: of the counts of all processes that serve together; None for one.
     """
 
     def __init__(

@@ -114,10 +114,7 @@ async def mark_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
 async def export_labels(
     store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_LabelQuery, Query()]
 ) -> Response:
-    """Return the labelled rows as JSON Lines for `plumbline calibrate`: the label that most people gave.
-
-    With `drawn`, only those that are a sample of the run, with their weights, for `plumbline rate`.
-    """
+    """Return the labelled rows for `plumbline calibrate`; with `drawn`, a sample with weights for `plumbline rate`."""
     job = await store.get(tenant, checked_id(job_id))
     weights = (
         {key: each.weight for key, each in (await read_label_sample(store, job)).labels.items()} if query.drawn else {}
@@ -187,11 +184,7 @@ async def _by_score(store: JobStore, job: Job, rows: list[int]) -> list[int]:
 def labelled_line(
     sample: Sample, label: int, given: Sequence[Label], *, custom_id: str, dataset: str, weight: float | None = None
 ) -> bytes:
-    """Return a row as `plumbline calibrate` reads it; what each person gave stands beside the label.
-
-    Args:
-        weight: 1 / the probability that the row was drawn, for `plumbline rate`; None: all were drawn alike.
-    """
+    """Return a row as `plumbline calibrate` reads it, with each person's label; `weight` is for `plumbline rate`."""
     row = {
         "custom_id": custom_id,
         "dataset": dataset,

@@ -219,11 +219,7 @@ _PLACE: Final = "JSON"
 
 
 def parse_pasted(text: str) -> Sample:
-    """Return the sample in one JSON object, with the turns of its chat messages; fields are known as in files.
-
-    Raises:
-        InvalidInput: it is no JSON object, or its fields are not known; the message says which were found.
-    """
+    """Return the sample in one JSON object, its fields known as in files; raise InvalidInput with those found."""
     fields = decode_row(text.encode("utf-8", "replace"))
     if isinstance(fields, BadRow):
         raise InvalidInput(fields.text, place=_PLACE)
