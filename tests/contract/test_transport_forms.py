@@ -24,6 +24,7 @@ OWN_FIELDS: dict[str, dict[str, object]] = {
     "dashscope-intl": {"enable_thinking": False},
     "vllm": {"chat_template_kwargs": {"enable_thinking": False}},
     "llamacpp": {"chat_template_kwargs": {"enable_thinking": False}},
+    "sglang": {"chat_template_kwargs": {"enable_thinking": False}},
     "zhipu": {"thinking": {"type": "disabled"}},
 }
 

@@ -18,7 +18,7 @@ from anyio.from_thread import start_blocking_portal
 
 from tests.doubles.scripted_replies import RecordedRequest, Scripted, TokenCount, openai_error, resolve
 
-_PATHS = ("/chat/completions", "/embeddings", "/predict")
+_PATHS = ("/chat/completions", "/embeddings", "/predict", "/decisions", "/systemone")
 _HEAD_LIMIT_BYTES = 1_048_576
 # With SO_LINGER on and 0 seconds, close() sends a RST in place of a FIN: socket(7).
 _LINGER_ZERO = struct.pack("ii", 1, 0)

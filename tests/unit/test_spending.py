@@ -4,8 +4,8 @@ import pytest
 
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.exchange import estimate_tokens
+from plumbline.models.chat.call_limits import Tariff
 from plumbline.models.chat.completions import NO_TOKENS, TokenCounts
-from plumbline.models.chat.resilient_endpoint import Tariff
 
 
 def _tokens(prompt: int, completion: int | None, cached: int | None = None) -> TokenCounts:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _FAILED: Final = 1
 _SHOWN_CHARACTERS: Final = 600
+# What of a request is shown in full on demand alone.
+_TEXT_FIELDS: Final = ("messages", "input", "state", "questions")
 _IS_SUPPORTED: Final = (True, False, False)
 # A code of an error: Throttling.RateQuota, model_not_found, 402
 _WORD: Final = re.compile(r"\w+(?:\.\w+)*")
@@ -73,8 +75,10 @@ class EndpointCheck(NamedTuple):
 
         if not self.exchanges:
             return "plain"
-        first, last = self.exchanges[0], self.exchanges[-1]
-        return ", ".join([_kind(last), *describe_difference(first.sent, last.sent)])
+        last = self.exchanges[-1]
+        if "questions" in last.sent:
+            return _kind(last)
+        return ", ".join([_kind(last), *describe_difference(self.exchanges[0].sent, last.sent)])
 
 
 def check_endpoint(
@@ -154,13 +158,10 @@ async def _ask(
 ) -> "SampleResult":
     from plumbline.assembly import build, make_plan  # noqa: PLC0415
     from plumbline.judging.tiers.tier import JudgeOptions, TierName  # noqa: PLC0415
+    from plumbline.models.chat.call_limits import Tariff  # noqa: PLC0415
     from plumbline.models.chat.chat_models import FailoverChatModel  # noqa: PLC0415
     from plumbline.models.chat.endpoint_guard import ModelHealth  # noqa: PLC0415
-    from plumbline.models.chat.resilient_endpoint import (  # noqa: PLC0415
-        ResilientEndpoint,
-        RetryPolicy,
-        Tariff,
-    )
+    from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy  # noqa: PLC0415
 
     asked = ResilientEndpoint(
         endpoint,
@@ -178,12 +179,13 @@ async def _ask(
 
 
 def _describe(exchange: "Exchange", *, is_full: bool) -> Sequence[tuple[str, str]]:
-    messages = exchange.sent.get("messages")
-    fields = {name: value for name, value in exchange.sent.items() if name not in ("messages", "response_format")}
-    sent = f"POST {exchange.url}, reply as {_kind(exchange)}, {len(str(messages))} characters of messages, "
+    texts = {name: exchange.sent[name] for name in _TEXT_FIELDS if name in exchange.sent}
+    fields = {name: value for name, value in exchange.sent.items() if name not in (*texts, "response_format")}
+    length = len(str(list(texts.values())))
+    sent = f"POST {exchange.url}, reply as {_kind(exchange)}, {length} characters of {' and '.join(texts)}, "
     lines = [("sent", sent + json.dumps(fields, ensure_ascii=False))]
     if is_full:
-        lines.append(("messages", json.dumps(messages, ensure_ascii=False, indent=2)))
+        lines += [(name, json.dumps(text, ensure_ascii=False, indent=2)) for name, text in texts.items()]
     words = exchange.body.decode("utf-8", errors="replace").strip()
     lines.append((f"HTTP {exchange.status}", f"after {exchange.seconds:.2f} s: {words or '(nothing)'}"))
     return lines
@@ -191,6 +193,8 @@ def _describe(exchange: "Exchange", *, is_full: bool) -> Sequence[tuple[str, str
 
 def _kind(exchange: "Exchange") -> str:
     form = exchange.sent.get("response_format")
+    if "questions" in exchange.sent:
+        return exchange.url.rpartition("/")[2]
     return str(form["type"]) if isinstance(form, dict) else "plain"
 
 

@@ -9,7 +9,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, Se
 from pydantic_core import PydanticCustomError
 
 _Vendor = Literal["dashscope", "dashscope-intl", "openai", "deepseek", "gemini", "moonshot", "zhipu", "siliconflow"]
-ProviderName = Literal[_Vendor, "openrouter", "azure", "vllm", "llamacpp", "ollama", "generic"]
+ProviderName = Literal[_Vendor, "openrouter", "azure", "vllm", "llamacpp", "sglang", "ollama", "litellm", "generic"]
+# What a judge is asked with: a chat completion, OpenAI's decisions, or System One's.
+JudgeKind = Literal["chat", "decisions", "systemone"]
 EmbeddingProviderName = Literal[
     "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
 ]
@@ -21,7 +23,7 @@ _OUR_HEADERS: Final = frozenset(
     {"host", "content-length", "content-type", "transfer-encoding", "connection", "accept-encoding", "traceparent"}
     | {"expect", "te", "trailer", "upgrade"}
 )
-_OUR_FIELDS: Final = frozenset({"model", "messages", "response_format", "stream", "n"})
+_OUR_FIELDS: Final = frozenset({"model", "messages", "response_format", "stream", "n", "input", "state", "questions"})
 
 
 def from_json(value: object) -> object:
@@ -54,13 +56,14 @@ ExtraBody = Annotated[Mapping[str, JsonValue], AfterValidator(_not_ours)]
 
 
 class LlmEndpoint(BaseModel):
-    """One address of a chat model; what is left out is the provider's own, where it has one."""
+    """One address of a judge; what is left out is the provider's own, where it has one."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     provider: ProviderName
     base_url: str | None = None
     api_key: SecretStr | None = None
     model: str | None = None
+    api: JudgeKind | None = None
     context_tokens: int | None = Field(default=None, ge=1_024)
     extra_headers: ExtraHeaders = Field(default_factory=dict)
     extra_body: ExtraBody = Field(default_factory=dict)

@@ -24,6 +24,7 @@ from plumbline.ground.judge_settings import (
     EmbeddingProviderName,
     ExtraBody,
     ExtraHeaders,
+    JudgeKind,
     LlmEndpoint,
     ModelPrice,
     ProviderName,
@@ -193,7 +194,8 @@ class Settings(BaseSettings):
     llm_provider: ProviderName = Field(
         "dashscope",
         description="`dashscope`, `dashscope-intl`, `openai`, `deepseek`, `gemini`, `moonshot`, `zhipu`, "
-        "`siliconflow`, `openrouter`, `ollama`; with a base URL `azure`, `vllm`, `llamacpp`, `generic`.",
+        "`siliconflow`, `openrouter`, `ollama`; with a base URL `azure`, `vllm`, `llamacpp`, `sglang`, `litellm`, "
+        "`generic`.",
     )
     llm_api_key: SecretStr | None = Field(
         None,
@@ -203,6 +205,11 @@ class Settings(BaseSettings):
     )
     llm_base_url: str | None = Field(None, description="Base URL that replaces the provider's.")
     llm_model: str | None = Field(None, description="Model that replaces the provider's default.")
+    llm_api: JudgeKind | None = Field(
+        None,
+        description="`chat`, or of decision models `decisions` (OpenAI's) or `systemone`; empty: `chat`, until the "
+        "address refuses it and names another.",
+    )
     llm_extra_headers: Annotated[ExtraHeaders | None, NoDecode, BeforeValidator(from_json)] = Field(
         None,
         description="JSON object: headers for the judge's address besides ours, `X-DashScope-DataInspection` for "
@@ -221,8 +228,8 @@ class Settings(BaseSettings):
     )
     llm_fallbacks: Annotated[tuple[LlmEndpoint, ...], NoDecode, BeforeValidator(from_json)] = Field(
         (),
-        description="JSON list of `{provider, base_url, api_key, model, context_tokens, extra_headers, extra_body}`: "
-        "called in order when the judge fails.",
+        description="JSON list of `{provider, base_url, api_key, model, api, context_tokens, extra_headers, "
+        "extra_body}`: called in order when the judge fails.",
     )
     llm_judges: Annotated[
         Mapping[str, tuple[LlmEndpoint, ...]] | None,

@@ -16,8 +16,8 @@ from plumbline.ground.judge_settings import DEFAULT_JUDGE, ModelPrice
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.questions import keyed_mark
+from plumbline.models.chat.call_limits import Tariff
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
-from plumbline.models.chat.resilient_endpoint import Tariff
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import ScoredRow

@@ -15,10 +15,11 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.call_failures import CallFailure, foreign_reply, status_failure
+from plumbline.models.chat.call_limits import Tariff
 from plumbline.models.chat.completions import TokenCounts, read_completion
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.request_forms import RequestForm
-from plumbline.models.chat.resilient_endpoint import Tariff, prompt_tokens
+from plumbline.models.chat.resilient_endpoint import prompt_tokens
 
 _DIGITS: Final = 20
 # So many turns of the event loop pass before a question without a reply fails: concurrent questions

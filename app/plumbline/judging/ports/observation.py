@@ -14,7 +14,7 @@ ANSWERED: Final = "answered"
 # It ended by an exception: a bug of ours, or a cancellation by a deadline or a caller who left.
 INTERRUPTED: Final = "interrupted"
 # As OpenTelemetry names what a model is asked for.
-Operation = Literal["chat", "embeddings"]
+Operation = Literal["chat", "embeddings", "decisions"]
 CacheOutcome = Literal["hit", "miss", "bypass"]
 
 

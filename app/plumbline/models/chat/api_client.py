@@ -3,7 +3,8 @@
 import logging
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
@@ -15,8 +16,8 @@ from plumbline.ground.texts import CodedText
 from plumbline.ground.version import USER_AGENT
 from plumbline.judging.ports.observation import JudgeCallRecord
 from plumbline.models.chat.call_failures import Blame, CallFailure, status_failure
-from plumbline.models.chat.endpoints import Endpoint
-from plumbline.models.chat.http_client import BoundedClient, ReplyTooLarge, is_untrusted
+from plumbline.models.chat.endpoints import DECISIONS_PATH, Endpoint
+from plumbline.models.chat.http_client import ON_WRITTEN, BoundedClient, ReplyTooLarge, is_untrusted
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -26,6 +27,7 @@ MAX_REPLY_BYTES: Final = 8_388_608
 _TIMEOUT: Final = httpx2.Timeout(None, connect=10.0)
 # The only header that a caller may add: the context of a trace.
 _TRACE_HEADER: Final = "traceparent"
+_DECISION_FIELDS: Final = ("model", "input", "questions")
 # SOCKS proxies and httpcore2 use these words about credentials.
 _DENIALS: Final = ("407", "username", "authentication", "acceptable")
 
@@ -66,10 +68,13 @@ class ApiClient:
         self._http = BoundedClient(timeout=timeout, proxy=self._proxy, max_reply_bytes=max_reply_bytes)
         self._sdk = _build_sdk(endpoint, self._http)
 
-    async def post(self, parameters: Mapping[str, object], record: JudgeCallRecord, *, is_fresh: bool = False) -> bytes:
+    async def post(
+        self, parameters: Mapping[str, object], record: JudgeCallRecord, *, path: str = "", is_fresh: bool = False
+    ) -> bytes:
         """Return the body of a reply with a good status.
 
         Args:
+            path: of the operation, where it is not the endpoint's own.
             record: `has_left` is set when the whole request was written, also if the call is cancelled afterwards: from
                 then on the server may have read it, and bill it. Of its headers the context of a trace is sent.
             is_fresh: use a new connection, as all later calls do then.
@@ -79,24 +84,20 @@ class ApiClient:
         """
         if is_fresh:
             await self.drop_connections()
-        content = msgspec.json.encode(parameters)
-
-        async def body() -> AsyncIterator[bytes]:
-            yield content
-            # httpcore2 asks for more once these bytes were written.
-            record.has_left = True
-
         headers = {name: value for name, value in record.headers.items() if name.lower() == _TRACE_HEADER}
-        headers["Content-Length"] = str(len(content))
-        url, started = join_url(self._endpoint.base_url, self._endpoint.path), time.monotonic()
+        path = path or self._endpoint.path
+        url, started = join_url(self._endpoint.base_url, path), time.monotonic()
+        watch = ON_WRITTEN.set(partial(setattr, record, "has_left", True))
         try:
-            response = await self._send(url, headers, body())
+            response = await self._send(url, headers, parameters, is_decision=path == DECISIONS_PATH)
         except httpx2.HTTPError as error:
             raise self._connection_failure(error) from error
         except ReplyTooLarge:
             raise CallFailure(
                 FailureReason.INVALID_REPLY, CodedText("reply_too_large", limit=self._max_reply_bytes or 0)
             ) from None
+        finally:
+            ON_WRITTEN.reset(watch)
         if self._on_exchange is not None:
             shown_url, seconds = str(url.copy_with(query=None)), time.monotonic() - started
             self._on_exchange(Exchange(shown_url, parameters, response.status_code, response.content, seconds))
@@ -113,6 +114,10 @@ class ApiClient:
         base_url, query = str(url.copy_with(query=None)), dict(url.params)
         return self._sdk.with_options(base_url=base_url, default_query=query, max_retries=max_retries)
 
+    @cached_property
+    def _operations(self) -> "AsyncOpenAI":
+        return self.operations(max_retries=0)
+
     async def drop_connections(self) -> None:
         """Use new connections from the next call on; calls under way end on theirs."""
         await self._http.drop_connections()
@@ -122,16 +127,21 @@ class ApiClient:
         await self._sdk.close()
 
     async def _send(
-        self, url: httpx2.URL, headers: Mapping[str, str], content: AsyncIterator[bytes]
+        self, url: httpx2.URL, headers: Mapping[str, str], parameters: Mapping[str, Any], *, is_decision: bool
     ) -> httpx2.Response:
         """Return the response, whatever its status; raise httpx2.HTTPError if none came, or ReplyTooLarge."""
         from openai import APIConnectionError, APIStatusError, Omit  # noqa: PLC0415
 
-        own = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": Omit()}
+        sent: dict[str, Any] = {"x-stainless-retry-count": Omit(), "x-stainless-read-timeout": Omit(), **headers}
         try:
-            return await self._sdk.post(
-                str(url), cast_to=httpx2.Response, content=content, options={"headers": {**own, **headers}}
-            )
+            if is_decision:
+                fields = {name: parameters[name] for name in _DECISION_FIELDS}
+                others = {name: value for name, value in parameters.items() if name not in fields}
+                decisions = self._operations.decisions.with_raw_response
+                raw = await decisions.create(**fields, extra_headers=sent, extra_body=others)
+                return raw.http_response
+            content = msgspec.json.encode(parameters)
+            return await self._sdk.post(str(url), cast_to=httpx2.Response, content=content, options={"headers": sent})
         except APIStatusError as error:
             return error.response
         except APIConnectionError as error:

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.judge_settings import JudgeKind
 from plumbline.ground.phrases import Phrases
 from plumbline.ground.texts import CodedText
 from plumbline.ground.waits import parse_wait
@@ -17,6 +18,11 @@ from plumbline.models.chat.endpoints import Endpoint
 _SAFE_WORD: Final = re.compile(r"[A-Za-z0-9_.:/@\-]{1,128}")
 _PHRASES: Final = Phrases("models/chat/refusals")
 _FILTERED, _TOO_LONG, _UNPAID = (re.compile(_PHRASES.pattern(name)) for name in ("filtered", "too_long", "unpaid"))
+# What an address serves that refuses chats.
+_API_BY_WORD: Final[Mapping[JudgeKind, re.Pattern[str]]] = {
+    "systemone": re.compile(_PHRASES.pattern("systemone")),
+    "decisions": re.compile(_PHRASES.pattern("decisions")),
+}
 _STATUS_OF_WORD: Final = {
     word: int(status) for status, words in _PHRASES.read("statuses").items() for word in words.split()
 }
@@ -133,6 +139,12 @@ def showable_word(word: object, endpoint: Endpoint) -> str | None:
     return word
 
 
+def named_apis(complaint: str) -> list[JudgeKind]:
+    """Return the kinds of decision model that a refusal says its model is, the first named one first."""
+    found = {kind: match.start() for kind, words in _API_BY_WORD.items() if (match := words.search(complaint))}
+    return sorted(found, key=found.__getitem__)
+
+
 def _classify(seen: int, body: object, headers: Mapping[str, str], endpoint: Endpoint) -> CallFailure:
     codes = list(_codes(body))
     complaint = _own_words(body)[:_COMPLAINT_CHARACTERS].lower() or "(nothing)"
@@ -163,7 +175,10 @@ def _classify(seen: int, body: object, headers: Mapping[str, str], endpoint: End
             is_server_fault=True,
         )
     # A router of models says so when none of them takes the fields.
-    is_about_fields = status in _ABOUT_FIELDS or (status == HTTPStatus.NOT_FOUND and "parameter" in complaint)
+    is_about_fields = status in _ABOUT_FIELDS or (
+        status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+        and ("parameter" in complaint or bool(named_apis(complaint)))
+    )
     return CallFailure(
         _REASONS.get(status, FailureReason.REJECTED),
         detail,

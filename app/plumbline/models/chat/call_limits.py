@@ -1,4 +1,4 @@
-"""Limits on calls: adaptive concurrency, and requests and tokens a minute."""
+"""Limits on calls: adaptive concurrency, requests and tokens a minute, and prices."""
 
 import asyncio
 import math
@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Final
 
 from anyio import CapacityLimiter
 
 from plumbline.ground.errors import FailureReason
+from plumbline.ground.judge_settings import ModelPrice
 from plumbline.ground.texts import CodedText
 from plumbline.models.chat.call_failures import CallFailure
+from plumbline.models.chat.completions import TokenCounts
 
 
 @dataclass(slots=True, eq=False)
@@ -153,3 +156,37 @@ async def _sleep(seconds: float) -> None:
 
 def _out_of_budget(what: str) -> CallFailure:
     return CallFailure(FailureReason.RATE_LIMITED, CodedText("minute_budget_spent", what=what), is_throttle=True)
+
+
+_MILLION: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Tariff:
+    """Price of one model; None if unknown."""
+
+    price: ModelPrice | None
+
+    def worst_case(self, prompt: int, max_output: int) -> float | None:
+        """Return the upper bound of a call's cost; None if its price is unknown."""
+        if self.price is None:
+            return None
+        return (prompt * max(self.price.input, self.price.cached or 0.0) + max_output * self.price.output) / _MILLION
+
+    def cost(self, tokens: TokenCounts, *, worst: float | None, is_free: bool = False) -> float | None:
+        """Return the cost of a call: the worst case if the provider sent no count, as it may have billed it.
+
+        `is_free`: it refused the call and bills nothing, unless it counted tokens.
+        """
+        if is_free and not tokens.is_known:
+            return 0.0
+        if self.price is None:
+            return None
+        if not tokens.is_known:
+            return worst
+        cached = min(tokens.cached or 0, tokens.prompt or 0)
+        fresh = (tokens.prompt or 0) - cached
+        cached_price = self.price.input if self.price.cached is None else self.price.cached
+        return (
+            fresh * self.price.input + cached * cached_price + (tokens.completion or 0) * self.price.output
+        ) / _MILLION

@@ -1,17 +1,23 @@
 """Judges by name: each a list of endpoints with failover."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.judge_settings import JudgeKind
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText, join_texts
+from plumbline.judging.ports.decisions import DecisionReply, DecisionRequest
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
 from plumbline.judging.tiers.llm import SHARE_OF_FIRST
+from plumbline.models.chat.call_limits import Tariff
 from plumbline.models.chat.endpoint_guard import ModelHealth
 from plumbline.models.chat.endpoints import Endpoint, resolve_judges
-from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy, Tariff
+from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy
+
+T = TypeVar("T")
 
 
 def build_chat_models(
@@ -40,7 +46,7 @@ def build_chat_models(
 
     def attend(endpoint: Endpoint) -> ResilientEndpoint:
         if endpoint not in attended:
-            place = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.variant)
+            place = (endpoint.provider.name, endpoint.base_url, endpoint.model, endpoint.variant, endpoint.api or "")
             known = health.setdefault(place, ModelHealth(endpoint.provider))
             tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
             attended[endpoint] = ResilientEndpoint(endpoint, known, tariff, policy, observer=observer)
@@ -62,27 +68,59 @@ class FailoverChatModel:
         self.variant = " ".join(each.endpoint.variant for each in self._endpoints).strip()
 
     @property
+    def kind(self) -> JudgeKind:
+        """Return what the preferred endpoint is asked with; one that is asked otherwise does not answer for it."""
+        return self._endpoints[0].kind
+
+    @property
+    def questions(self) -> int:
+        """Return the most questions of a request to a decision model."""
+        return self._endpoints[0].questions
+
+    @property
     def context_tokens(self) -> int:
         """Return the window of the preferred endpoint; a smaller one is skipped for requests too long for it."""
         return self._endpoints[0].context_tokens
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """Return a reply within `seconds` from the first endpoint that answers.
+        """Return a reply within `seconds` from the first endpoint that answers; one of decisions is no chat model's.
 
         Raises:
             TierFailure: no endpoint has; the reason is that of the last one asked, the detail has all.
         """
+        return await self._first(
+            lambda endpoint, share, is_last: endpoint.complete(request, seconds=share, ledger=ledger, is_last=is_last),
+            seconds,
+            kinds=("chat",),
+        )
+
+    async def decide(self, request: DecisionRequest, *, seconds: float, ledger: Ledger) -> DecisionReply:
+        """Return a decision model's answers, as `complete` does a reply."""
+        return await self._first(
+            lambda endpoint, share, is_last: endpoint.decide(request, seconds=share, ledger=ledger, is_last=is_last),
+            seconds,
+            kinds=("decisions", "systemone"),
+        )
+
+    async def _first(
+        self,
+        ask: Callable[[ResilientEndpoint, float, bool], Awaitable[T]],
+        seconds: float,
+        *,
+        kinds: Sequence[JudgeKind],
+    ) -> T:
         until = time.monotonic() + seconds
         failures: list[TierFailure] = []
-        for position, endpoint in enumerate(self._endpoints):
+        first, *others = self._endpoints
+        endpoints = [first, *(each for each in others if each.kind in kinds)]
+        for position, endpoint in enumerate(endpoints):
             left = until - time.monotonic()
             if left <= 0:
                 failures.append(TierFailure(FailureReason.TIMEOUT, CodedText("no_time_to_ask")))
                 break
-            is_last = position == len(self._endpoints) - 1
+            is_last = position == len(endpoints) - 1
             try:
-                share = left if is_last else left * SHARE_OF_FIRST
-                return await endpoint.complete(request, seconds=share, ledger=ledger, is_last=is_last)
+                return await ask(endpoint, left if is_last else left * SHARE_OF_FIRST, is_last)
             except TierFailure as failure:
                 failures.append(failure)
         last = failures[-1]

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from plumbline.ground.errors import FailureReason
@@ -54,8 +54,8 @@ _STOPPED_BY_FILTER: Final = frozenset(
     {"content_filter", "safety", "sensitive", "prohibited_content", "recitation", "blocklist", "guardrail_intervened"}
 )
 # Gateways wrap a completion into these.
-_WRAPPERS: Final = ("data", "result", "output", "response", "body")
-_PROBLEM_FIELDS: Final = ("error", "code", "message", "detail", "base_resp", "errors", "status_code", "error_code")
+WRAPPERS: Final = ("data", "result", "output", "response", "body")
+PROBLEM_FIELDS: Final = ("error", "code", "message", "detail", "base_resp", "errors", "status_code", "error_code")
 _OBJECT_START: Final = re.compile(r"\{\s*\"")
 
 
@@ -117,9 +117,14 @@ class TokenCounts(BaseModel):
     """The `usage` field of a reply: counts of the provider, None if missing or implausible."""
 
     model_config = ConfigDict(frozen=True)
-    prompt: _Count = Field(None, validation_alias="prompt_tokens")
-    completion: _Count = Field(None, validation_alias="completion_tokens")
-    cached: _Count = Field(None, validation_alias=AliasPath("prompt_tokens_details", "cached_tokens"))
+    prompt: _Count = Field(None, validation_alias=AliasChoices("prompt_tokens", "input_tokens"))
+    completion: _Count = Field(None, validation_alias=AliasChoices("completion_tokens", "output_tokens"))
+    cached: _Count = Field(
+        None,
+        validation_alias=AliasChoices(
+            AliasPath("prompt_tokens_details", "cached_tokens"), AliasPath("input_tokens_details", "cached_tokens")
+        ),
+    )
     thoughts: _Count = Field(None, validation_alias=AliasPath("completion_tokens_details", "reasoning_tokens"))
 
     @property
@@ -192,13 +197,13 @@ def read_completion(body: bytes) -> Completion:
         loaded = from_json(loaded) if isinstance(loaded, str) else loaded
     except ValueError:
         loaded = _join_chunks(text)
-    for name in _WRAPPERS if isinstance(loaded, dict) and "choices" not in loaded else ():
+    for name in WRAPPERS if isinstance(loaded, dict) and "choices" not in loaded else ():
         if isinstance(inner := loaded.get(name), dict) and "choices" in inner:
             loaded = inner
     if isinstance(loaded, dict) and isinstance(message := loaded.get("message"), dict) and "choices" not in loaded:
         # Ollama's own API, which some gateways pass on.
         loaded["choices"] = [{"message": message, "finish_reason": loaded.get("done_reason")}]
-    is_problem = isinstance(loaded, dict) and any(loaded.get(name) for name in _PROBLEM_FIELDS)
+    is_problem = isinstance(loaded, dict) and any(loaded.get(name) for name in PROBLEM_FIELDS)
     if isinstance(loaded, list) or (is_problem and not loaded.get("choices")):
         return Completion(error=loaded)
     try:

@@ -128,8 +128,10 @@ class EndpointGuard:
 
     def describe(self) -> str:
         """Describe provider, model, host, reply format and the reason of an open breaker; without the key."""
-        is_chat = self._endpoint.path == CHAT_PATH
-        line = f"{self._endpoint.place} ({self._health.learnt.form.structure})" if is_chat else self._endpoint.place
+        learnt, line = self._health.learnt, self._endpoint.place
+        if self._endpoint.path == CHAT_PATH:
+            kind = self._endpoint.api or learnt.api or "chat"
+            line = f"{line} ({learnt.form.structure if kind == 'chat' else kind})"
         if not self.is_shut:
             return line
         seconds, trouble = self._trouble()

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr, TypeAdapter
 
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.judge_settings import DEFAULT_JUDGE, LlmEndpoint
+from plumbline.ground.judge_settings import DEFAULT_JUDGE, JudgeKind, LlmEndpoint
 from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings
 
@@ -34,6 +34,25 @@ class EmbeddingApi:
     batch_size: int = 32
     max_tokens: int = 512
     encoding: Literal["float", "base64"] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionApi:
+    """Properties of one provider's API of decision models.
+
+    Args:
+        kind: the shape of its requests.
+        default_model: None where none can be assumed.
+        questions: most of one request, as the provider advises; 16 is the least that one names.
+        context_tokens: None where a chat model's are meant.
+        has_breakpoints: its prompt cache takes a mark behind what requests have in common.
+    """
+
+    kind: JudgeKind = "systemone"
+    default_model: str | None = None
+    questions: int = 16
+    context_tokens: int | None = None
+    has_breakpoints: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +88,7 @@ class Provider:
     enumerates_ids: bool = False
     quota_is_throttle: bool = False
     embeddings: EmbeddingApi | None = None
+    decisions: DecisionApi = field(default_factory=DecisionApi)
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = TypeAdapter(dict[str, Provider]).validate_python(
@@ -81,11 +101,17 @@ NO_KEY = "none"
 # Calls in flight to a server of vectors or of a detector; one that allows fewer answers 429, which is waited for.
 MAX_MODEL_CALLS: Final = 8
 CHAT_PATH = "/chat/completions"
+DECISIONS_PATH: Final = "/decisions"
+# The operation that a judge of each kind is asked with.
+PATHS: Final[Mapping[JudgeKind, str]] = {"chat": CHAT_PATH, "decisions": DECISIONS_PATH, "systemone": "/systemone"}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A provider with an address, key and model. The key stays out of `repr`; `path` follows the base URL's own."""
+    """A provider with an address, key and model. The key stays out of `repr`; `path` follows the base URL's own.
+
+    `api`: what it is asked with; None: with chat completions, until it refuses them and names another.
+    """
 
     provider: Provider
     base_url: str
@@ -93,6 +119,7 @@ class Endpoint:
     api_key: str = field(repr=False)
     context_tokens: int = 32_768
     path: str = CHAT_PATH
+    api: JudgeKind | None = None
     extra_headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     extra_body: Mapping[str, object] = field(default_factory=dict, hash=False)
 
@@ -146,6 +173,7 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
         base_url=settings.llm_base_url,
         api_key=settings.llm_api_key,
         model=settings.llm_model,
+        api=settings.llm_api,
         extra_headers=settings.llm_extra_headers or {},
         extra_body=settings.llm_extra_body or {},
     )
@@ -165,13 +193,15 @@ def _resolve_list(entries: tuple[LlmEndpoint, ...], variable: str, settings: Set
 
 def _resolve(entry: LlmEndpoint, settings: Settings, url_name: str, model_name: str, key_name: str) -> Endpoint:
     provider = PROVIDERS[entry.provider]
-    model = entry.model or provider.default_model
+    is_decision = entry.api not in (None, "chat")
+    model = entry.model or (provider.decisions if is_decision else provider).default_model
     names = (url_name, model_name, key_name)
     endpoint = build_endpoint(provider, entry.base_url, model, entry.api_key, names=names)
-    context_tokens = entry.context_tokens or settings.llm_context_tokens or provider.context_tokens
+    usual = (provider.decisions.context_tokens if is_decision else None) or provider.context_tokens
+    context_tokens = entry.context_tokens or settings.llm_context_tokens or usual
     headers = tuple((name, value.get_secret_value()) for name, value in entry.extra_headers.items())
     extra_body = dict(entry.extra_body)
-    return replace(endpoint, context_tokens=context_tokens, extra_headers=headers, extra_body=extra_body)
+    return replace(endpoint, context_tokens=context_tokens, api=entry.api, extra_headers=headers, extra_body=extra_body)
 
 
 def build_endpoint(

@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
+from contextvars import ContextVar
 from http import HTTPStatus
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any, Final
@@ -18,6 +19,10 @@ _MAX_ERROR_BYTES: Final = 65_536
 # An idle connection is kept as long as httpx2 keeps one by default: many servers close theirs soon after.
 _KEPT_SECONDS: Final = 5.0
 _ONE: Final = httpx2.Limits(max_connections=1, keepalive_expiry=_KEPT_SECONDS)
+
+
+# Is called once the request of the running task is written: from then on the server may have read it.
+ON_WRITTEN: Final[ContextVar[Callable[[], None] | None]] = ContextVar("on_written", default=None)
 
 
 class ReplyTooLarge(Exception):
@@ -55,6 +60,8 @@ class BoundedClient(httpx2.AsyncClient):
         Raises:
             ReplyTooLarge: the reply is over the bound.
         """
+        if (on_written := ON_WRITTEN.get()) and isinstance(request.stream, httpx2.AsyncByteStream):
+            request.stream = _Watched(request.stream, on_written)
         # This leaves out the redirects, cookies and authentication of httpx2, and takes half the time.
         response = await self._connections.handle_async_request(request)
         response.request = request
@@ -147,6 +154,19 @@ class _Connections(httpx2.AsyncBaseTransport):
             if not isinstance(error, Exception) or isinstance(error, httpx2.HTTPError):
                 raise
             raise httpx2.ProxyError("no SOCKS answer") from error
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """The body of a request; it tells when it is written, since httpcore2 asks for more then."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, on_written: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_written = on_written
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._stream:
+            yield part
+        self._on_written()
 
 
 class _Reply(httpx2.AsyncByteStream):

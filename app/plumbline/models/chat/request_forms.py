@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from typing import Any, Final, Self
 
+from plumbline.ground.judge_settings import JudgeKind
 from plumbline.judging.ports.exchange import ChatRequest
+from plumbline.models.chat.call_failures import named_apis
 from plumbline.models.chat.endpoints import Endpoint, Provider, Structure, TokenLimit
 
 # What each rung of the ladder leaves out: the fields as they are sent, and other words that point to it. Words decide
@@ -134,6 +136,11 @@ class LearntForm:
     def __init__(self, provider: Provider) -> None:
         # Window of the model where the provider said that it is smaller than the settings have it.
         self.context_tokens: int | None = None
+        # What the model is asked with, where it refused a chat and named that; most questions of a request.
+        self.api: JudgeKind | None = None
+        self.questions: int | None = None
+        self.takes_breakpoints = provider.decisions.has_breakpoints
+        self._preferred = provider.decisions.kind
         self.form = RequestForm.strictest(provider)
         self._accepted: set[str] = set()
         self._refused_wholly = 0
@@ -187,9 +194,27 @@ class LearntForm:
         if refused is not None and self._accepted.isdisjoint(_marks(refused) - _marks(sent)):
             self.form = form
 
+    def learn_api(self, complaint: str) -> bool:
+        """Learn from a refused chat that the model is a decision model; return True for one."""
+        if named := named_apis(complaint):
+            self.api = self._preferred if self._preferred in named else named[0]
+        return bool(named)
+
+    def learn_limits(self, complaint: str, sent: Mapping[str, Any]) -> bool:
+        """Learn from a refused request of questions how many, or which fields, are too many; return True to repeat it.
+
+        With fewer questions it is another request, which the caller makes.
+        """
+        if self.takes_breakpoints and "breakpoint" in complaint:
+            self.takes_breakpoints = False
+            return True
+        if bound := _told_bound(complaint, len(sent["questions"]), least=1) if "question" in complaint else None:
+            self.questions = bound
+        return False
+
     def learn_window(self, complaint: str, sent: Mapping[str, object]) -> None:
-        """Learn the context window from the refusal of a request that was too long; its messages teach nothing."""
-        quoted = str(sent["messages"])
+        """Learn the context window from the refusal of a request that was too long; what it quotes teaches nothing."""
+        quoted = str(sent)
         named = [int(match[1]) for match in _WINDOW.finditer(complaint) if match[1] not in quoted]
         if named and min(named) >= _LEAST_WINDOW:
             self.context_tokens = min(named)
@@ -203,10 +228,10 @@ def describe_difference(first: Mapping[str, object], last: Mapping[str, object])
     return [*left_out, *limits]
 
 
-def _told_bound(complaint: str, limit: int) -> int | None:
+def _told_bound(complaint: str, limit: int, least: int = _LEAST_TOKENS) -> int | None:
     """Return the largest number of a complaint that may be a bound below the limit that was sent."""
     numbers = [int(found[1].replace(",", "")) for found in _NUMBER.finditer(complaint)]
-    return max((each for each in numbers if _LEAST_TOKENS <= each < limit and each not in _STATUSES), default=None)
+    return max((each for each in numbers if least <= each < limit and each not in _STATUSES), default=None)
 
 
 def _with_ids(schema: Any, ids: Mapping[str, Sequence[object]]) -> Any:

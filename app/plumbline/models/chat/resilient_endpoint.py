@@ -11,20 +11,21 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.ground.judge_settings import ModelPrice
+from plumbline.ground.judge_settings import JudgeKind
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
+from plumbline.judging.ports.decisions import DecisionReply, DecisionRequest
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger, estimate_tokens, expected_tokens
 from plumbline.judging.ports.observation import ANSWERED, NULL_OBSERVER, JudgeCallRecord, Observer, Operation
 from plumbline.models.chat.api_client import MAX_REPLY_BYTES, ApiClient, Exchange
 from plumbline.models.chat.call_failures import CallFailure, foreign_reply
-from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget
+from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, Tariff
 from plumbline.models.chat.completions import NO_TOKENS, TokenCounts, read_completion
+from plumbline.models.chat.decisions import decision_parameters, decision_tokens, read_decisions
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
-from plumbline.models.chat.endpoints import CHAT_PATH, MAX_MODEL_CALLS, Endpoint
+from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, PATHS, Endpoint
 from plumbline.models.chat.request_forms import RequestForm, describe_difference
 
-_MILLION = 1_000_000
 # What roles and separators of two messages take.
 _FRAME_TOKENS = 16
 # Reading a longer reply would hold the event loop: 4 MB of thoughts take .7 s, this many bytes some 10 ms.
@@ -35,37 +36,6 @@ def prompt_tokens(request: ChatRequest) -> int:
     """Estimate the tokens of a request, its schema included."""
     schema = estimate_tokens(str(request.schema)) if request.schema else 0
     return estimate_tokens(request.system) + estimate_tokens(request.user) + schema + _FRAME_TOKENS
-
-
-@dataclass(frozen=True, slots=True)
-class Tariff:
-    """Price of one model; None if unknown."""
-
-    price: ModelPrice | None
-
-    def worst_case(self, prompt: int, max_output: int) -> float | None:
-        """Return the upper bound of a call's cost; None if its price is unknown."""
-        if self.price is None:
-            return None
-        return (prompt * max(self.price.input, self.price.cached or 0.0) + max_output * self.price.output) / _MILLION
-
-    def cost(self, tokens: TokenCounts, *, worst: float | None, is_free: bool = False) -> float | None:
-        """Return the cost of a call: the worst case if the provider sent no count, as it may have billed it.
-
-        `is_free`: it refused the call and bills nothing, unless it counted tokens.
-        """
-        if is_free and not tokens.is_known:
-            return 0.0
-        if self.price is None:
-            return None
-        if not tokens.is_known:
-            return worst
-        cached = min(tokens.cached or 0, tokens.prompt or 0)
-        fresh = (tokens.prompt or 0) - cached
-        cached_price = self.price.input if self.price.cached is None else self.price.cached
-        return (
-            fresh * self.price.input + cached * cached_price + (tokens.completion or 0) * self.price.output
-        ) / _MILLION
 
 
 T = TypeVar("T")
@@ -120,6 +90,7 @@ class ApiRequest(Generic[T]):
     Args:
         parse: reads the body of the reply, and raises CallFailure for one of another kind.
         prompt: estimated tokens of the body.
+        kind: what a judge is asked with; None: the endpoint is none.
         max_output: tokens that it allows the model to write; `expected_output`: that it will write, as a rule.
         is_foreign: returns True for a reply to another request.
         is_fresh: use a new connection, since another call's reply was read on one of the present ones.
@@ -128,6 +99,7 @@ class ApiRequest(Generic[T]):
     sent: Mapping[str, object]
     parse: Callable[[bytes], ParsedBody[T]]
     prompt: int
+    kind: JudgeKind | None = None
     max_output: int = 0
     expected_output: int = 0
     is_foreign: Callable[[T], bool] = lambda _: False
@@ -160,6 +132,17 @@ class ResilientEndpoint:
         self._budget = CallBudget(policy.rpm, policy.tpm)
 
     @property
+    def kind(self) -> JudgeKind:
+        """Return what the endpoint is asked with, as the settings or a refused chat said."""
+        return self.endpoint.api or self.learnt.api or "chat"
+
+    @property
+    def questions(self) -> int:
+        """Return the most questions of a request: what the provider said where it said less than it advises."""
+        advised = self.endpoint.provider.decisions.questions
+        return min(advised, self.learnt.questions or advised)
+
+    @property
     def context_tokens(self) -> int:
         """Return the most tokens of a request and its reply: what the provider said where it said less."""
         return min(self.endpoint.context_tokens, self.learnt.context_tokens or self.endpoint.context_tokens)
@@ -171,8 +154,34 @@ class ResilientEndpoint:
 
         `is_last`: no other endpoint would answer: a sample that can wait waits for this one.
         """
-        exchange = _Negotiation(self, request, self._check_length(request), ledger)
+        exchange = _Negotiation(self, request, self._check_length(prompt_tokens(request)), ledger)
         return await self._retry(exchange.attempt, seconds, is_patient=is_last and ledger.can_wait)
+
+    async def decide(
+        self, request: DecisionRequest, *, seconds: float, ledger: Ledger, is_last: bool = True
+    ) -> DecisionReply:
+        """Return a decision model's answers, as `complete` does a reply."""
+        needed, is_fresh = self._check_length(decision_tokens(request)), False
+
+        async def attempt(until: float) -> DecisionReply:
+            nonlocal is_fresh
+            marks_prefix = self.learnt.takes_breakpoints
+            sent = decision_parameters(request, self.endpoint, self.kind, marks_prefix=marks_prefix)
+            parse = partial(read_decisions, request=request)
+            asked = ApiRequest(
+                sent, parse, needed, self.kind, is_foreign=lambda reply: reply.is_foreign, is_fresh=is_fresh
+            )
+            try:
+                return await self.call(asked, until, ledger)
+            except CallFailure as failure:
+                is_fresh = failure.reason is FailureReason.FOREIGN_REPLY
+                if failure.reason is FailureReason.TOO_LONG:
+                    self.learnt.learn_window(failure.complaint, sent)
+                elif failure.complaint and self.learnt.learn_limits(failure.complaint, sent):
+                    return await attempt(until)
+                raise
+
+        return await self._retry(attempt, seconds, is_patient=is_last and ledger.can_wait)
 
     async def ask(self, request: ApiRequest[T], *, seconds: float, ledger: Ledger) -> T:
         """Return what is in the reply to one request, as `complete` does."""
@@ -219,9 +228,8 @@ class ResilientEndpoint:
         """Close the connections."""
         await self._client.close()
 
-    def _check_length(self, request: ChatRequest) -> int:
-        """Return the estimated tokens of the request, which fit the model's context window."""
-        needed = prompt_tokens(request)
+    def _check_length(self, needed: int) -> int:
+        """Return the estimated tokens of a request, which fit the model's context window."""
         if needed > self.context_tokens:
             raise TierFailure(
                 FailureReason.TOO_LONG,
@@ -250,7 +258,8 @@ class ResilientEndpoint:
                     # With jitter, against a thundering herd.
                     await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
                 at = self.endpoint
-                operation: Operation = "chat" if at.path == CHAT_PATH else "embeddings"
+                operation: Operation = "embeddings" if request.kind is None else "decisions"
+                operation = "chat" if request.kind == "chat" else operation
                 note = JudgeCallRecord(at.provider.name, at.model, at.host, request.max_output, operation)
                 try:
                     settle = await self._budget.turn(expected, until=until)
@@ -276,7 +285,8 @@ class ResilientEndpoint:
         tokens, is_free = NO_TOKENS, False
         with self._observer.judge_call(note):
             try:
-                content = await self._client.post(request.sent, note, is_fresh=request.is_fresh)
+                path = PATHS[request.kind] if request.kind else ""
+                content = await self._client.post(request.sent, note, path=path, is_fresh=request.is_fresh)
                 is_long = len(content) > _LONG_REPLY_BYTES
                 body = await asyncio.to_thread(request.parse, content) if is_long else request.parse(content)
                 tokens = body.tokens
@@ -345,6 +355,8 @@ class _Negotiation:
                 self._is_fresh = failure.reason is FailureReason.FOREIGN_REPLY
                 if failure.reason is FailureReason.TOO_LONG:
                     learnt.learn_window(failure.complaint, sent)
+                elif self._endpoint.endpoint.api is None and learnt.learn_api(failure.complaint):
+                    raise
                 elif failure.reason is FailureReason.TRUNCATED_REPLY and self._takes_more_room():
                     continue
                 elif failure.reason is FailureReason.EMPTY_REPLY and not self._is_repeated:
@@ -372,6 +384,7 @@ class _Negotiation:
             sent,
             read_completion,
             self._prompt,
+            "chat",
             limit if isinstance(limit, int) else request.max_output_tokens,
             request.expected_output_tokens,
             lambda reply: request.numbering.is_foreign(reply.content),

@@ -1,0 +1,53 @@
+"""Exchanges with decision models: typed questions about one state, and the probabilities of their answers; no text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+# The values of a question without choices.
+YES: Final = "yes"
+NO: Final = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionQuestion:
+    """One question about the state.
+
+    Args:
+        name: unique among the questions of all requests, so that an answer is known to be this question's.
+        choices: what each value means, empty where the value says it; none for a question of yes or no.
+    """
+
+    name: str
+    instructions: str
+    choices: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRequest:
+    """Questions about one state, whose parts are read in this order.
+
+    Args:
+        guidance: how to judge; the same in every request.
+        contexts: the part that requests have in common; providers may keep what they read up to its end.
+        rest: the members that follow.
+    """
+
+    guidance: str
+    contexts: Sequence[Mapping[str, object]]
+    rest: Mapping[str, object]
+    questions: tuple[DecisionQuestion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionReply:
+    """The valid answers by the question's name: the probability of each value, in [0, 1].
+
+    `refused`: questions that the model declined. One that is in neither was not answered, or not as it was asked.
+    `is_foreign`: there are answers, and none is to a question of the request.
+    """
+
+    answers: Mapping[str, Mapping[str, float]]
+    refused: frozenset[str]
+    model: str
+    is_foreign: bool = False
