@@ -66,6 +66,10 @@ async def test_litellms_response_is_judged_by_what_its_request_carried() -> None
         ]
         unknown = await client.post(f"/v1/compat{LITELLM}", json={"input_type": "response", "litellm_call_id": "c-2"})
 
+        options = {"additional_provider_specific_params": {"unsure": "perhaps"}}
+        misspelt = await client.post(f"/v1/compat{LITELLM}", json={**call, "input_type": "request", **options})
+
+    assert misspelt.status_code == 422
     assert before.json() == {"action": "NONE"}
     assert [each["action"] for each in after] == ["NONE", "BLOCKED"]
     assert "1932" in after[1]["blocked_reason"]

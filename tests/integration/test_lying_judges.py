@@ -74,5 +74,5 @@ async def test_the_api_and_foreign_contracts_let_nothing_through_by_such_a_judge
             tools = [{"role": "tool", "content": each} for each in row["contexts"]]
             guarded = {"texts": [row["answer"]], "input_type": "response", "structured_messages": tools}
             guard = (await client.post("/v1/compat/litellm/beta/litellm_basic_guardrail_api", json=guarded)).json()
-            assert (foreign["pass"], guard["action"] == "NONE") == (bool(by_words["passed"]),) * 2
+            assert (foreign["pass"], guard["action"] == "NONE") == (by_words["passed"] is True,) * 2
             assert flat["tier"] != "llm"

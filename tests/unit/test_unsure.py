@@ -11,7 +11,8 @@ from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import markdown_summary
 from plumbline.rows.report.page import render_html
 from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.explanation import decision_word, explain, summarize
+from plumbline.schemas.explanation import decision_word, explain, is_blocked, summarize
+from plumbline.service.api.compat import litellm_answer, promptfoo_answer
 from tests.making.result_rows import build_report, scored_line, unsure_line
 
 ROW = json.loads(unsure_line("u", 0.5))
@@ -25,6 +26,25 @@ def test_words_for_people_and_tools_say_unsure() -> None:
     assert langfuse_score("t", RESULT)["metadata"]["passed"] is None
     assert evaluation_attributes(RESULT)["gen_ai.evaluation.score.label"] == "unsure"
     assert decision_word(RESULT.model_copy(update={"status": "abstained"}), "yes", "no") == "abstained"
+
+
+def test_a_guard_stops_it_unless_its_user_allows_it() -> None:
+    allowed = {"additional_provider_specific_params": {"unsure": "allow"}}
+
+    assert litellm_answer(RESULT, "en", {})["action"] == "BLOCKED"
+    assert litellm_answer(RESULT, "en", {})["blocked_reason"].startswith("unsure: ")
+    assert litellm_answer(RESULT, "en", allowed) == {"action": "NONE"}
+    assert litellm_answer(RESULT.model_copy(update={"passed": False}), "en", allowed)["action"] == "BLOCKED"
+    assert promptfoo_answer(RESULT, "en", {})["pass"] is False
+
+
+def test_a_guard_stops_what_no_tier_judged_and_lets_an_answer_through_that_asserts_nothing() -> None:
+    found = {
+        status: is_blocked(RESULT.model_copy(update={"status": status}), allow_unsure=True)
+        for status in ("not_judged", "abstained", "empty_answer")
+    }
+
+    assert found == {"not_judged": True, "abstained": False, "empty_answer": False}
 
 
 def test_a_table_leaves_the_decision_empty_and_names_the_rule() -> None:

@@ -7,7 +7,7 @@ from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
 from plumbline.integrations.checker import Checker
-from plumbline.schemas.explanation import summarize
+from plumbline.schemas.explanation import is_blocked, summarize
 
 _NAME: Final = "plumbline"
 _CORRECT: Final = "Correct or leave out what the tools' results do not support, and answer again:\n"
@@ -33,17 +33,23 @@ class FaithfulnessMiddleware(AgentMiddleware):  # type: ignore[misc]
     Args:
         checker: judges; None: the service of PLUMBLINE_URL, else this process.
         on_unsupported: `continue`; `retry`: the model reads what is unsupported and answers again, once a question;
-            `error`: raises UnfaithfulAnswer.
+            `error`: raises UnfaithfulAnswer, also where no tier judged or the tier is unsure.
+        allow_unsure: with `error`, let an answer through of which the tier is unsure.
     """
 
     state_schema = FaithfulnessState
 
     def __init__(
-        self, checker: Checker | None = None, *, on_unsupported: Literal["continue", "retry", "error"] = "continue"
+        self,
+        checker: Checker | None = None,
+        *,
+        on_unsupported: Literal["continue", "retry", "error"] = "continue",
+        allow_unsure: bool = False,
     ) -> None:
         super().__init__()
         self._checker = checker or Checker()
         self._on_unsupported = on_unsupported
+        self._allow_unsure = allow_unsure
 
     @hook_config(can_jump_to=["model"])  # type: ignore[untyped-decorator]
     def after_model(self, state: dict[str, Any], runtime: Any) -> dict[str, Any] | None:
@@ -54,10 +60,11 @@ class FaithfulnessMiddleware(AgentMiddleware):  # type: ignore[misc]
             return None
         asked = [each for each in messages if isinstance(each, HumanMessage)]
         question = next((each.text for each in reversed(asked) if each.name != _NAME), "")
-        found = summarize(self._checker.check(answer.text, contexts, question=question))
-        if found["passed"] is False and self._on_unsupported == "error":
+        result = self._checker.check(answer.text, contexts, question=question)
+        found = summarize(result)
+        if self._on_unsupported == "error" and is_blocked(result, allow_unsure=self._allow_unsure):
             raise UnfaithfulAnswer(found["explanation"])
-        if found["passed"] is False and self._on_unsupported == "retry" and asked[-1:] and asked[-1].name != _NAME:
+        if result.passed is False and self._on_unsupported == "retry" and asked[-1:] and asked[-1].name != _NAME:
             correction = HumanMessage(_CORRECT + found["explanation"], name=_NAME)
             return {"faithfulness": found, "messages": [correction], "jump_to": "model"}
         return {"faithfulness": found}

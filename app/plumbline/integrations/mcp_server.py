@@ -16,8 +16,8 @@ from plumbline.schemas.result_upgrade import upgrade_result
 
 _INSTRUCTIONS = (
     "Before you give an answer that rests on retrieved passages, call check_answer with the answer and those passages. "
-    "If `passed` is false, correct or leave out the sentences in `unsupported`. If it is null, see `explanation`: it "
-    "was not judged, or the tier is unsure."
+    "If `passed` is false, correct or leave out the sentences in `unsupported`. If it is null, that is "
+    "no pass: it was not judged, or the tier is unsure; see `explanation`."
 )
 
 

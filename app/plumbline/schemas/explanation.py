@@ -34,6 +34,16 @@ def decision_word(result: EvaluationResult, passed: str, failed: str) -> str:
     return passed if result.passed else failed
 
 
+def is_blocked(result: EvaluationResult, *, allow_unsure: bool = False) -> bool:
+    """Return True if a guard stops the answer: it failed, no tier judged it, or its tier is unsure.
+
+    Answers that declined or are empty assert nothing, and are let through.
+    """
+    if result.passed is None:
+        return result.status == "not_judged" or (result.status == "judged" and not allow_unsure)
+    return not result.passed
+
+
 def unsupported_claims(result: EvaluationResult) -> list[ClaimItem]:
     wrong = ("partial", "contradicted", "not_mentioned")
     return [each for each in result.claims if each.verdict in wrong and "duplicate" not in each.flags]

@@ -22,7 +22,7 @@ from plumbline.ground.texts import CodedText, Language
 from plumbline.ground.version import VERSION
 from plumbline.rows.evaluation_wire import request_limits
 from plumbline.schemas.evaluation import EvaluationResult, bounded_request
-from plumbline.schemas.explanation import explain, summarize, unjudged_reason
+from plumbline.schemas.explanation import explain, is_blocked, summarize, unjudged_reason
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
@@ -36,11 +36,11 @@ TOOL_DOCUMENT_PATH: Final = "/openapi-tool.json"
 
 
 class Contract(NamedTuple):
-    """One operation: a request's body and query to the fields of an evaluation, and the result to the answer."""
+    """One operation: body and query to the fields of an evaluation, and the result, with the body, to the answer."""
 
     path: str
     read: Callable[[Body, Mapping[str, str]], dict[str, Any]]
-    write: Callable[[EvaluationResult, Language], dict[str, Any]]
+    write: Callable[[EvaluationResult, Language, Body], dict[str, Any]]
 
     @property
     def name(self) -> str:
@@ -55,12 +55,14 @@ def _promptfoo_sample(body: Body, query: Mapping[str, str]) -> dict[str, Any]:
     return {**fields, "threshold": float(query["min"])} if "min" in query else fields
 
 
-def _promptfoo_answer(result: EvaluationResult, language: Language) -> dict[str, Any]:
+def promptfoo_answer(result: EvaluationResult, language: Language, _: Body) -> dict[str, Any]:
+    """Return the verdict of an assertion, which passes only if the answer does."""
     score = {} if result.faithfulness is None else {"score": result.faithfulness}
     return {"pass": result.passed is True, **score, "reason": explain(result, language)}
 
 
 def _litellm_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
+    _allows_unsure(body)
     messages = body.get("structured_messages") or (body.get("request_data") or {}).get("messages") or []
     contexts, question = [], ""
     for each in messages:
@@ -75,18 +77,27 @@ def _litellm_sample(body: Body, _: Mapping[str, str]) -> dict[str, Any]:
     return {"answer": "\n".join(body.get("texts") or []), "contexts": contexts, "question": question}
 
 
-def _litellm_answer(result: EvaluationResult, language: Language) -> dict[str, Any]:
-    is_bad = result.passed is False
-    return {"action": "BLOCKED", "blocked_reason": explain(result, language)} if is_bad else {"action": "NONE"}
+def litellm_answer(result: EvaluationResult, language: Language, body: Body) -> dict[str, Any]:
+    """Return the verdict of the guardrail, which blocks what the tier is unsure of unless its parameters allow it."""
+    if is_blocked(result, allow_unsure=_allows_unsure(body)):
+        return {"action": "BLOCKED", "blocked_reason": explain(result, language)}
+    return {"action": "NONE"}
+
+
+def _allows_unsure(body: Body) -> bool:
+    choice: str = (body.get("additional_provider_specific_params") or {}).get("unsure", "block")
+    if choice not in ("block", "allow"):
+        raise ValueError(choice)
+    return choice == "allow"
 
 
 _CONTRACTS: Final = (
-    Contract("/promptfoo", _promptfoo_sample, _promptfoo_answer),
-    Contract("/litellm/beta/litellm_basic_guardrail_api", _litellm_sample, _litellm_answer),
+    Contract("/promptfoo", _promptfoo_sample, promptfoo_answer),
+    Contract("/litellm/beta/litellm_basic_guardrail_api", _litellm_sample, litellm_answer),
     Contract(
         TOOL_PATH,
         lambda body, _: {**body, "contexts": _as_list(body["contexts"])},
-        summarize,
+        lambda result, language, _: summarize(result, language),
     ),
 )
 
@@ -127,7 +138,7 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
         )
         if result.status == "not_judged":
             raise TooBusy(CodedText("no_tier_could_judge", reason=unjudged_reason(result) or ""))
-        return JSONResponse(contract.write(result, choose_language(request)))
+        return JSONResponse(contract.write(result, choose_language(request), body))
 
     return answer
 
