@@ -39,7 +39,6 @@ from plumbline.rows.row_scorer import job_row_scorers
 
 if TYPE_CHECKING:
     from plumbline.models.chat.verdict_store import SqlVerdictStore
-    from plumbline.models.detectors.remote_detector import RemoteDetector
     from plumbline.models.embeddings.remote_encoder import RemoteEncoder
     from plumbline.rows.jobs.store import JobStore
 
@@ -144,7 +143,7 @@ def build(
         else _build_plain_llm_tier(plan, chats, executor, mark)
     )
     loaders: dict[TierName, Loader] = {embedding.name: embedding.prepare}
-    detector = _build_detector_tier(plan, executor, stack, observer, loaders)
+    detector = _build_detector_tier(plan, executor, stack, loaders)
     is_set = not isinstance(detector, AbsentTier)
     is_local = plan.encoder is not None or resolve_embedding_service(plan.settings) is None
     samples = _CONCURRENT_ENCODER_SAMPLES if is_local else _share_of(MAX_MODEL_CALLS, plan.settings)
@@ -205,7 +204,7 @@ def _build_verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdict
 
 
 def _build_detector_tier(
-    plan: Plan, executor: Executor, stack: AsyncExitStack, observer: Observer, loaders: dict[TierName, Loader]
+    plan: Plan, executor: Executor, stack: AsyncExitStack, loaders: dict[TierName, Loader]
 ) -> Tier:
     settings = plan.settings
     if plan.detector is None:
@@ -214,12 +213,11 @@ def _build_detector_tier(
             reason=FailureReason.NOT_CONFIGURED,
             detail=CodedText("no_detector_configured"),
         )
-    detector = build_detector(plan.detector, settings, observer=observer)
+    detector = build_detector(plan.detector, settings)
     stack.push_async_callback(detector.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(detector.warm_up())).cancel)
-    if isinstance(detector, LocalDetector):
-        loaders[TierName.DETECTOR] = detector.warm_up
+    loaders[TierName.DETECTOR] = detector.warm_up
     return DetectorTier(detector, plan.calibrations, executor)
 
 
@@ -237,19 +235,8 @@ async def _load_for_good(loading: Awaitable[None]) -> None:
     gc.freeze()
 
 
-def build_detector(
-    description: Description, settings: Settings, *, observer: Observer = NULL_OBSERVER
-) -> "LocalDetector | RemoteDetector":
-    """Build a detector; it loads its model, and answers its probe, on first use.
-
-    Raises:
-        ConfigurationError: its URL or key is none, or a server cannot run it.
-    """
-    if settings.detector_url is not None:
-        # late: a local model needs no HTTP
-        from plumbline.models.detectors.remote_detector import build_remote_detector  # noqa: PLC0415
-
-        return build_remote_detector(description, settings, settings.detector_url, observer=observer)
+def build_detector(description: Description, settings: Settings) -> LocalDetector:
+    """Build a detector; it loads its model, and answers its probe, on first use."""
     return LocalDetector(
         description,
         threads=settings.embedding_threads,

@@ -13,10 +13,8 @@ WRONG = load_cases("start_errors", "wrong")
 # Any text may be right; `/readyz` and the answers say when it was not.
 FREE = {
     "PLUMBLINE_DATA_DIR",
-    "PLUMBLINE_DETECTOR_API_KEY",
     "PLUMBLINE_DETECTOR_MODEL",
     # Of use with a detector alone.
-    "PLUMBLINE_DETECTOR_URL",
     "PLUMBLINE_EMBEDDING_API_KEY",
     "PLUMBLINE_EMBEDDING_MODEL",
     "PLUMBLINE_KEYS_FILE",

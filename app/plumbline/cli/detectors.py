@@ -15,7 +15,6 @@ from plumbline.ground.settings import Settings
 if TYPE_CHECKING:
     from plumbline.models.detectors.description import Description
     from plumbline.models.detectors.detector import LocalDetector
-    from plumbline.models.detectors.remote_detector import RemoteDetector
 
 
 # Words of less support are shown.
@@ -68,9 +67,7 @@ async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
 
 
 @asynccontextmanager
-async def load_detector(
-    description: "Description", settings: Settings
-) -> "AsyncIterator[LocalDetector | RemoteDetector]":
+async def load_detector(description: "Description", settings: Settings) -> "AsyncIterator[LocalDetector]":
     """Yield a detector that answered its probe.
 
     Raises:

@@ -57,6 +57,7 @@ _REMOVED: Final[Mapping[str, str]] = MappingProxyType(
             "a gateway in front limits callers; unset it",
         ),
         "DETECTOR_PRECISION": "detectors run in fp32; unset it",
+        **dict.fromkeys(("DETECTOR_URL", "DETECTOR_API_KEY"), "detectors run in the service's process; unset it"),
         "PROMPTS_VERSION": "there is one version; PLUMBLINE_PROMPTS_DIR names prompts of your own; unset it",
         "EMBEDDING_CACHE_PATH": "vectors are kept in memory alone; unset it",
     }
@@ -275,11 +276,6 @@ class Settings(BaseSettings):
     detector_model: str | None = Field(
         None, description="Path or hub id of its weights, in place of the description's."
     )
-    detector_url: str | None = Field(
-        None,
-        description="URL of a server of text-embeddings-inference that runs it; empty: this process does.",
-    )
-    detector_api_key: SecretStr | None = Field(None, description="API key of that server.")
 
     # --- tier embedding
     embedding_model: str | None = Field(

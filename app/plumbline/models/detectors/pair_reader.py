@@ -3,15 +3,15 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from plumbline.judging.ports.exchange import Passage
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description
 
-# The same as `estimate_tokens` counts.
-_ESTIMATED = re.compile(r"[\x00-\x7f]{1,3}|[^\x00-\x7f]")
-_SPECIAL_TOKENS = 3
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
 # Two texts joined may have a token more than apart, at each seam.
 _SEAM_TOKENS = 4
 # A claim has no more of what the model reads, so that its premise has room.
@@ -26,41 +26,6 @@ class Question:
     places: tuple[tuple[int, int, int], ...]
 
 
-class PairEncoding(Protocol):
-    """Tokens of one text or two: `offsets` in the text, `sequence_ids` 0, 1, or None for special tokens."""
-
-    @property
-    def ids(self) -> list[int]: ...
-
-    @property
-    def offsets(self) -> list[tuple[int, int]]: ...
-
-    @property
-    def sequence_ids(self) -> list[int | None]: ...
-
-
-class PairTokenizer(Protocol):
-    """As `tokenizers.Tokenizer`."""
-
-    def encode(self, sequence: str, pair: str | None = None, *, add_special_tokens: bool = True) -> PairEncoding: ...
-
-
-class _Estimate(NamedTuple):
-    ids: list[int]
-    offsets: list[tuple[int, int]]
-    sequence_ids: list[int | None]
-
-
-class EstimatingTokenizer:
-    """Counts from above, for a model on a server: three ASCII characters a token, or one other."""
-
-    def encode(self, sequence: str, pair: str | None = None, *, add_special_tokens: bool = True) -> PairEncoding:
-        texts = (sequence, pair or "")
-        special = [(0, 0)] * (_SPECIAL_TOKENS if add_special_tokens else 0)
-        offsets = [found.span() for text in texts for found in _ESTIMATED.finditer(text)] + special
-        return _Estimate([0] * len(offsets), offsets, [0] * len(offsets))
-
-
 def _read_part(passage: Passage) -> str:
     if not passage.sentences:
         return passage.text
@@ -70,7 +35,7 @@ def _read_part(passage: Passage) -> str:
 class PairReader:
     """A tokenizer, and the description's templates around the texts; in a caller's text `specials` are plain words."""
 
-    def __init__(self, tokenizer: "PairTokenizer", description: Description, *, specials: Sequence[str]) -> None:
+    def __init__(self, tokenizer: "Tokenizer", description: Description, *, specials: Sequence[str]) -> None:
         self._tokenizer = tokenizer
         self._description = description
         self.most: int | None = description.max_tokens
