@@ -108,6 +108,7 @@ def create_app(
         title="Plumbline",
         description=DESCRIPTION,
         version=VERSION,
+        docs_url=None,
         redoc_url=None,
         servers=[{"url": settings.public_url}] if settings.public_url else None,
         redirect_slashes=False,

@@ -125,6 +125,10 @@ async def test_the_documentation_loads_nothing_from_elsewhere() -> None:
 
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
+    policy = page.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "script-src 'self' 'sha256-" in policy
     assert "https://" not in page.text
     assert "http://" not in page.text
     assert "/openapi.json" in codes

@@ -20,7 +20,9 @@ from starlette.requests import ClientDisconnect
 
 from plumbline.cli.connections import ConnectionTimeouts, timeout_protocol
 from plumbline.cli.serve import connections_within_descriptors
+from plumbline.main import create_app
 from tests.running.edge_app import in_thread
+from tests.running.service import plain_settings
 
 GET = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
 PROMPT = ConnectionTimeouts(head_seconds=0.3, send_seconds=0.3)
@@ -235,3 +237,26 @@ def test_connections_are_as_many_as_there_can_be_descriptors(
     assert connections_within_descriptors(wanted) == found
     assert changed == ([] if raised_to is None else [(raised_to, limits[1])])
     assert json.dumps(changed)
+
+
+@pytest.fixture(scope="module")
+def service_port() -> Iterator[int]:
+    config = uvicorn.Config(
+        create_app(plain_settings()), http=timeout_protocol(ConnectionTimeouts()), ws="none", log_config=None
+    )
+    with running(uvicorn.Server(config)) as port:
+        yield port
+
+
+@pytest.mark.parametrize("target", [b"*", b"?x=1", b"\\version", b"version", b"http://127.0.0.1/version", b"a:1"])
+@pytest.mark.parametrize("method", [b"GET", b"OPTIONS"])
+def test_a_target_that_is_no_path_is_refused_with_a_request_id(service_port: int, target: bytes, method: bytes) -> None:
+    head = b"%s %s HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nConnection: close\r\n\r\n" % (method, target)
+    with connected(service_port, head) as connection:
+        answered, _, body = read_to_end(connection).partition(b"\r\n\r\n")
+
+    problem = json.loads(body)
+    assert answered.startswith(b"HTTP/1.1 400 ")
+    assert b"\r\nx-request-id: " in answered.lower()
+    assert problem["detail"] == "the target of the request is no path; expected one such as '/v1/evaluations'"
+    assert problem["request_id"]

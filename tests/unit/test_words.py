@@ -157,3 +157,10 @@ def test_a_sentence_of_megabytes_has_the_words_that_its_parts_have() -> None:
     assert nfkc("ﬁn ½ " * 20_000) == "fin 1⁄2 " * 20_000
     assert detect_language(text) == "en"
     assert detect_language("大坝。" * 20_000) == "zh"
+
+
+def test_no_letter_grows_more_than_sixfold() -> None:
+    grown = {code: len(nfkc(chr(code))) for code in range(0x110000) if not 0xD800 <= code < 0xE000}
+
+    assert max(grown.values()) == 6
+    assert len(nfkc("\ufdfa" * 1_000)) == 4_000

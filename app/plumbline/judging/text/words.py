@@ -322,6 +322,11 @@ _BLOCKS_WITH_MARKS = ((0x0300, 0x3400), (0xA66F, 0xAC00), (0xFB1E, 0x10000))
 _BEYOND = "\U000101fd-\U0001e94a"
 
 
+# Two Arabic ligatures stand for 18 and 8 letters, all others for 6 at most: their customary abbreviations take their
+# place, so that a text cannot grow many times over.
+_LONG_LIGATURES = {0xFDFA: "صلعم", 0xFDFB: "جل"}
+
+
 def nfkc(text: str) -> str:
     """Return the text in NFKC; of more than 30 combining marks in a row, each 30 are ordered by themselves.
 
@@ -329,6 +334,8 @@ def nfkc(text: str) -> str:
     """
     if text.isascii():
         return text
+    if "\ufdfa" in text or "\ufdfb" in text:
+        text = text.translate(_LONG_LIGATURES)
     if len(text) > _PIECE_CHARACTERS:
         return "".join(map(nfkc, pieces(text)))
     cuts = [match.end() for match in _long_runs().finditer(text)]

@@ -55,9 +55,9 @@ def content_security_policy(
     Args:
         more: further directives.
     """
-    scripts = "'none'" if script is None else _hash_source(script)
+    scripts = "'none'" if script is None else hash_source(script)
     return (
-        f"default-src 'none'; style-src {_hash_source(style)}; script-src {scripts}; base-uri 'none'; "
+        f"default-src 'none'; style-src {hash_source(style)}; script-src {scripts}; base-uri 'none'; "
         f"form-action {form_action}; require-trusted-types-for 'script'" + (more and f"; {more}")
     )
 
@@ -76,7 +76,8 @@ def page_head(
     }
 
 
-def _hash_source(text: str) -> str:
+def hash_source(text: str) -> str:
+    """Return the source of a Content-Security-Policy that allows this inline style or script."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -12,8 +12,10 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from plumbline.ground.errors import BadRequest
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, RequestRecord
-from plumbline.service.api.problems import ErrorBoundary
+from plumbline.service.api.problems import ErrorBoundary, error_response
 from plumbline.service.api.responses import JSON, PROBLEM_MEDIA_TYPE, choose_language
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -93,7 +95,12 @@ class RequestContext:
 
         with structlog.contextvars.bound_contextvars(request_id=request_id), self._observer.request(record):
             try:
-                await self._app(scope, receive, send_with_headers)
+                if scope["path"].startswith("/"):
+                    await self._app(scope, receive, send_with_headers)
+                else:
+                    # `*`, an authority, a whole URL: this is no proxy
+                    refused = error_response(scope, BadRequest(CodedText("target_is_no_path")))
+                    await refused(scope, receive, send_with_headers)
             finally:
                 record.route = _route_template(scope)
                 _LOG.info(

@@ -1,13 +1,20 @@
 """Routes for operators: health, readiness, version, metrics."""
 
+from typing import Final
+
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import PlainTextResponse
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from plumbline.judging.ports.observation import State
+from plumbline.rows.report.page import hash_source
 from plumbline.schemas.operations import Health, Readiness, ReadinessReport, VersionReport
 from plumbline.service.api.auth import Authenticator
 from plumbline.service.api.dependencies import CascadeDep, JobStoreDep, MetricsDep, VersionDep
 from plumbline.service.api.problems import problem_responses
+
+# `fastapi-offline` mounts them.
+_SWAGGER_FILES: Final = "/static-offline-docs"
 
 # None of these needs a key or shows a secret.
 router = APIRouter(tags=["operations"], responses=problem_responses(500))
@@ -54,6 +61,27 @@ async def readyz(request: Request, response: Response, cascade: CascadeDep, stor
 async def get_version(version: VersionDep) -> VersionReport:
     """Version, prompts and calibrations: everything that changes scores."""
     return version
+
+
+@router.get("/docs", include_in_schema=False)
+async def show_docs(request: Request) -> HTMLResponse:
+    """Swagger UI from this service's own files; no other page may frame it."""
+    root, app = request.scope.get("root_path", ""), request.app
+    page = get_swagger_ui_html(
+        openapi_url=f"{root}{app.openapi_url}",
+        title=f"{app.title} - Swagger UI",
+        oauth2_redirect_url=None,
+        swagger_js_url=f"{root}{_SWAGGER_FILES}/swagger-ui-bundle.js",
+        swagger_css_url=f"{root}{_SWAGGER_FILES}/swagger-ui.css",
+        swagger_favicon_url=f"{root}{_SWAGGER_FILES}/favicon.png",
+    )
+    script = bytes(page.body).decode().partition("<script>")[2].partition("</script>")[0]
+    # Swagger UI sets styles and images of its own.
+    page.headers["Content-Security-Policy"] = (
+        f"default-src 'none'; script-src 'self' {hash_source(script)}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return page
 
 
 @metrics_router.head("/metrics", include_in_schema=False)

@@ -40,8 +40,8 @@ _OWN_SITES: Final = frozenset({"same-origin", "none"})
 
 
 def needs_caller(scope: Scope) -> bool:
-    first = path_of(scope).split("/")[1:2]
-    return first == [""] or first[0] in _PAGES
+    path = path_of(scope)
+    return path.startswith("/") and path.split("/")[1] in ("", *_PAGES)
 
 
 def is_about_jobs(scope: Scope) -> bool:
