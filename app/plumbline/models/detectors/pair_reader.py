@@ -3,14 +3,11 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from plumbline.judging.ports.exchange import Passage
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 # Two texts joined may have a token more than apart, at each seam.
 _SEAM_TOKENS = 4
@@ -33,9 +30,9 @@ def _read_part(passage: Passage) -> str:
 
 
 class PairReader:
-    """A tokenizer, and the description's templates around the texts; in a caller's text `specials` are plain words."""
+    """A `tokenizers.Tokenizer`, and the description's templates; in a caller's text `specials` are plain words."""
 
-    def __init__(self, tokenizer: "Tokenizer", description: Description, *, specials: Sequence[str]) -> None:
+    def __init__(self, tokenizer: Any, description: Description, *, specials: Sequence[str]) -> None:
         self._tokenizer = tokenizer
         self._description = description
         self.most: int | None = description.max_tokens
