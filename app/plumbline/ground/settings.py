@@ -294,6 +294,11 @@ class Settings(BaseSettings):
         "with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, `tei`, `generic`. Empty: `generic` if there is a base "
         "URL, else `local`.",
     )
+    embedding_fallback: Literal["dashscope", "dashscope-intl", "openai"] | None = Field(
+        None,
+        description="Server that makes the vectors of what a local model does not read, Chinese with MiniLM: "
+        "`dashscope` (`text-embedding-v4`), `dashscope-intl`, `openai`. Texts leave this machine; calls cost money.",
+    )
     embedding_base_url: str | None = Field(
         None, description="Base URL of the OpenAI-compatible server that makes the vectors."
     )

@@ -44,18 +44,26 @@ _UNRELATED: Final[Mapping[str, Sequence[str]]] = load_data("judging/tiers/unrela
 class EmbeddingTier:
     """Seed 4's method 2, token by token in place of one vector for the whole context, through a fitted sigmoid.
 
-    The model runs in the encoder's own thread, what is computed around it in `executor`.
+    The model runs in the encoder's own thread, what is computed around it in `executor`. What the model does not read
+    is judged by `fallback`.
     """
 
     name = TierName.EMBEDDING
 
     def __init__(
-        self, encoder: SentenceEncoder, calibrations: CalibrationTable, executor: Executor, *, max_windows: int
+        self,
+        encoder: SentenceEncoder,
+        calibrations: CalibrationTable,
+        executor: Executor,
+        *,
+        max_windows: int,
+        fallback: "EmbeddingTier | None" = None,
     ) -> None:
         self._encoder = encoder
         self._calibrations = calibrations
         self._executor = executor
         self._max_windows = max_windows
+        self._fallback = fallback
         self._baselines: dict[bool, float] = {}
 
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
@@ -65,7 +73,15 @@ class EmbeddingTier:
             TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
             TooBusy: so much waits for the encoder that this sample would wait too long.
         """
+        until = time.monotonic() + seconds
+        try:
+            return await self._judge(sample, options, seconds)
+        except TierFailure as failure:
+            if self._fallback is None or failure.reason is not FailureReason.UNSUPPORTED_LANGUAGE:
+                raise
+        return await self._fallback.judge(sample, options, seconds=until - time.monotonic())
 
+    async def _judge(self, sample: SegmentedSample, options: JudgeOptions, seconds: float) -> Judgement:
         until = time.monotonic() + seconds
         calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
 
@@ -138,7 +154,8 @@ class EmbeddingTier:
         return await run(self._executor, finish)
 
     def readiness(self) -> Readiness:
-        return self._encoder.readiness()
+        own, other = self._encoder.readiness(), self._fallback and self._fallback.readiness()
+        return replace(own, detail=f"{own.detail}; other languages: {other.detail}") if other else own
 
     def _reads(self, sample: SegmentedSample) -> bool:
         languages = self._encoder.languages

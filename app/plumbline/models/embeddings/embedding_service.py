@@ -52,12 +52,26 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
     """Return the embeddings API of the settings, None for a local model; raise ConfigurationError if one is missing."""
     name = settings.embedding_provider or ("generic" if settings.embedding_base_url else "local")
     if name == "local":
-        if settings.embedding_base_url:
+        if settings.embedding_base_url and settings.embedding_fallback is None:
             raise ConfigurationError("PLUMBLINE_EMBEDDING_BASE_URL: of no use with PLUMBLINE_EMBEDDING_PROVIDER=local")
         return None
-    provider = _TEI if name == "tei" else PROVIDERS[name]
+    if settings.embedding_fallback is not None:
+        raise ConfigurationError("PLUMBLINE_EMBEDDING_FALLBACK: needs PLUMBLINE_EMBEDDING_PROVIDER=local, or none")
+    languages = frozenset(settings.embedding_languages) or None
+    return _resolve(_TEI if name == "tei" else PROVIDERS[name], settings.embedding_model, languages, settings)
+
+
+def resolve_embedding_fallback(settings: Settings) -> EmbeddingService | None:
+    """Return the embeddings API for what the local model does not read; None without; raise as for the other."""
+    name = settings.embedding_fallback
+    return None if name is None else _resolve(PROVIDERS[name], None, None, settings)
+
+
+def _resolve(
+    provider: Provider, model: str | None, languages: frozenset[str] | None, settings: Settings
+) -> EmbeddingService:
     api = provider.embeddings or EmbeddingApi()
-    model = settings.embedding_model or api.default_model
+    model = model or api.default_model
     names = ("PLUMBLINE_EMBEDDING_BASE_URL", "PLUMBLINE_EMBEDDING_MODEL", "PLUMBLINE_EMBEDDING_API_KEY")
     key = settings.embedding_api_key
     endpoint = build_endpoint(provider, settings.embedding_base_url, model, key, names=names, path=_PATH)
@@ -68,7 +82,7 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
         max_tokens=settings.embedding_max_tokens or api.max_tokens,
         dimensions=settings.embedding_dimensions,
         prefix=preset.prefix,
-        languages=frozenset(settings.embedding_languages) or preset.languages,
+        languages=languages or preset.languages,
     )
 
 
