@@ -96,9 +96,13 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         from plumbline.ground.store.postgres import connection_string  # noqa: PLC0415
 
         connection_string(settings.database_url.get_secret_value())
+    judge_names = tuple(resolve_judges(settings))
+    if settings.llm_escalation is not None and settings.llm_escalation not in judge_names:
+        known = ", ".join(judge_names) or "none"
+        raise ConfigurationError(f"PLUMBLINE_LLM_ESCALATION: no judge has this name; there are {known}")
     return Plan(
         settings=settings,
-        judge_names=tuple(resolve_judges(settings)),
+        judge_names=judge_names,
         prompts=load_prompts(settings.prompts_dir),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,
@@ -262,6 +266,8 @@ def _build_plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: 
         max_output_tokens=plan.settings.llm_max_output_tokens,
         mark=mark,
         has_controls=plan.settings.llm_controls,
+        calibrations=plan.calibrations,
+        bounds=plan.settings.llm_bounds or {},
     )
 
 

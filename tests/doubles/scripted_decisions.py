@@ -28,6 +28,7 @@ MODEL = "decision-1"
 VERDICTS = ("supported", "contradicted", "not_mentioned")
 # English and JSON, four characters a token.
 _CHARACTERS_PER_TOKEN = 4
+_JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 Value = str | bool
 
 
@@ -35,8 +36,8 @@ Value = str | bool
 class AskedQuestion:
     """One question of a request, in words that are the same for both shapes.
 
-    `kind`: predicate, choice or score. `values`: what a choice or score chooses from. `statement`: the sentence of the
-    answer whose id stands in the instructions, else the instructions. `state`: all that the questions are about.
+    `kind`: predicate, choice or score. `values`: what a choice or score chooses from. `statement`: the longest JSON
+    string in the instructions, else all of them. `state`: what the questions are about.
     """
 
     name: str
@@ -75,17 +76,10 @@ def lean(asked: AskedQuestion, value: Value, probability: float) -> dict[Value, 
 
 def copies(asked: AskedQuestion) -> Mapping[Value, float]:
     """Support what stands in a context word for word, at the place where it stands."""
-    places = [name for name, text in asked.contexts.items() if stands_in(asked, text)]
+    places = [name for name, text in asked.contexts.items() if asked.statement.strip() in text]
     if asked.is_verdict:
         return lean(asked, "supported" if places else "not_mentioned", 0.95)
     return lean(asked, next((each for each in asked.values if str(each) in places), asked.values[-1:][0]), 0.9)
-
-
-def stands_in(asked: AskedQuestion, context: str) -> bool:
-    """True if the context holds the statement; of a control, whose statement is a part of the instructions, a line."""
-    if asked.statement != asked.instructions:
-        return asked.statement.strip() in context
-    return any(len(part) > 12 and part in asked.instructions for part in re.split(r"(?<=[.。!?\n])\s*", context))
 
 
 def decide(oracle: Oracle, *, fault: str | None = None, most_questions: int | None = None) -> Scripted:
@@ -121,11 +115,11 @@ def read_questions(request: RecordedRequest) -> list[AskedQuestion]:
     state = _state(body.get("state", body.get("input")))
     questions = body["questions"]
     named = questions.items() if isinstance(questions, dict) else ((each.get("name"), each) for each in questions)
-    sentences = _texts_by_id(state.get("answer"))
     found = []
     for name, each in named:
         instructions = _plain(each["instructions"])
-        statement = next((text for id_, text in sentences.items() if _names(instructions, id_)), instructions)
+        quoted = [str(json.loads(text)) for text in _JSON_STRING.findall(instructions)]
+        statement = max(quoted, key=len, default=instructions)
         kind = {"noul": "predicate"}.get(each["type"], each["type"])
         found.append(AskedQuestion(name, kind, instructions, _values(each), statement, state))
     return found
@@ -220,10 +214,6 @@ def _texts_by_id(items: Any) -> dict[str, str]:
     if isinstance(items, dict):
         return {str(id_): str(text) for id_, text in items.items()}
     return {str(each["id"]): str(each["text"]) for each in items or () if isinstance(each, dict)}
-
-
-def _names(instructions: str, id_: str) -> bool:
-    return re.search(rf"(?<![\w-]){re.escape(id_)}(?![\w-])", instructions) is not None
 
 
 # --- Faults: from a whole answer to a broken one -----------------------------------------------------------------

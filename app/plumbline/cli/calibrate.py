@@ -1,10 +1,10 @@
-"""`plumbline calibrate`: fit the tiers embedding and lexical on your own labels."""
+"""`plumbline calibrate`: fit the tiers embedding, lexical and detector, and decision models, on your own labels."""
 
 import argparse
 import asyncio
 import sys
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -87,10 +87,11 @@ def read_labelled(options: argparse.Namespace) -> list["LabelledRow"]:
 def _reports(
     rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
 ) -> list["CalibrationReport"]:
-    from plumbline.assembly import build_encoder, make_plan  # noqa: PLC0415
-    from plumbline.extras.calibration.calibrating import calibrate_tiers  # noqa: PLC0415
-    from plumbline.judging.tiers.calibration import CalibrationSource  # noqa: PLC0415
+    from plumbline.assembly import build, build_encoder, make_plan  # noqa: PLC0415
+    from plumbline.extras.calibration.calibrating import calibrate_tiers, measuring_judge  # noqa: PLC0415
+    from plumbline.judging.tiers.calibration import CalibrationSource, CalibrationTable  # noqa: PLC0415
     from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
+    from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
 
     names = [path.name for path in options.labels]
     tier_options = "".join(f" --tier {tier}" for tier in options.tier or ())
@@ -101,12 +102,22 @@ def _reports(
         date=datetime.now(UTC).date().isoformat(),
         command=f"plumbline calibrate {' '.join(names)}{tier_options} --fit {options.fit}{skip}",
     )
-    described = make_plan(settings).detector
+    plan = replace(make_plan(settings), calibrations=CalibrationTable(()))
+    described = plan.detector
+    models = {
+        name: each[0].model for name, each in resolve_judges(settings).items() if each[0].api not in (None, "chat")
+    }
+    if "llm" in (options.tier or ()) and not models:
+        raise InvalidInput("tier llm: no decision model is configured; set PLUMBLINE_LLM_API, or `api` of a judge")
     usual = (*_TIERS, *(("detector",) if described else ()))
     tiers = [TierName(name) for name in options.tier or usual]
 
     async def calibrate() -> tuple[list["CalibrationReport"], list[str]]:
         async with AsyncExitStack() as stack:
+            judges = []
+            if TierName.LLM in tiers:
+                cascade, seconds = build(plan, stack).cascade, settings.row_deadline_seconds
+                judges = [measuring_judge(cascade, *each, deadline_seconds=seconds) for each in models.items()]
             encoder = await stack.enter_async_context(aclosing(build_encoder(settings)))
             detector = None
             if described is not None and TierName.DETECTOR in tiers:
@@ -120,6 +131,7 @@ def _reports(
                 table=table,
                 encoder=encoder,
                 detector=detector,
+                judges=judges,
             )
 
     reports, skipped = asyncio.run(calibrate())

@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, SecretStr
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
 _Vendor = Literal["dashscope", "dashscope-intl", "openai", "deepseek", "gemini", "moonshot", "zhipu", "siliconflow"]
@@ -76,6 +76,24 @@ class ModelPrice(BaseModel):
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class DecisionBounds(BaseModel):
+    """Support up to which a sentence fails, and from which it passes, by a decision model alone.
+
+    `share`: of the rows on which they were chosen, those left undecided; None where that is not known.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    fails: float = Field(ge=0, le=1)
+    passes: float = Field(ge=0, le=1)
+    share: float | None = Field(default=None, ge=0, le=1)
+
+    @model_validator(mode="after")
+    def _ascends(self) -> Self:
+        if self.fails >= self.passes:
+            raise PydanticCustomError("not_ascending", "`passes` must be above `fails`")
+        return self
 
 
 def with_judge_names(

@@ -21,6 +21,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import (
+    DecisionBounds,
     EmbeddingProviderName,
     ExtraBody,
     ExtraHeaders,
@@ -258,6 +259,15 @@ class Settings(BaseSettings):
     )
     llm_max_cost: float | None = Field(
         None, gt=0, description="Budget for the judge calls of one sample, in the currency of the prices."
+    )
+    llm_escalation: str | None = Field(
+        None, description="Name of the judge that is asked as `escalation` where a request names none."
+    )
+    llm_bounds: Annotated[Mapping[str, DecisionBounds] | None, NoDecode, BeforeValidator(from_json)] = Field(
+        None,
+        description="JSON object: decision model to `{fails, passes, share}`, the support of a sentence up to which it "
+        "fails and from which it passes without escalation; `plumbline rate threshold` prints it. Empty: .1 and .9, "
+        "with the flag `uncalibrated`.",
     )
     prompts_dir: Path | None = Field(None, description="Folder of prompts that replace the built-in ones.")
     llm_controls: bool = Field(

@@ -304,6 +304,9 @@ def _build(
     elif scores and judgement:
         # A doubt decides as a score below the boundary would.
         decisive = min(scores.faithfulness, criterion.threshold or 1.0) if criterion.is_blocked else scores.faithfulness
+        if judgement.has_verdict_kinds:
+            # A decision model is calibrated on the sentence with the least support.
+            decisive = scores.lowest_support
         sure = confidence(decisive, passed=bool(passed), reliability=judgement.reliability)
     is_unsure = judgement is not None and judgement.is_unsure
     reference = case.source.reference

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Literal
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.judge_settings import DEFAULT_JUDGE
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText, Language, coded_members, encode_fields, render
 from plumbline.judging.citations import Citation
@@ -164,7 +165,7 @@ def build_options(
         tenant=tenant,
         judges=tuple(request.judges or ()),
         samples=request.samples,
-        escalation=request.escalation,
+        escalation=request.escalation or _usual_escalation(request, settings),
         disputed=request.disputed,
         citation_base=request.citation_base,
         cache=request.cache,
@@ -175,6 +176,11 @@ def build_options(
         threshold=settings.threshold if request.threshold is None else request.threshold,
         deadline_seconds=min(request.deadline_seconds or settings.deadline_seconds, settings.deadline_seconds),
     )
+
+
+def _usual_escalation(request: EvaluationOptions, settings: Settings) -> str | None:
+    name = settings.llm_escalation
+    return None if name in (request.judges or (DEFAULT_JUDGE,)) else name
 
 
 def to_wire(
@@ -380,6 +386,7 @@ def _claim(claim: Claim, weight: float, in_answer: OffsetMap, to_evidence: ToEvi
         end=in_answer(claim.end),
         verdict=claim.verdict.value,
         support=_rounded(claim.support),
+        judge=claim.judge,
         weight=round(weight, _DECIMALS),
         **coded_members("reason", claim.reason, language),
         evidence=list(map(to_evidence, claim.evidence)),

@@ -47,8 +47,12 @@ class ClaimItem(SparseModel):
     verdict: Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
     support: Share | None = Field(
         default=None,
-        description="llm: the verdict's weight (supported 1, partial 0.5, else 0). Other tiers: calibrated similarity, "
+        description="llm: the verdict's weight (supported 1, partial 0.5, else 0); of a decision model the probability "
+        "of `supported`, calibrated where labels fitted it. Other tiers: calibrated similarity, "
         "`supported` from 0.5. Left out for `not_a_claim`.",
+    )
+    judge: str | None = Field(
+        default=None, description="llm: the model that decided, where a second one was asked about some sentences."
     )
     weight: float = Field(
         gt=0,

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
@@ -27,6 +28,7 @@ from plumbline.extras.calibration.fitting import (
 )
 from plumbline.extras.calibration.labels import LabelledRow
 from plumbline.extras.calibration.resampling import ScoredRows
+from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import CalibrationError, TierFailure
 from plumbline.judging.ports.models import Detector, SentenceEncoder
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
@@ -40,12 +42,16 @@ from plumbline.judging.tiers.calibration import (
     crossing,
     list_measures,
 )
+from plumbline.judging.tiers.cascade import JudgeCascade
+from plumbline.judging.tiers.decision_bounds import logit
 from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
+# Calls to a judge under way.
+_JUDGED_AT_ONCE = 16
 # Answers paired with contexts of other subjects.
 _UNRELATED_PAIRS = 300
 # Measures the sentences of a sample, by position; raises TierFailure if the tier does not measure this sample.
@@ -90,6 +96,24 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder, detector: Detector 
     return MeasuringTier(name, model, partial(tier.compare, options=JudgeOptions(can_wait=True), seconds=float("inf")))
 
 
+def measuring_judge(cascade: JudgeCascade, name: str, model: str, *, deadline_seconds: float) -> MeasuringTier:
+    """Build tier llm with one decision model, which measures the sentence with the least support.
+
+    Args:
+        cascade: without calibrations, so that its supports are the model's probabilities.
+    """
+
+    async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
+        options = JudgeOptions(judges=(name,), can_wait=True)
+        found = await cascade.judge(case, options, tiers=(TierName.LLM,), deadline_seconds=deadline_seconds)
+        claims = found.judgement.claims if found.judgement else ()
+        supports = {each.sentence: each.support or 0.0 for each in claims if each.is_checkable}
+        least = sorted(supports, key=lambda position: supports[position])[:1]
+        return {each: Finding({"logit": logit(supports[each])}, None, is_copy=False) for each in least}
+
+    return MeasuringTier(TierName.LLM, model, measure)
+
+
 async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, language: Language) -> MeasuredRows | None:
     """Measure the rows in a language; None if no row has a checkable claim and contexts.
 
@@ -99,26 +123,33 @@ async def measure_rows(rows: Sequence[LabelledRow], tier: MeasuringTier, *, lang
     cases = [(row, segment(row.sample)) for row in ordered if row.lang in ("", language)]
     judged = [(row, case) for row, case in cases if case.language == language and case.checkable and case.has_context]
     names = list_measures(tier.name, language)
-    answers, refused = await _measure(judged, tier.measure, names)
+    answers, refused = await _measure(judged, tier, names)
     if not len(answers):
         return None
-    unrelated, _ = await _measure(_pair_unrelated(judged), tier.measure, names)
+    # Only gates need them, which decision models do without: their calls cost money.
+    unrelated, _ = await _measure([] if tier.name is TierName.LLM else _pair_unrelated(judged), tier, names)
     return MeasuredRows(answers, unrelated, refused)
 
 
 async def _measure(
-    rows: Sequence[tuple[LabelledRow, SegmentedSample]], measure: Measure, names: tuple[str, ...]
+    rows: Sequence[tuple[LabelledRow, SegmentedSample]], tier: MeasuringTier, names: tuple[str, ...]
 ) -> tuple[MeasuredAnswers, int]:
     measured: list[tuple[LabelledRow, list[tuple[float, Finding]]]] = []
-    for row, case in rows:
+
+    async def find(row: tuple[LabelledRow, SegmentedSample]) -> Mapping[int, Finding]:
         try:
-            findings = await measure(case)
+            return await tier.measure(row[1])
         except TierFailure:
-            continue
-        # A copy in a language that the model does not read.
-        if not all(found.measures for found in findings.values()):
-            continue
-        measured.append((row, [(float(len(case.sentences[at].text)), found) for at, found in findings.items()]))
+            return {}
+
+    limit = _JUDGED_AT_ONCE if tier.name is TierName.LLM else 1
+    async with aclosing(map_concurrently(find, rows, limit=limit, in_order=True)) as measuring:
+        found_by_row = [found async for found in measuring]
+    for (row, case), findings in zip(rows, found_by_row, strict=True):
+        # A copy in a language that the model does not read has no measures.
+        if findings and all(found.measures for found in findings.values()):
+            lengths = ((float(len(case.sentences[at].text)), found) for at, found in findings.items())
+            measured.append((row, list(lengths)))
     sentences = [sentence for _, found in measured for sentence in found]
     answers = MeasuredAnswers(
         names=names,
@@ -206,15 +237,19 @@ async def calibrate_tiers(
     table: CalibrationTable,
     encoder: SentenceEncoder,
     detector: Detector | None = None,
+    judges: Sequence[MeasuringTier] = (),
 ) -> tuple[list[CalibrationReport], list[str]]:
     """Calibrate each tier and language with enough rows; return a line on each of the others.
+
+    Args:
+        judges: the decision models of tier llm, each with a calibration of its own; their scale alone is fitted.
 
     Raises:
         CalibrationError: as `calibrate`.
     """
     reports, passed_over = [], []
-    for name in tiers:
-        tier = measuring_tier(name, encoder, detector)
+    others = [measuring_tier(name, encoder, detector) for name in tiers if name is not TierName.LLM]
+    for tier in (*(judges if TierName.LLM in tiers else ()), *others):
         for language in get_args(Language):
             measured = await measure_rows(rows, tier, language=language)
             if measured is None:
@@ -223,12 +258,13 @@ async def calibrate_tiers(
             other = len(measured.answers) - faithful
             if min(faithful, other) < _FEWEST_OF_A_LABEL:
                 passed_over.append(
-                    f"tier {name}, language {language}: left as it is; found {faithful} faithful and {other} other "
-                    f"answers, at least {_FEWEST_OF_A_LABEL} of each are needed"
+                    f"tier {tier.name}, language {language}: left as it is; found {faithful} faithful and {other} "
+                    f"other answers, at least {_FEWEST_OF_A_LABEL} of each are needed"
                 )
                 continue
-            in_force = table.find(tier=name, model=tier.model, language=language)
-            reports.append(calibrate(measured, in_force, fit=fit, source=source, draws=draws))
+            in_force = table.find(tier=tier.name, model=tier.model, language=language)
+            fitted: Fit = "scale" if tier.name is TierName.LLM else fit
+            reports.append(calibrate(measured, in_force, fit=fitted, source=source, draws=draws))
     return reports, passed_over
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from plumbline.judging.text.verdicts import Claim, Judgement, Scores, Verdict, is_duplicate
+from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Scores, Verdict, is_duplicate
 
 
 def score(judgement: Judgement) -> Scores | None:
@@ -35,6 +35,11 @@ def score(judgement: Judgement) -> Scores | None:
         lowest_support=min(claim.support or 0.0 for claim in checkable),
         unsupported_claims=total - counts[Verdict.SUPPORTED],
     )
+
+
+def score_claims(claims: Sequence[Claim]) -> Scores | None:
+    """Return the scores of a judge's claims alone."""
+    return score(Judgement(tuple(claims), JudgeAccount(model=""), has_verdict_kinds=True))
 
 
 def claim_weights(claims: Sequence[Claim]) -> list[float]:

@@ -50,7 +50,8 @@ class Claim:
     """A checkable assertion of one sentence of the answer, with its verdict.
 
     `start`/`end` are the offsets of its sentence in the answer; `support` is in [0, 1], None when it is not a claim.
-    `weight` is that of its sentence in the mean, above 0: 1 in tier llm, its length in the others.
+    `weight` is that of its sentence in the mean, above 0: 1 in tier llm, its length in the others. `judge`: the model
+    that decided, where a second one was asked.
     """
 
     id: str
@@ -64,6 +65,7 @@ class Claim:
     evidence: tuple[Evidence, ...] = ()
     flags: tuple[str, ...] = ()
     weight: float = 1.0
+    judge: str | None = None
 
     @property
     def is_checkable(self) -> bool:

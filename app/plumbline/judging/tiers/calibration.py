@@ -25,8 +25,8 @@ from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
 # labelled answers made of copies people took 89 % for faithful; the others miss the question, or sentences around the
 # copy that change it. `confidence` says that, the score says that every word has its source.
 VERBATIM_SUPPORT = 0.97
-# The sigmoid of the logit of a detector's probability is that probability again.
-DETECTOR_MEASURES = ("logit",)
+# The sigmoid of the logit of a model's probability is that probability again.
+PROBABILITY_MEASURES = ("logit",)
 # Default without a fit: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
 # A convention, not a measurement; results made with it carry the flag `uncalibrated`.
 _DEFAULT_SLOPE = 8.0
@@ -298,11 +298,11 @@ def _reason(finding: Finding, tier: TierName) -> str:
 
 
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:
-    """Return the measures that a tier takes of a sentence in a language, the strongest first; none in tier llm."""
+    """Return the measures that a tier takes of a sentence in a language, the strongest first; llm: decision models."""
     words = CHARACTER_MEASURES if language == "zh" else WORD_MEASURES
     return {
-        TierName.LLM: (),
-        TierName.DETECTOR: DETECTOR_MEASURES,
+        TierName.LLM: PROBABILITY_MEASURES,
+        TierName.DETECTOR: PROBABILITY_MEASURES,
         TierName.LEXICAL: words,
         TierName.EMBEDDING: (*ALIGNMENT_MEASURES, *words),
     }[tier]
@@ -342,13 +342,14 @@ class CalibrationTable:
             for entry in self.entries:
                 if (entry.tier, entry.model, entry.language) == (tier, name, language):
                     return entry if name == model else entry.model_copy(update={"model": model})
-        slope = 1.0 if tier is TierName.DETECTOR else _DEFAULT_SLOPE
+        is_probability = tier in (TierName.LLM, TierName.DETECTOR)
+        slope = 1.0 if is_probability else _DEFAULT_SLOPE
         return Calibration(
             tier=tier,
             model=model,
             language=language,
             weights={list_measures(tier, language)[0]: slope},
-            intercept=0.0 if tier is TierName.DETECTOR else -slope / 2,
+            intercept=0.0 if is_probability else -slope / 2,
         )
 
     def find_for_range(self, calibration: Calibration, *, baseline: float, reads_words: bool) -> Calibration:

@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.judge_settings import DecisionBounds
 from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.context_windows import Window, context_windows
 from plumbline.judging.judge.controls import control_claims, draw_controls
@@ -50,6 +52,8 @@ from plumbline.judging.text.verdicts import (
     mark_duplicates,
     whole_sentence_claim,
 )
+from plumbline.judging.tiers.calibration import Calibration, CalibrationTable
+from plumbline.judging.tiers.decision_bounds import DEFAULT_BOUNDS, decide, settle, undecided_claims
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 # Votes of one model at temperature 0 would be copies.
@@ -129,7 +133,11 @@ class LlmTier:
         max_output_tokens: int = 4096,
         mark: Mark = random_mark,
         has_controls: bool = False,
+        calibrations: CalibrationTable = CalibrationTable(()),  # noqa: B008 - immutable
+        bounds: Mapping[str, DecisionBounds] = MappingProxyType({}),
     ) -> None:
+        self._calibrations = calibrations
+        self._bounds = bounds
         self._chats = chats
         self._prompts = prompts
         self._executor = executor
@@ -173,15 +181,25 @@ class LlmTier:
         vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         criterion = choose_criterion(options.threshold, boundary=None)
-        if second is not None and (decisive := claims_that_decide(claims, criterion)):
+        # Several votes count as a chat model's do, without bounds.
+        calibration = None if len(sessions) > 1 or options.samples > 1 else self._calibration(lead.chat, sample)
+        if calibration is not None:
+            bounds = self._bounds.get(lead.chat.model)
+            claims = decide(claims, calibration, bounds or DEFAULT_BOUNDS)
+            flags += [] if bounds else ["uncalibrated"]
+        decisive = undecided_claims(claims, criterion) if calibration else claims_that_decide(claims, criterion)
+        if second is not None and decisive:
             sessions.append(session(second))
             looks, failed = await _votes(decisive, [(sessions[-1], None)])
-            if looks:
+            if looks and calibration:
+                claims = settle(claims, looks[0], judges=(lead.chat.model, second.model))
+            elif looks:
                 both = scores_by_vote(claims, looks)
                 claims, vote_scores = merge_opinions(claims, looks[0]), (*(vote_scores or both[:1]), *both[1:])
             flags += ["escalated", *([INCOMPLETE] if failed else [])]
             missing += failed
         is_disputed = second is not None and len({criterion.passes(each) for each in vote_scores}) > 1
+        is_undecided = calibration is not None and bool(undecided_claims(claims, criterion))
         if any("disputed" in claim.flags for claim in claims):
             flags.append("tiers_disagree")
         repeated = [name for name, count in Counter(options.judges).items() if count > 1]
@@ -193,7 +211,8 @@ class LlmTier:
             warnings=(*missing, *(CodedText("judge_named_twice", name=name) for name in repeated)),
             votes=vote_scores,
             windows=len(prepared.windows),
-            is_unsure=is_disputed and options.disputed == "unsure",
+            reliability=calibration.reliability if calibration and len(sessions) == 1 else (),
+            is_unsure=is_undecided or (is_disputed and options.disputed == "unsure"),
             metrics=answers,
         )
 
@@ -208,15 +227,25 @@ class LlmTier:
         limits = [str(self._max_output_tokens), str(options.samples)]
         escalation = f"{options.escalation} {options.threshold} {options.disputed}" if options.escalation else ""
         controls = ["controls"] if self._has_controls else []
+        fits = [fit for chat in chats if (fit := self._calibration(chat, sample))]
+        bounds = [f"{self._bounds.get(fit.model)} {fit.weights} {fit.intercept}" for fit in fits]
         probes = probes_for(options.metrics, sample.source)
         asked = [prompts.metrics.digest, *(probe.name + probe.stated for probe in probes)] if probes else []
         if any(probe.needs_reference for probe in probes):
             asked.append(hashlib.sha256((sample.source.reference or "").encode("utf-8", "surrogatepass")).hexdigest())
-        return "\n".join([*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation, *controls, *asked])
+        return "\n".join(
+            [*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation, *controls, *bounds, *asked]
+        )
 
     def readiness(self) -> Readiness:
         first, *others = [chat.readiness() for chat in self._chats.values()]
         return replace(first, detail="; ".join(each.detail for each in (first, *others)))
+
+    def _calibration(self, chat: ChatModel, sample: SegmentedSample) -> Calibration | None:
+        """Return the calibration of a decision model; None for a chat model."""
+        if getattr(chat, "kind", "chat") == "chat":
+            return None
+        return self._calibrations.find(tier=self.name, model=chat.model, language=sample.language)
 
     def _chats_by_name(self, names: Sequence[str | None]) -> list[ChatModel]:
         """Return the chat models of these names, the first of all for none; raise TierFailure for an unknown one."""

@@ -14,13 +14,11 @@ from plumbline.judging.quantities.context_amounts import stand_verbatim
 from plumbline.judging.quantities.numerals import prepare_text
 from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text import negation
-from plumbline.judging.text.scores import PassCriterion, score
+from plumbline.judging.text.scores import PassCriterion, score_claims
 from plumbline.judging.text.verdicts import (
     SUPPORT_BY_VERDICT,
     Claim,
     Evidence,
-    JudgeAccount,
-    Judgement,
     Scores,
     Verdict,
 )
@@ -198,7 +196,7 @@ def scores_by_vote(claims: Sequence[Claim], votes: Sequence[Mapping[str, Claim]]
     if not votes:
         return ()
     ballots = [claims, *([vote.get(claim.id, claim) for claim in claims] for vote in votes)]
-    return tuple(each for ballot in ballots if (each := _scores(ballot)) is not None)
+    return tuple(each for ballot in ballots if (each := score_claims(ballot)) is not None)
 
 
 def claims_that_decide(claims: Sequence[Claim], criterion: PassCriterion) -> tuple[Claim, ...]:
@@ -206,13 +204,13 @@ def claims_that_decide(claims: Sequence[Claim], criterion: PassCriterion) -> tup
 
     Of an answer that passes those that are supported, of any other those that are not.
     """
-    scores = _scores(claims)
+    scores = score_claims(claims)
     if scores is None:
         return ()
     passes = criterion.passes(scores)
     asked = tuple(each for each in claims if each.is_checkable and (each.verdict is Verdict.SUPPORTED) == passes)
     other = Verdict.NOT_MENTIONED if passes else Verdict.SUPPORTED
-    turned = _scores(
+    turned = score_claims(
         [replace(each, verdict=other, support=SUPPORT_BY_VERDICT[other]) if each in asked else each for each in claims]
     )
     return asked if turned is not None and criterion.passes(turned) != passes else ()
@@ -232,7 +230,3 @@ def _merge(first: Claim, second: Claim) -> Claim:
     acquits = second.verdict is Verdict.SUPPORTED and not any(evidence.verified for evidence in first.evidence)
     chosen = second if acquits else min(first, second, key=lambda claim: SUPPORT_BY_VERDICT.get(claim.verdict, 0.0))
     return with_flags(chosen, "escalated", "disputed")
-
-
-def _scores(claims: Sequence[Claim]) -> Scores | None:
-    return score(Judgement(tuple(claims), JudgeAccount(model=""), has_verdict_kinds=True))
