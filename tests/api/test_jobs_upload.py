@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import stat
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -29,11 +30,13 @@ class KeepingStore(MemoryStore):
     def __init__(self, *, fails: bool = False) -> None:
         super().__init__()
         self.contents: list[bytes] = []
+        self.modes: set[int] = set()
         self.taken: list[tuple[NewJob, Upload]] = []
         self._fails = fails
 
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
         self.contents.append(upload.path.read_bytes())
+        self.modes.add(stat.S_IMODE(upload.path.stat().st_mode))
         self.taken.append((new, upload))
         if self._fails:
             raise StoreUnavailable("the disk of the data folder is full; make room and try again")
@@ -69,6 +72,7 @@ async def test_lines_are_kept_as_they_are_with_choices_in_the_query(kind: str) -
     job = read_job(await post_lines(store, body, choices, kind=kind), 202)
 
     assert store.contents == [body]
+    assert store.modes == {0o600}
     (new, upload) = store.taken[0]
     assert (upload.form, upload.columns, new.name) == ("jsonl", "ragas_old", "nightly")
     assert json.loads(new.options)["threshold"] == job["options"]["threshold"] == 0.7

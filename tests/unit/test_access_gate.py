@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.ground.errors import ConcurrencyExceeded, TooBusy
-from plumbline.service.access.access import RequestGate, RequestLoad
+from plumbline.service.access.access import RequestGate, RequestLoad, WrongKeys
 from plumbline.service.access.keys import AccessKey
 
 
@@ -88,3 +88,15 @@ def test_the_bodies_in_flight_are_bounded() -> None:
     gate.enter(mine)
     gate.leave(mine, RequestLoad(body_bytes=2**28))
     gate.enter(mine, RequestLoad(body_bytes=1))
+
+
+def test_wrong_keys_of_one_address_are_answered_more_slowly_for_a_minute() -> None:
+    now = 0.0
+    wrong = WrongKeys(monotonic=lambda: now)
+
+    pauses = [wrong.pause_seconds("192.0.2.1") for _ in range(22)]
+    other = wrong.pause_seconds("192.0.2.2")
+    now = 61.0
+
+    assert pauses == [0.0] * 20 + [1.0] * 2
+    assert other == wrong.pause_seconds("192.0.2.1") == 0.0

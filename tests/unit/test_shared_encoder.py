@@ -16,6 +16,7 @@ from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.models.encoder import encoder as encoder_module
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
+from plumbline.models.encoder.model_files import load_failure
 from plumbline.models.encoder.packing import PackedBatch
 from plumbline.models.encoder.text_reader import TextReader
 from tests.making.small_models import word_tokenizer
@@ -247,6 +248,21 @@ async def test_a_model_that_does_not_load_says_so_to_everybody(monkeypatch: pyte
     assert encoder.readiness().state is State.UNAVAILABLE
     assert encoder.readiness().detail == "no such file"
     encoder.close()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        "libgomp.so.1: failed to map segment from shared object",
+        RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+    ],
+)
+def test_a_model_that_gets_no_memory_says_that_it_needs_some(error: Exception | str) -> None:
+    failure = load_failure("models/minilm", error)
+
+    assert failure.reason is FailureReason.NO_MEMORY
+    assert "give the process more memory" in failure.detail
 
 
 def test_reduced_precision_has_a_name_of_its_own() -> None:

@@ -146,6 +146,7 @@ class FailureReason(StrEnum):
 
     NOT_CONFIGURED = "not_configured"
     NOT_INSTALLED = "not_installed"
+    NO_MEMORY = "no_memory"
     MODEL_LOADING = "model_loading"
     DETECTOR_PROBE_FAILED = "detector_probe_failed"
     NOT_ASKED = "not_asked"

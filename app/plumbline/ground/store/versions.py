@@ -15,10 +15,6 @@ from plumbline.ground.texts import CodedText
 HEAD: Final = "plumbline_0002"
 # Tables of 0.2, which had no table of its version.
 _OF_0_2: Final = frozenset({"job", "chunk", "result", "strike", "garbage", "change"})
-_NEWER: Final = (
-    "the database was written by a newer version of Plumbline; start that version, or let PLUMBLINE_DATA_DIR or "
-    "PLUMBLINE_DATABASE_URL name another place"
-)
 
 
 def check_version(backend: Backend, connection: Connection) -> bool:
@@ -67,4 +63,4 @@ def _migrate(backend: Backend, connection: Connection) -> None:
     try:
         command.upgrade(config, "head")
     except CommandError as error:
-        raise StoreUnavailable(_NEWER) from error
+        raise StoreUnavailable(CodedText("database_newer")) from error

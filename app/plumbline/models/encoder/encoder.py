@@ -64,7 +64,10 @@ class ModelChoice:
 def load(choice: ModelChoice, *, threads: int) -> TokenModel:
     started = time.monotonic()
     files = find_model(choice.model)
-    model = _load(files, choice, threads)
+    try:
+        model = _load(files, choice, threads)
+    except MemoryError as error:
+        raise load_failure(files.folder, error) from error
     seconds = round(time.monotonic() - started, 2)
     structlog.get_logger().info(
         "encoder_loaded", model=model_name(choice.model), backend=model.backend, seconds=seconds

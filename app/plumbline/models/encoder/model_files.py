@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.files import sha256_of
@@ -89,13 +90,20 @@ def require_kind(files: ModelFiles, kind: ModelKind) -> None:
 class NotLoaded(TierFailure):
     """A model that is missing or cannot be loaded. `seen` is the detail without the advice to the user."""
 
-    def __init__(self, seen: str, advice: str) -> None:
-        super().__init__(FailureReason.NOT_INSTALLED, join_texts([seen, advice]))
+    def __init__(self, seen: str, advice: str, reason: FailureReason = FailureReason.NOT_INSTALLED) -> None:
+        super().__init__(reason, join_texts([seen, advice]))
         self.seen = seen
+
+
+# In messages of the dynamic linker, PyTorch and the C++ library where the system refuses memory.
+_NO_MEMORY: Final = re.compile(r"failed to map segment|allocate memory|bad_alloc|not enough memory", re.IGNORECASE)
 
 
 def load_failure(where: object, error: Exception | str) -> NotLoaded:
     why = error if isinstance(error, str) else type(error).__name__
+    if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
+        seen = CodedText("model_not_loaded", model=str(where), reason=why)
+        return NotLoaded(seen, CodedText("give_memory"), FailureReason.NO_MEMORY)
     advice = CodedText("set_embedding_model")
     if str(where) == _HUB_ID:
         advice = CodedText("install_or_set_embedding_model")

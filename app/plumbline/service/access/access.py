@@ -151,6 +151,31 @@ class Keyring:
             _LOG.warning("key_limits_ignored", limits=ignored, detail=LIMITS_ADVICE)
 
 
+# Wrong keys of an address in a minute that are answered at once; each further one is answered after the pause.
+_FREE_GUESSES: Final = 20
+_GUESS_PAUSE_SECONDS: Final = 1.0
+_MINUTE: Final = 60.0
+# Addresses that are remembered.
+_MAX_ADDRESSES: Final = 10_000
+
+
+class WrongKeys:
+    """Count of wrong keys by address, for a pause before the answer to further ones. A right key never waits."""
+
+    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._since = monotonic()
+        self._counts: Counter[str] = Counter()
+
+    def pause_seconds(self, address: str) -> float:
+        """Count a wrong key of this address; return the seconds to wait before its answer."""
+        if self._monotonic() - self._since > _MINUTE or len(self._counts) >= _MAX_ADDRESSES:
+            self._since = self._monotonic()
+            self._counts.clear()
+        self._counts[address] += 1
+        return _GUESS_PAUSE_SECONDS if self._counts[address] > _FREE_GUESSES else 0.0
+
+
 # When one of the requests in flight will end is unknown.
 _SOON_SECONDS: Final = 1
 

@@ -1,5 +1,6 @@
 """Authentication, scopes and admission under /v1: an API key, or loopback where there are no keys."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
@@ -13,11 +14,11 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
-from plumbline.ground.errors import ClientOutdated, KeyMissing, Locked, PlumblineError, ScopeMissing
+from plumbline.ground.errors import ClientOutdated, KeyMissing, KeyUnknown, Locked, PlumblineError, ScopeMissing
 from plumbline.ground.proxies import is_loopback
 from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
-from plumbline.service.access.access import Access, RequestLoad
+from plumbline.service.access.access import Access, RequestLoad, WrongKeys
 from plumbline.service.access.keys import AccessKey, Scope
 from plumbline.service.api.body_stream import RequestBody
 from plumbline.service.api.edge import is_under_v1
@@ -148,6 +149,7 @@ class Admission:
         self._is_page = is_page
         self._is_about_jobs = is_about_jobs
         self._has_deadline = has_deadline
+        self._wrong_keys = WrongKeys()
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not (is_under_v1(scope) or self._is_page(scope)):
@@ -163,6 +165,8 @@ class Admission:
             _check_client(connection)
             gate.enter(caller, load)
         except PlumblineError as error:
+            if isinstance(error, KeyUnknown):
+                await asyncio.sleep(self._wrong_keys.pause_seconds(connection.client.host if connection.client else ""))
             response = error_response(scope, error)
             await response(scope, receive, RequestBody(scope, receive, send).send)
             return

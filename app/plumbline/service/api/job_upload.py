@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from difflib import get_close_matches
@@ -37,6 +38,7 @@ Place = Literal["body", "part", "query"]
 
 LINES: Final = ("application/x-ndjson", "application/jsonl")
 _JSON: Final = "application/json"
+_OWNER_ALONE: Final = 0o600
 _MAX_CHOICES_BYTES: Final = 100_000
 # A valid row has two.
 _MAX_CONTAINERS: Final = 400_000
@@ -179,7 +181,7 @@ class _RowsFile:
         self.size = 0
         self._digest = hashlib.sha256()
         with _disk_errors():
-            self._file = path.open("wb")
+            self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ALONE), "wb")
 
     def write(self, data: bytes) -> None:
         self._digest.update(data)
