@@ -78,7 +78,6 @@ class PlainEncoder:
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
         ledger: Ledger | None = None,
     ) -> TokenVectors:
         found = []
@@ -138,7 +137,7 @@ def library_way(name: str, network: Any, *, threads: int, at_once: bool) -> Way:
 def encoder_way(name: str, encoder: SharedEncoder) -> Way:
     async def one(texts: list[str], free: asyncio.Semaphore) -> None:
         async with free:
-            await encoder.encode(await encoder.read(texts, seconds=600), seconds=600, can_wait=True)
+            await encoder.encode(await encoder.read(texts, seconds=600), seconds=600)
 
     async def run(requests: Sequence[list[str]]) -> None:
         free = asyncio.Semaphore(_CONCURRENCY)

@@ -39,7 +39,6 @@ class CountingEncoder(WordEncoder):
             cache_hits=5,
             cache_misses=12,
             joined=2,
-            refused=1,
             queued_tokens=77,
             cache_bytes=4_096,
         )
@@ -169,7 +168,6 @@ async def test_what_an_encoder_counts_of_itself_is_on_the_page() -> None:
     assert found["plumbline_encoder_sentences_total", frozenset()] == 10
     assert found["plumbline_encoder_tokens_total", frozenset()] == 340
     assert [found[lookups, frozenset({("outcome", each)})] for each in ("hit", "miss", "joined")] == [5, 10, 2]
-    assert found["plumbline_encoder_refused_total", frozenset()] == 1
     assert found["plumbline_encoder_queued_tokens", frozenset()] == 77
     assert found["plumbline_encoder_cache_bytes", frozenset()] == 4_096
 

@@ -86,7 +86,6 @@ class WordEncoder:
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
         ledger: Ledger | None = None,
     ) -> TokenVectors:
         """As a model does; `encoded` keeps the words of each text, call by call, joined by blanks."""

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from plumbline.ground.work_queue import WorkQueue
 from plumbline.judging.ports.observation import JudgeCallRecord, RequestRecord
 from plumbline.judging.ports.token_vectors import EncoderCounts
 from plumbline.rows.jobs.job import NO_JOBS, JobStats
@@ -42,6 +43,7 @@ def samples() -> dict[str, set[str]]:
     """The labels of every metric on a page where everything has happened once."""
     metrics = Metrics(version="1", tiers=["llm"], row_statuses=["judged"])
     metrics.watch_encoder(Counting())
+    metrics.watch_work({"model": WorkQueue(limit=1, characters_per_second=1.0)})
     with metrics.request(RequestRecord("GET", status=200)):
         for cost in (None, 0.5):
             with metrics.judge_call(JudgeCallRecord("generic", "m", "h", 1, has_left=True, cost=cost)):

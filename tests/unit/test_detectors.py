@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure, TooBusy
+from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
 from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, Passage
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text.verdicts import Verdict
@@ -25,7 +25,6 @@ from plumbline.models.detectors.description import (
     shipped_descriptions,
 )
 from plumbline.models.detectors.detector import LocalDetector
-from plumbline.models.encoder.encoder import SharedEncoder
 from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 from tests.making.small_detectors import library_logits, save_detector
@@ -117,17 +116,6 @@ async def test_weights_under_other_names_are_read_with_a_base(tmp_path: Path) ->
     (found,) = (await read(described, [PREMISE], [CLAIM])).findings
     expected = softmax(library_logits(base, "first_token", f"Premise : {PREMISE} Hypothesis : {CLAIM}")[0])
     assert found.support == pytest.approx(expected[1], abs=1e-5)
-
-
-async def test_a_claim_is_refused_before_its_premise_is_read(tmp_path: Path) -> None:
-    class FullEncoder(SharedEncoder):
-        async def admit(self, *, seconds: float) -> None:
-            raise TooBusy("full")
-
-    with closing(LocalDetector(Description(model=str(tmp_path / "none"), probe=ANY))) as detector:
-        detector._encoder = FullEncoder()
-        with pytest.raises(TooBusy):
-            await detector.read([passage(PREMISE)], "", [CLAIM], seconds=SECONDS)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +294,6 @@ class ToldDetector:
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
     ) -> DetectorReading:
         return DetectorReading([self.findings[claim] for claim in claims], 0.25)
 

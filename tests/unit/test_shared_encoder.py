@@ -1,4 +1,4 @@
-"""The encoder with a model that does as it is told: what runs once, who waits for whom, who is refused."""
+"""The encoder with a model that does as it is told: what runs once, who waits for whom."""
 
 import asyncio
 import math
@@ -11,7 +11,7 @@ import pytest
 import structlog
 from numpy.typing import NDArray
 
-from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
+from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.models.encoder import encoder as encoder_module
@@ -175,30 +175,6 @@ async def test_an_error_of_the_model_is_told_to_all_who_wait_and_to_nobody_later
     assert (await encode(encoder, "river")).vectors[:, 0].tolist() == [14]
 
 
-async def test_more_work_than_may_wait_is_refused(model: ToldModel) -> None:
-    encoder = SharedEncoder(threads=1, queue_seconds=1.0)
-    under_way = await blocked_by(encoder, model, "river")
-    # 2 tokens a second: what waits below takes 1.5 seconds.
-    for _ in range(300):
-        encoder._pace.add(2, 1.0)
-    waiting = await queued(encoder, "people")
-
-    with pytest.raises(TooBusy) as refused:
-        await encode(encoder, "tracks")
-    patient = asyncio.create_task(
-        encoder.encode(await encoder.read(["tracks"], seconds=SECONDS), seconds=SECONDS, can_wait=True)
-    )
-    known = await encode(encoder, "warm")
-    model.gate.set()
-    await asyncio.gather(under_way, waiting, patient)
-    encoder.close()
-
-    assert refused.value.retry_after_seconds == pytest.approx(1.0, abs=0.01)
-    assert "s of work waiting, the limit is" in str(refused.value)
-    assert encoder.counts().refused == 1
-    assert len(known.vectors) == 1
-
-
 async def test_many_sentences_do_not_hold_up_one(encoder: SharedEncoder, model: ToldModel) -> None:
     blocker = await blocked_by(encoder, model, "river")
     words = ["the", "bridge", "was", "opened", "in", "two", "railway", "tracks", "cross", "river", "and", "people"]
@@ -317,24 +293,3 @@ async def test_closing_does_not_wait_for_a_model_that_is_being_loaded(monkeypatc
     assert not gate.is_set()
     await warming
     gate.set()
-
-
-async def test_a_call_that_would_wait_too_long_is_refused_before_its_texts_are_read(model: ToldModel) -> None:
-    encoder = SharedEncoder(threads=1, queue_seconds=1.0)
-    await encoder.admit(seconds=SECONDS)
-    under_way = await blocked_by(encoder, model, "river")
-    for _ in range(300):
-        encoder._pace.add(2, 1.0)
-    waiting = await queued(encoder, "people")
-
-    with pytest.raises(TooBusy):
-        await encoder.admit(seconds=SECONDS)
-    pausing = asyncio.create_task(encoder.admit(seconds=SECONDS))
-    await asyncio.sleep(0)
-    model.gate.set()
-    await asyncio.gather(under_way, waiting)
-
-    # There is room before its pause is over.
-    await pausing
-    encoder.close()
-    assert encoder.counts().refused == 1

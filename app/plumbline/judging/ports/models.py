@@ -67,19 +67,16 @@ class SentenceEncoder(Protocol):
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
         ledger: Ledger | None = None,
     ) -> TokenVectors:
         """Return the vectors of tokenized texts; equal texts have equal vectors in one call.
 
         Args:
             scope: whose texts they are; what one had encoded tells another nothing.
-            can_wait: a batch sample, whose answer may take long.
             ledger: records calls that cost tokens, if any are made.
 
         Raises:
             TierFailure: as `read`.
-            TooBusy: too much waits already.
         """
         ...
 
@@ -107,9 +104,8 @@ class Detector(Protocol):
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
     ) -> DetectorReading:
-        """Return how far the passages support each claim; `scope`, `can_wait`, errors: `SentenceEncoder`."""
+        """Return how far the passages support each claim; `scope` and errors as of `SentenceEncoder`."""
         ...
 
     def readiness(self) -> Readiness: ...

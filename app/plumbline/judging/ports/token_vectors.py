@@ -57,7 +57,7 @@ class EncoderCounts:
     """Counts of an encoder's work since its start, and its load now.
 
     `texts` encoded by the model and their `tokens`; `cache_hits`, `cache_misses` of texts asked for; `joined`: misses
-    that waited for a text in flight; `refused` calls; now: `queued_tokens`, `cache_bytes`.
+    that waited for a text in flight; now: `queued_tokens`, `cache_bytes`.
     """
 
     texts: int = 0
@@ -65,6 +65,5 @@ class EncoderCounts:
     cache_hits: int = 0
     cache_misses: int = 0
     joined: int = 0
-    refused: int = 0
     queued_tokens: int = 0
     cache_bytes: int = 0

@@ -41,7 +41,6 @@ class DetectorTier:
 
         Raises:
             TierFailure: `unsupported_language`, `timeout`, or what the detector declares.
-            TooBusy: so much waits for the detector that this sample would wait too long.
         """
         findings, cut = await self._findings(sample, options, seconds=seconds)
         calibration = self._calibrations.find(tier=self.name, model=self._detector.model, language=sample.language)
@@ -80,7 +79,6 @@ class DetectorTier:
             claims,
             seconds=seconds,
             scope=options.tenant,
-            can_wait=options.can_wait,
         )
         words = await asyncio.get_running_loop().run_in_executor(self._executor, collect_lexical_findings, sample)
         by_position: dict[int, DetectorFinding] = {}

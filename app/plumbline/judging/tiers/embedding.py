@@ -71,7 +71,6 @@ class EmbeddingTier:
 
         Raises:
             TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
-            TooBusy: so much waits for the encoder that this sample would wait too long.
         """
         until = time.monotonic() + seconds
         try:
@@ -205,7 +204,6 @@ class EmbeddingTier:
             reading,
             seconds=until - time.monotonic(),
             scope=options.tenant,
-            can_wait=options.can_wait,
             ledger=options.ledger,
         )
 

@@ -35,7 +35,6 @@ class LocalDetector:
         *,
         threads: int | None = None,
         cache_bytes: int = 2**26,
-        queue_seconds: float = 10.0,
     ) -> None:
         self._description = description
         self._labels: Labels | None = None
@@ -44,7 +43,6 @@ class LocalDetector:
             ModelChoice(description.model, "torch"),
             threads=threads,
             cache_bytes=cache_bytes,
-            queue_seconds=queue_seconds,
             languages=description.languages,
             load_model=self._load,
         )
@@ -73,16 +71,13 @@ class LocalDetector:
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
     ) -> DetectorReading:
         """Return the support of each claim by the passages that support it most; long premises are read in parts."""
         until = time.monotonic() + seconds
-        if not can_wait:
-            await self._encoder.admit(seconds=seconds)
         asked, cut = await self._encoder.with_model(lambda _: self._ask(passages, question, claims))
         tokens = [each.tokens for questions in asked for each in questions]
         reading = TokenizedTexts(tokens, list(map(len, tokens)), [0] * len(tokens), [False] * len(tokens))
-        vectors = await self._encoder.encode(reading, seconds=until - time.monotonic(), scope=scope, can_wait=can_wait)
+        vectors = await self._encoder.encode(reading, seconds=until - time.monotonic(), scope=scope)
         findings, at = [], 0
         for questions in asked:
             parts = [vectors.part(at + number, at + number + 1).vectors for number in range(len(questions))]

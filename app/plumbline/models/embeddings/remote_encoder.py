@@ -89,10 +89,9 @@ class RemoteEncoder:
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
         ledger: Ledger | None = None,
     ) -> TokenVectors:
-        """Return one vector for each text, as `SentenceEncoder.encode`; `can_wait` has no effect: all wait.
+        """Return one vector for each text, as `SentenceEncoder.encode`.
 
         Neither cached nor in-flight texts are shared between scopes; one that another call asks for is not paid twice.
         """

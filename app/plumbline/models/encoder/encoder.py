@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import hashlib
 import math
-import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -17,14 +16,13 @@ import numpy as np
 import structlog
 
 from plumbline.ground.concurrency import Threads
-from plumbline.ground.errors import FailureReason, TierFailure, TooBusy
+from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.processor import has_nvidia_driver
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import EncoderCounts, TokenizedTexts, TokenVectors
 from plumbline.models.encoder.fair_queue import (
-    EncodingPace,
     FairQueue,
     Text,
     Waiter,
@@ -97,9 +95,6 @@ def _load(files: ModelFiles, choice: ModelChoice, threads: int) -> TokenModel:
 # bf16 takes a quarter of the time for each.
 _BATCH_TOKENS = {"fp32": 384, "bf16": 512}
 
-# Range of the pause before a caller is refused, in seconds.
-_PAUSE_SECONDS = 0.2, 0.6
-
 
 class SharedEncoder:
     """Token vectors of a sentence-transformers model, for many callers at once.
@@ -109,7 +104,6 @@ class SharedEncoder:
     Args:
         threads: that run the model; None for one on each core.
         cache_bytes: of vectors kept in memory; 0 keeps none.
-        queue_seconds: maximum queued work; further requests are refused.
         languages: that the model reads; empty for those known by its name.
         load_model: loads another model than one of sentences, in a thread of its own.
     """
@@ -120,7 +114,6 @@ class SharedEncoder:
         *,
         threads: int | None = None,
         cache_bytes: int = CACHE_BYTES,
-        queue_seconds: float = 10.0,
         languages: Collection[str] = (),
         load_model: Callable[[ModelChoice, int], TokenModel] | None = None,
     ) -> None:
@@ -131,11 +124,9 @@ class SharedEncoder:
         self.model = name if precision == "fp32" else f"{name}@{precision}"
         self.languages = frozenset(languages) or find_preset(name).languages
         self._threads = threads or available_cores()
-        self._queue_seconds = queue_seconds
         self._cache = build_vector_cache(cache_bytes)
         self._in_flight: dict[bytes, Text] = {}
         self._lock = threading.Lock()
-        self._pace = EncodingPace(self._threads)
         self._reading = Threads(max_workers=1, thread_name_prefix="reader")
         self._workers: list[threading.Thread] = []
         self._loading: Future[TokenModel] = Future()
@@ -145,7 +136,7 @@ class SharedEncoder:
         self._failure: TierFailure | None = None
         self._identity = ""
         self._state = State.IDLE
-        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined", "refused"), 0)
+        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined"), 0)
 
     async def warm_up(self) -> None:
         """Load the model now; a failure is kept for `readiness` and the next request."""
@@ -163,23 +154,12 @@ class SharedEncoder:
     async def with_model(self, work: Callable[[TokenModel], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reading, lambda: work(self._ready_model()))
 
-    async def admit(self, *, seconds: float) -> None:
-        """Refuse a call before anything is spent on it, as `encode` would; there is a pause before it is refused.
-
-        Callers who ask again at once would take the event loop; pauses of one length would bring them back together.
-        """
-        if self._seconds_ahead() > self._queue_seconds:
-            await asyncio.sleep(min(random.uniform(*_PAUSE_SECONDS), seconds / 2))  # noqa: S311
-            with self._lock:
-                self._refuse_when_busy()
-
     async def encode(
         self,
         reading: TokenizedTexts,
         *,
         seconds: float,
         scope: str = "",
-        can_wait: bool = False,
         ledger: Ledger | None = None,
     ) -> TokenVectors:
         """Return vectors of the last layer's tokens, special ones left out; they do not depend on the batch.
@@ -189,7 +169,7 @@ class SharedEncoder:
         until = time.monotonic() + seconds
         if self._queue is None:
             await asyncio.get_running_loop().run_in_executor(self._reading, self._ready_model)
-        found = await self._vectors(reading.tokens, scope, until, can_wait=can_wait)
+        found = await self._vectors(reading.tokens, scope, until)
         bounds = np.cumsum([0, *map(len, found)])
         if not found:
             return TokenVectors(np.empty((0, 0), dtype=np.float32), bounds)
@@ -248,14 +228,12 @@ class SharedEncoder:
             self._workers = start_workers(self._threads, self._work_on_batches)
         return self._model
 
-    async def _vectors(
-        self, tokens: Sequence[Sequence[int]], scope: str, until: float, *, can_wait: bool
-    ) -> list[HalfVectors]:
+    async def _vectors(self, tokens: Sequence[Sequence[int]], scope: str, until: float) -> list[HalfVectors]:
         # Another model, and another precision, gives other vectors.
         secret = hashlib.sha256(f"{scope}\n{self._identity}".encode()).digest()
         keys = [make_key(each, secret) for each in tokens]
         waiting = Waiter()
-        wanted, known = self._begin(dict(zip(keys, tokens, strict=True)), waiting, can_wait=can_wait)
+        wanted, known = self._begin(dict(zip(keys, tokens, strict=True)), waiting)
         try:
             if wanted:
                 await waiting.wait(until - time.monotonic())
@@ -266,7 +244,7 @@ class SharedEncoder:
         return [known[key] if key in known else _vectors_of(wanted[key]) for key in keys]
 
     def _begin(
-        self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter, *, can_wait: bool
+        self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter
     ) -> tuple[dict[bytes, Text], dict[bytes, HalfVectors]]:
         queue = self._queue
         if queue is None:
@@ -281,8 +259,6 @@ class SharedEncoder:
                 for key, tokens in tokens_by_key.items()
                 if key not in known and key not in joined
             }
-            if new and not can_wait:
-                self._refuse_when_busy()
             self._count(cache_hits=len(known), cache_misses=len(joined) + len(new), joined=len(joined))
             self._in_flight.update(new)
             wanted = joined | new
@@ -291,18 +267,6 @@ class SharedEncoder:
             waiting.texts_left = len(wanted)
             queue.put(list(new.values()))
         return wanted, known
-
-    def _seconds_ahead(self) -> float:
-        return self._pace.seconds_for(self._queue.tokens) if self._queue else 0.0
-
-    def _refuse_when_busy(self) -> None:
-        if (ahead := self._seconds_ahead()) > self._queue_seconds:
-            self._count(refused=1)
-            raise TooBusy(
-                f"{self.model} has {ahead:.0f} s of work waiting, the limit is "
-                f"{self._queue_seconds:g}; ask again later, or other tiers",
-                retry_after_seconds=ahead - self._queue_seconds / 2,
-            )
 
     def _leave(self, texts: Iterable[Text], waiting: Waiter) -> None:
         with self._lock:
@@ -317,13 +281,11 @@ class SharedEncoder:
         queue, model = self._queue, self._model
         while queue is not None and model is not None and (taken := queue.take()) is not None:
             texts, places = taken
-            started = time.monotonic()
             try:
                 found = _forward(model, texts, places)
             except Exception as error:  # raised in the waiting calls; the thread continues
                 self._give_up(texts, error)
                 continue
-            self._pace.add(sum(len(text.tokens) for text in texts), time.monotonic() - started)
             self._deliver(texts, found)
 
     def _deliver(self, texts: Sequence[Text], found: Sequence[HalfVectors]) -> None:

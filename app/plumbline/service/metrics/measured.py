@@ -135,7 +135,6 @@ class EncoderMetrics:
             "cache_lookups", "Sentences looked up in the cache: hit, miss, joined (being encoded just then).", "outcome"
         )
         self._hits, self._misses, self._joined = (lookups.labels(each) for each in ("hit", "miss", "joined"))
-        self._refused = counter("refused", "Samples refused since too much was waiting to be encoded.")
         self._queued = gauge("queued_tokens", "Tokens that wait to be encoded.")
         self._cache = gauge("cache_bytes", "Bytes of cached vectors.")
 
@@ -152,7 +151,6 @@ class EncoderMetrics:
         self._hits.inc(now.cache_hits - before.cache_hits)
         self._misses.inc((now.cache_misses - now.joined) - (before.cache_misses - before.joined))
         self._joined.inc(now.joined - before.joined)
-        self._refused.inc(now.refused - before.refused)
         self._queued.set(now.queued_tokens)
         self._cache.set(now.cache_bytes)
 
