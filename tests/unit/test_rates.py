@@ -274,6 +274,44 @@ def test_both_thresholds_leave_the_rest_to_a_judge(tmp_path: Path, capsys: pytes
     assert f"left for a judge: {found['judge_rows']} rows" in capsys.readouterr().out
 
 
+def test_bounds_of_a_decision_model_are_of_the_weakest_sentence_and_printed_as_their_setting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, labels = (Path(each) for each in _files(tmp_path))
+    lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    for line in lines:
+        result = line["result"]
+        result |= {"scores": {"lowest_support": result["faithfulness"]}, "faithfulness": 0.5, "tier": "llm"}
+        result["trace"] = {"judge": {"model": "decision-1", "calls": 1}}
+    results.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    command = [
+        "rate",
+        "threshold",
+        str(results),
+        "--labels",
+        str(labels),
+        "--risk",
+        "0.15",
+        "--score",
+        "lowest_support",
+    ]
+
+    assert main([*command, "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert main(command) == 0
+    setting = capsys.readouterr().out.splitlines()[-1].strip()
+
+    bounds = json.loads(setting.removeprefix("PLUMBLINE_LLM_BOUNDS='").removesuffix("'"))["decision-1"]
+    assert bounds["passes"] == found["promise"]["threshold"] != 0.5
+    assert bounds["fails"] == (0.0 if found["block"]["threshold"] is None else found["block"]["threshold"])
+    assert bounds["share"] == found["judge_rows"] / 400
+
+    lines[0]["result"]["flags"] = ["escalated"]
+    results.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert main(command) == 2
+    assert "scored without `escalation`" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("bad", "code"), [(0, 0), (1, 1)])
 def test_the_gate_of_a_promise_is_the_exact_binomial_tail(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], bad: int, code: int

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
 _SEED = "plumbline"
 _MOST_NAMED = 10
+_LOWEST = "lowest_support"
 
 
 def add_command(commands: Commands) -> None:
     """Add `rate` and its parts, which argparse knows as commands of two words, to the parser."""
-    build_command(commands, "rate", _rate, counts=_counts)
+    build_command(commands, "rate", _rate, counts=_counts)[""].set_defaults(score="faithfulness")
     threshold = build_command(commands, "rate threshold", _rate)[""]
     threshold.set_defaults(width=None, draw=None, sensitivity=None, specificity=None)
     build_command(commands, "rate drift", run_drift)
@@ -56,9 +57,14 @@ def _print_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> No
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415 - as above
     from plumbline.rows.report.labelled_rates import RateOptions, RateTally, read_labels  # noqa: PLC0415
 
-    tally = RateTally(read_labels(read_lines(options.labels), name=options.labels.name))
+    tally = RateTally(read_labels(read_lines(options.labels), name=options.labels.name), score=options.score)
+    models: set[str] = set()
     for row in rows:
         tally.add_row(row)
+        judge = row.result.trace.judge if row.result else None
+        models |= {judge.model} if judge and judge.model else set()
+        if options.score == _LOWEST and row.result and "escalated" in row.result.flags:
+            raise InvalidInput("some rows were escalated; bounds are chosen on rows scored without `escalation`")
     rates = tally.rates(RateOptions(options.width, options.risk, options.confidence))
     _check_rows(rates, options)
     tally.check(place=options.labels.name)
@@ -69,6 +75,8 @@ def _print_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> No
         print_json([each.model_dump() for each in rates])
     else:
         print_lines(line for rate in rates for line in _lines(rate, options))
+        if options.score == _LOWEST and len(models) == 1:
+            print_lines(_bounds_lines(rates, models.pop()))
 
 
 def _draw_lines(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
@@ -143,6 +151,15 @@ def _lines(rate: "TierRate", options: argparse.Namespace) -> Iterator[str]:
             yield f"  {kept}: scores {scores}, {promise.let_through:.0%} of the rows ({seen})"
     if rate.judge_rows is not None:
         yield f"  left for a judge: {rate.judge_rows:,} rows ({rate.judge_rows / rate.rows:.0%})"
+
+
+def _bounds_lines(rates: "list[TierRate]", model: str) -> Iterator[str]:
+    """Yield the setting that holds the bounds of a decision model, where the labels prove its upper one."""
+    for rate in rates:
+        if rate.tier == "llm" and rate.promise and rate.promise.threshold is not None and rate.judge_rows is not None:
+            fails = rate.block.threshold if rate.block and rate.block.threshold is not None else 0.0
+            bounds = {"fails": fails, "passes": rate.promise.threshold, "share": round(rate.judge_rows / rate.rows, 4)}
+            yield f"  PLUMBLINE_LLM_BOUNDS='{msgspec.json.encode({model: bounds}).decode()}'"
 
 
 def _agreement_lines(found: "JudgeAgreement", what: str) -> Iterator[str]:

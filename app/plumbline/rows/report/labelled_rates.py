@@ -118,10 +118,12 @@ class RateTally:
 
     Args:
         labels: by `custom_id`, or by the number of the row.
+        score: `faithfulness`, or `lowest_support`, by which the bounds of decision models are chosen.
     """
 
-    def __init__(self, labels: Mapping[str | int, RowLabel]) -> None:
+    def __init__(self, labels: Mapping[str | int, RowLabel], *, score: str = "faithfulness") -> None:
         self._labels = labels
+        self._score = score
         self._tiers: dict[ReportTier, _TierRows] = {}
         self._seen: set[str | int] = set()
 
@@ -136,7 +138,9 @@ class RateTally:
         for claim in result.claims if key in self._labels else ():
             if claim.verdict != "not_a_claim":
                 sentences[claim.sentence] = sentences.get(claim.sentence, True) and claim.verdict == "supported"
-        self.add(key, scored.tier, scored.faithfulness, result.passed, sentences=sentences, name=scored.custom_id)
+        score = result.score(self._score)
+        if score is not None:
+            self.add(key, scored.tier, score, result.passed, sentences=sentences, name=scored.custom_id)
 
     def add(
         self,
