@@ -30,10 +30,9 @@ from plumbline.ground.settings import Settings
 from plumbline.main import create_app
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluation import evaluate
+from plumbline.retrieval.inputs import read_qrels, read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Run
-from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_run
 
 CUTOFFS = (1, 3, 5, 10, 20, 100)
 MEASURES = parse_measures(
@@ -56,7 +55,6 @@ PYTREC = {
 RANX = [*(f"{name}@{k}" for name in ("recall", "precision", "hit_rate") for k in CUTOFFS)]
 RANX += ["mrr", "ndcg@10", "map@10", "map@100"]
 ORIGIN = "http://127.0.0.1:8000"
-LIMITS = ReadLimits(max_bytes=2_000_000_000, max_rows=20_000_000)
 
 Scores = dict[str, dict[str, float]]
 Grades = dict[str, dict[str, int]]
@@ -100,9 +98,8 @@ def write_trec(qrels: Grades, run: Scores, folder: Path) -> tuple[Path, Path]:
 
 
 def ours_from_text(judged: Path, ranked: Path) -> None:
-    with judged.open("rb") as qrels, ranked.open("rb") as run:
-        read = read_qrels(qrels, name="qrels", limits=LIMITS), read_run(run, name="run", limits=LIMITS)
-    evaluate(*read, MEASURES, conventions=build_conventions("trec_eval"))
+    qrels, run = read_qrels(judged).qrels, read_run(ranked, name="run").run
+    evaluate(qrels, run, MEASURES, conventions=build_conventions("trec_eval"))
 
 
 def pytrec_from_text(judged: Path, ranked: Path) -> None:

@@ -32,9 +32,10 @@ from plumbline.judging.text.verdicts import Verdict, mark_duplicates, whole_sent
 from plumbline.judging.text.words import contains_verbatim, detect_language, normalise, split_words
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.retrieval.ids import build_id_rule
+from plumbline.retrieval.input_rows import NamedFile
+from plumbline.retrieval.inputs import read_qrels, read_run
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run
 
 SIZES = (31_250, 250_000, 500_000, 1_000_000)
 QUICK_SIZES = (31_250, 125_000)
@@ -120,10 +121,10 @@ def _reply(text: str) -> None:
 
 def _trec(text: str) -> None:
     data = text.encode("utf-8", "replace")
-    readers = (read_run, read_qrels, read_results_table, read_reference_table)
-    for read in readers:
-        with suppress(InvalidInput):
-            read(data, name="f", limits=_LIMITS)
+    with suppress(InvalidInput):
+        read_qrels(NamedFile("f", data), limits=_LIMITS)
+    with suppress(InvalidInput):
+        read_run(NamedFile("f", data), name="f", limits=_LIMITS)
 
 
 PARSERS: dict[str, Callable[[str], None]] = {

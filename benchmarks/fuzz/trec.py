@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from benchmarks.fuzz.material import pieced
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval.run import Qrels, Results
+from plumbline.retrieval import inputs
+from plumbline.retrieval.input_rows import NamedFile
+from plumbline.retrieval.run import Qrels, Results, Run
 from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
-from plumbline.retrieval.trec import FILE_FORMATS, read_qrels, read_run
 
 LIMITS = ReadLimits(max_bytes=200_000, max_rows=3_000)
 _PIECES = (
@@ -66,12 +67,16 @@ def check(data: bytes) -> None:
     if isinstance(judged, InvalidInput):
         _check_place(judged, last)
     else:
-        again = read_qrels(_written_qrels(judged), name="f.txt", limits=LIMITS)
+        again = read_qrels(_written_qrels(judged))
         assert again == judged, "judgments written and read"
-    for read in FILE_FORMATS["tables"]:
-        found = _outcome(read, file)
-        if isinstance(found, InvalidInput):
-            _check_place(found, None)
+
+
+def read_qrels(data: bytes) -> Qrels:
+    return inputs.read_qrels(NamedFile("f.txt", data), limits=LIMITS).qrels
+
+
+def read_run(data: bytes) -> Run:
+    return inputs.read_run(NamedFile("f.txt", data), name="f.txt", limits=LIMITS).run
 
 
 def _check_run(file: bytes, text: bytes, last: int) -> None:
@@ -82,7 +87,7 @@ def _check_run(file: bytes, text: bytes, last: int) -> None:
         assert str(run) == str(plain), "another complaint"
     else:
         assert not isinstance(plain, InvalidInput), "refused without compression"
-        again = read_run(_written_run(run.results), name="f.txt", limits=LIMITS)
+        again = read_run(_written_run(run.results))
         assert again.results == run.results == plain.results, "run written and read"
 
 

@@ -49,7 +49,7 @@ async def test_a_bad_value_is_named_with_its_place(client: httpx2.AsyncClient) -
 
     response = await client.post(URL, json={"qrels": qrels, "runs": [KEYWORD]})
 
-    assert "/qrels/.../...: Expected `int`, got `str`" in read_problem(response, 422).detail
+    assert "/qrels/q13/d7: found the grade \"'two'\", wanted a whole number" in read_problem(response, 422).detail
 
 
 @pytest.mark.parametrize("path", ["evaluations", "comparisons"])
@@ -61,7 +61,7 @@ async def test_a_bad_score_is_named_with_its_place_in_judged_queries_and_others(
 
     response = await client.post(f"/v1/retrieval/{path}", json={"qrels": QRELS, "runs": [KEYWORD, scored]})
 
-    assert "/runs/1/results/.../...: Expected `float`, got `str`" in read_problem(response, 422).detail
+    assert f"/runs/1/{query}/d7: found the score '0.5', wanted a finite number" in read_problem(response, 422).detail
 
 
 async def test_seed_0_the_rankings_that_were_read_stand_beside_the_measures(client: httpx2.AsyncClient) -> None:
@@ -142,8 +142,11 @@ async def test_an_llm_text_that_ranks_nothing_is_said_so(client: httpx2.AsyncCli
         ({"measures": ["ndgc@10"]}, "did you mean 'ndcg@10'"),
         ({"runs": [{"name": "a"}]}, "/runs/0: a run has either 'results' or 'llm_outputs'"),
         ({"runs": [KEYWORD, KEYWORD]}, "two runs are named 'keyword'"),
-        ({"runs": [{"name": "a", "results": {"q1": {"d1": "high"}}}]}, "Expected `float`, got `str`"),
-        ({"qrels": {"q1": {"d1": 0.5}}}, "Expected `int`, got `float`"),
+        (
+            {"runs": [{"name": "a", "results": {"q1": {"d1": "high"}}}]},
+            "found the score 'high', wanted a finite number",
+        ),
+        ({"qrels": {"q1": {"d1": 0.5}}}, "found the grade '0.5', wanted a whole number"),
         ({"conventions": {"preset": "trec"}}, "/conventions/preset: Invalid enum value 'trec'"),
         ({"conventions": {"id_pattern": "(x)"}}, "only the id_rule 'regex' has a pattern"),
         ({"resamples": -1}, "/resamples: expected 0 to 100000 resamples"),

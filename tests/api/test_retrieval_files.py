@@ -38,7 +38,7 @@ async def test_a_bad_file_is_refused_with_its_line(client: httpx2.AsyncClient, f
 
 
 async def test_tables_are_measured_as_a_form(client: httpx2.AsyncClient) -> None:
-    options = '{"format": "tables", "measures": ["context_recall", "mrr"], "conventions": {"preset": "seed-3"}}'
+    options = '{"measures": ["context_recall", "mrr"], "conventions": {"preset": "seed-3"}}'
 
     response = await client.post(URL, files=form(qrels=GOOD_GOLD, run=GOOD_RETRIEVED), data={"options": options})
 
@@ -53,23 +53,11 @@ async def test_a_bad_table_is_refused_with_its_line(client: httpx2.AsyncClient, 
     part, content, line, said = BAD_TABLES[fault]
     files = form(**{"qrels": GOOD_GOLD, "run": GOOD_RETRIEVED, part: content})
 
-    response = await client.post(URL, files=files, data={"options": '{"format": "tables"}'})
+    response = await client.post(URL, files=files)
 
     detail = read_problem(response, 422).detail
     assert detail.startswith(f"{part}.txt{line}: ")
     assert said in detail
-
-
-async def test_an_unknown_format_is_refused(client: httpx2.AsyncClient) -> None:
-    response = await client.post(URL, files=form(), data={"options": '{"format": "parquet"}'})
-
-    assert "/format: Invalid enum value 'parquet'" in read_problem(response, 422).detail
-
-
-async def test_a_format_is_of_files_alone(client: httpx2.AsyncClient) -> None:
-    response = await client.post(URL, json={"qrels": {"q": {"d": 1}}, "runs": [], "format": "trec"})
-
-    assert "unknown field `format`" in read_problem(response, 422).detail
 
 
 async def test_a_gzip_bomb_is_refused(client: httpx2.AsyncClient) -> None:
@@ -81,7 +69,7 @@ async def test_a_gzip_bomb_is_refused(client: httpx2.AsyncClient) -> None:
 
 
 async def test_what_files_expand_to_is_bounded_as_a_body_is_each_and_together() -> None:
-    lines = b"".join(b"q Q0 d%d 0 %d t\n" % (rank, -rank) for rank in range(10_000))
+    lines = b"".join(b"q1 Q0 d%d 0 %d t\n" % (rank, -rank) for rank in range(10_000))
     packed, again = gzip.compress(lines), ("run", ("again.txt", gzip.compress(lines)))
 
     async with running(plain_settings(max_retrieval_body_bytes=len(lines) + len(GOOD_QRELS))) as client:

@@ -7,10 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval import inputs
 from plumbline.retrieval.ids import ID_RULES, build_id_rule
+from plumbline.retrieval.input_rows import NamedFile
 from plumbline.retrieval.llm_rankings import parse_ranking
+from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.text_file import ReadLimits
-from plumbline.retrieval.trec import read_qrels, read_reference_table, read_results_table, read_run
 
 LIMITS = ReadLimits(max_bytes=10_000, max_rows=100)
 IDS = st.text(st.characters(codec="utf-8", exclude_characters="\0 \t\r\n\v\f"), min_size=1, max_size=8).filter(
@@ -24,26 +26,34 @@ NEARLY = st.lists(
 ).map(lambda parts: "".join(parts).encode())
 
 
+def read_run(data: bytes) -> Run:
+    return inputs.read_run(NamedFile("f", data), name="f", limits=LIMITS).run
+
+
+def read_qrels(data: bytes) -> Qrels:
+    return inputs.read_qrels(NamedFile("f", data), limits=LIMITS).qrels
+
+
 @given(st.dictionaries(IDS, st.dictionaries(IDS, SCORES, min_size=1, max_size=4), min_size=1, max_size=4))
 def test_a_run_that_is_written_reads_back(results: dict[str, dict[str, float]]) -> None:
     rows = [f"{query} Q0 {doc} 1 {score!r} t\n" for query, docs in results.items() for doc, score in docs.items()]
     data = "".join(rows).encode()
 
-    assert read_run(data, name="run", limits=LIMITS).results == results
+    assert read_run(data).results == results
 
 
 @given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-2, 4), min_size=1), min_size=1, max_size=4))
 def test_judgments_that_are_written_read_back(qrels: dict[str, dict[str, int]]) -> None:
     rows = [f"{query}\t0\t{doc}\t{grade}\r\n" for query, docs in qrels.items() for doc, grade in docs.items()]
 
-    assert read_qrels(gzip.compress("".join(rows).encode()), name="qrels", limits=LIMITS) == qrels
+    assert read_qrels(gzip.compress("".join(rows).encode())) == qrels
 
 
 @given(st.binary(max_size=200) | NEARLY | st.binary(max_size=50).map(lambda tail: b"\x1f\x8b\x08\0" + tail))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    for read in (read_qrels, read_run, read_results_table, read_reference_table):
+    for read in (read_qrels, read_run):
         with suppress(InvalidInput):
-            read(data, name="f", limits=LIMITS)
+            read(data)
 
 
 @given(st.text(max_size=60), st.text(max_size=40))

@@ -46,7 +46,6 @@ _RETRIEVAL: Final = (
     *_CONVENTIONS,
     *_NUMBERS,
     r"a run has either 'results' or 'llm_outputs'",
-    r"'candidates' are read with 'llm_outputs' alone",
     r"two runs are named",
 )
 _HAN: Final = re.compile("[\u4e00-\u9fff]")

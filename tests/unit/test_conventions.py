@@ -38,7 +38,7 @@ def test_every_parameter_is_repeated_by_name() -> None:
     assert values["gain_map"] == {"1": 1.0, "2": 3.0}
     assert values["rel_level"] == 2
     assert values["score_precision"] == "float32"
-    assert len(values) == 16
+    assert len(values) == 17
     assert build_conventions(**values) == conventions  # type: ignore[arg-type]
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.judging.judge.metrics import MetricResult, MetricStatus, find_metrics
-from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, exact_match, gleu, token_f1
+from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, exact_match, gleu, token_f1, token_set_f1
 from plumbline.judging.text.sample import Sample
 from tests.making.cases import load_cases
 
@@ -37,6 +37,13 @@ def test_token_f1_equals_the_hand_calculation(answer: str, reference: str, f1: f
 def test_a_repeated_word_counts_as_often_as_the_other_text_has_it() -> None:
     # dam dam dam / dam dam lake: common min(3, 2) = 2; precision 2/3, recall 2/3, F1 2/3. Sets would give 2 * .5 / 1.5.
     assert token_f1("dam dam dam", "dam dam lake") == pytest.approx(2 / 3)
+
+
+def test_the_token_f1_of_sets_is_seed_1s() -> None:
+    # "no no" twice: one common word of two, precision and recall 1/2. dam dam dam / dam dam lake: 1/3 and 1/3.
+    assert token_set_f1(["no", "no"], ["no", "no"]) == pytest.approx(1 / 2)
+    assert token_set_f1(["dam"] * 3, ["dam", "dam", "lake"]) == pytest.approx(1 / 3)
+    assert token_set_f1(["a"], ["b"]) == 0.0
 
 
 def test_chinese_is_compared_by_character() -> None:
@@ -102,7 +109,7 @@ def test_nothing_in_common_is_zero_and_a_text_equals_itself_however_short(
     assert [measure(text, text) for text in (["a"], ["paris"], ["大", "坝"], CAT)] == pytest.approx([1] * 4)
 
 
-@pytest.mark.parametrize("measure", [bleu, chrf, gleu])
+@pytest.mark.parametrize("measure", [bleu, chrf, gleu, token_set_f1])
 @given(answer=WORDS, reference=WORDS)
 def test_a_comparison_lies_between_zero_and_one(
     measure: Callable[[list[str], list[str]], float], answer: list[str], reference: list[str]
@@ -115,7 +122,7 @@ def compared(name: str, answer: str, reference: str | None) -> MetricResult:
     return metric.compare_words(Sample("", ("A context.",), answer, reference))
 
 
-@pytest.mark.parametrize("name", ["bleu", "chrf", "gleu"])
+@pytest.mark.parametrize("name", ["bleu", "chrf", "gleu", "token_set_f1"])
 def test_case_marks_citations_width_and_variants_do_not_matter(name: str) -> None:
     assert compared(name, "The cat sat [1].", "the  CAT sat").value == pytest.approx(1)
     assert compared(name, "漢字１９３２年。", "汉字 1932 年").value == pytest.approx(1)

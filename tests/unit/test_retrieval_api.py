@@ -58,7 +58,7 @@ def test_tables_are_read_by_their_columns() -> None:
 
     assert plumbline.retrieval.evaluate(qrels, scored, "mrr") == 1.0
     assert plumbline.retrieval.evaluate(qrels, ranked, "mrr") == 1.0
-    with pytest.raises(InvalidInput, match="a table with a column such as"):
+    with pytest.raises(InvalidInput, match="wanted a column of documents, such as"):
         plumbline.retrieval.evaluate(qrels, Frame({"query": ["q1"], "score": [1.0]}))
 
 
@@ -79,7 +79,7 @@ def test_numbers_of_numpy_and_ids_that_are_numbers_are_taken() -> None:
     [
         ({"q1": {"a": "two"}}, {"q1": ["a"]}, "q1/a: found the grade \"'two'\""),
         ({"q1": {"a": 1}}, {"q1": {"a"}}, "q1: found a set, wanted scores by document or ids best first"),
-        ({"q1": {"a": 1}}, {"q1": [["a"]]}, "q1: found \"\\['a'\\]\" at rank 1"),
+        ({"q1": {"a": 1}}, {"q1": [["a"]]}, "q1: rank 1: found \"\\['a'\\]\", wanted the id of a document"),
         ({"q1": {"a": 1}}, {"q1": {"a": None}}, "q1/a: found the score 'None'"),
     ],
 )
@@ -120,6 +120,8 @@ def test_weights_are_tuned_under_the_conventions_that_are_given() -> None:
         plumbline.retrieval.fuse(runs, "wsum", conventions={"level": 2}, **tuned)
 
 
-def test_what_the_caller_may_not_have_meant_is_warned_of() -> None:
-    with pytest.warns(UserWarning, match="no document of the run is judged"):
+def test_what_has_nothing_in_common_is_refused_or_warned_of_where_it_is_allowed() -> None:
+    with pytest.raises(InvalidInput, match="no document of the run is judged"):
         plumbline.retrieval.evaluate({"q1": {"a": 1}}, {"q1": ["z"]})
+    with pytest.warns(UserWarning, match="no document of the run is judged"):
+        assert plumbline.retrieval.evaluate({"q1": {"a": 1}}, {"q1": ["z"]}, "mrr", allow_disjoint=True) == 0.0

@@ -101,13 +101,15 @@ def test_the_help_lists_the_measures(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_tables_are_measured_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    tables = ("--tables", *written(tmp_path, qrels=GOOD_GOLD, run=GOOD_RETRIEVED))
+    tables = written(tmp_path, qrels=GOOD_GOLD, run=GOOD_RETRIEVED)
     worse = tmp_path / "worse.txt"
     worse.write_bytes(b"qid\tdoc_ids\nq1\t['d3']\nq2\t['d9']\n")
 
     # q1: 1 of 2; q2: 1 of 1.
     measured = told(capsys, *EVALUATE, *tables, "-m", "context_recall", "--preset", "seed-3")
-    pair = told(capsys, *COMPARE, *tables, str(worse), "-m", "mrr", "--format", "csv")[-1].split(",")
+    pair = told(capsys, *COMPARE, *tables, str(worse), "--allow-disjoint", "-m", "mrr", "--format", "csv")[-1].split(
+        ","
+    )
 
     assert measured == ["run.txt\tcontext_recall\tall\t0.7500"]
     # 1 and 1/2 against 0 and 0.
@@ -144,7 +146,7 @@ def test_a_bad_table_is_refused_with_its_line(fault: str, tmp_path: Path, capsys
     part, content, number, said = BAD_TABLES[fault]
     files = written(tmp_path, **{"qrels": GOOD_GOLD, "run": GOOD_RETRIEVED, part: content})
 
-    line = refused(capsys, *COMPARE, "--tables", *files)
+    line = refused(capsys, *EVALUATE, *files)
 
     assert line.startswith(f"plumbline: {part}.txt{number}: ")
     assert said in line

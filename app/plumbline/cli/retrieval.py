@@ -1,4 +1,4 @@
-"""`plumbline retrieval`: measures of runs against judgments, from TREC files, tables or JSON; comparison and fusion."""
+"""`plumbline retrieval`: measures of runs against judgments, from files of any form; comparison and fusion."""
 
 import argparse
 import sys
@@ -21,7 +21,7 @@ from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
 from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
 from plumbline.retrieval.trec import format_run
 
-_SHORT = {"rel_level": "-l", "judged_only": "-J"}
+_SHORT = {"rel_level": "-l", "judged_only": "-J", "max_documents": "-M"}
 _MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
 _TABLES: Mapping[str, Any] = {"means": comparison_table, "pairs": pair_table}
 
@@ -100,18 +100,19 @@ def _reports(options: argparse.Namespace, *, resamples: int) -> tuple[tuple[RunR
     conventions, measures = read_conventions(options), parse_measures(options.measure or _MEASURES)
     named = name_files(options.runs)
     lengths = None if options.lengths is None else _lengths(options.lengths)
-    qrels = read_qrels(options.qrels, format_name=options.format_name)
-    read = {"format_name": options.format_name, "append_missing": options.append_missing}
-    runs = [read_run(path, name=name, **read) for name, path in named.items()]
+    judged = read_qrels(options.qrels, alternatives=options.alternatives)
+    runs = [read_run(path, name=name, append_missing=options.append_missing) for name, path in named.items()]
     reports = report_runs(
-        qrels,
-        [each.run for each in runs],
+        judged.qrels,
+        [judged.apply(each.run) for each in runs],
         measures=measures,
         conventions=conventions,
         resamples=resamples,
         seed=options.seed,
         lengths=lengths,
+        allow_disjoint=options.allow_disjoint,
     )
+    sys.stderr.writelines(f"{line}\n" for line in judged.warnings)
     for run, report in zip(runs, reports, strict=True):
         sys.stderr.writelines(f"{report.name}: {line}\n" for line in (*run.warnings, *report.evaluation.warnings))
     return reports, runs
@@ -150,7 +151,7 @@ def _fuse(options: argparse.Namespace) -> int:
         if options.weights is not None:
             raise InvalidInput("give --weights or --tune, not both")
         grid = {name: getattr(options, name) for name in ("folds", "step", "seed")}
-        conventions, qrels = read_conventions(options), read_qrels(options.tune)
+        conventions, qrels = read_conventions(options), read_qrels(options.tune).qrels
         tuning = tune_by_measure(runs, qrels, options.measure, conventions=conventions, **grid, **recipe)
         recipe["weights"] = tuning.weights
         sys.stderr.write(

@@ -1,6 +1,6 @@
 """Retrieval measures as plain functions: `plumbline.retrieval.evaluate`, `compare` and `fuse`.
 
-Judgments and runs are mappings, tables of pandas or polars, or paths of files; every convention is a keyword.
+Judgments and runs are mappings, lists, frames of pandas or polars, or paths of files; every convention is a keyword.
 """
 
 import warnings
@@ -12,7 +12,9 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.comparison import RunComparison, compare_reports, report_runs, tune_by_measure
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluation import evaluate as evaluate_run
+from plumbline.retrieval.evaluation import refuse_disjoint
 from plumbline.retrieval.fusion import fuse as fuse_runs
+from plumbline.retrieval.input_rows import name_of
 from plumbline.retrieval.inputs import read_qrels, read_run
 from plumbline.retrieval.measure import parse_measures
 
@@ -29,31 +31,37 @@ def evaluate(
     candidates: Mapping[str, Sequence[str]] | None = None,
     append_missing: bool = False,
     lengths: Mapping[str, float] | None = None,
-    file_format: str = "trec",
+    alternatives: bool = False,
+    allow_disjoint: bool = False,
     **conventions: Any,
 ) -> float | Values | None:
     """Return the mean of one measure, or of several by name; with `per_query` the values by measure and query.
 
     Args:
-        qrels: `{"q1": {"d1": 2}}`, `{"q1": ["d1"]}`, a table or a path.
-        run: `{"q1": {"d1": 0.9}}`, `{"q1": ["d1"]}` best first, `{"q1": "1. d1"}` by an LLM, a table or a path.
+        qrels: `{"q1": {"d1": 2}}`, `{"q1": ["d1"]}`, rows with columns, a frame, or the path of a file.
+        run: `{"q1": {"d1": 0.9}}`, `{"q1": ["d1"]}` best first, `{"q1": "1. d1"}` by an LLM, answers of
+            Elasticsearch by query, rows with columns, a frame, or the path of a file.
         preset: `trec_eval`, `pytrec_eval`, `beir`, `ragas_id`, `seed-0` to `seed-4`.
         candidates: the ids that an LLM could choose from, by query.
         append_missing: candidates that an LLM leaves out follow its ranking, as in RankLLM.
         lengths: tokens by document, for `recall_budget`.
-        file_format: of paths: `trec`, or `tables` as seed 3 has them; JSON is known by its first character.
+        alternatives: a list among relevant ids names documents of which one is enough.
+        allow_disjoint: measure a run that has no query or no document in common with the judgments.
         conventions: what differs from the preset: `rel_level`, `judged_only`, `ties`, `id_rule`, ... (`Conventions`).
 
-    Warns with what the caller may not have meant, such as a run that shares no document with the judgments.
+    Warns with what the caller may not have meant, such as scores that rise as distances do.
 
     Raises:
-        InvalidInput: a measure, convention, grade, score or line that cannot be read.
+        InvalidInput: a measure, convention, grade, score, id or line that cannot be read, or nothing in common.
     """
     asked = parse_measures([measures] if isinstance(measures, str) else measures)
-    read = read_run(run, name="run", format_name=file_format, candidates=candidates, append_missing=append_missing)
-    judged = read_qrels(qrels, format_name=file_format)
-    found = evaluate_run(judged, read.run, asked, conventions=build_conventions(preset, **conventions), lengths=lengths)
-    _warn((*read.warnings, *found.warnings))
+    resolved = build_conventions(preset, **conventions)
+    judged = read_qrels(qrels, alternatives=alternatives)
+    read = read_run(run, name=name_of(run) or "run", candidates=candidates, append_missing=append_missing)
+    found = evaluate_run(judged.qrels, judged.apply(read.run), asked, conventions=resolved, lengths=lengths)
+    if not allow_disjoint:
+        refuse_disjoint(found)
+    _warn((*judged.warnings, *read.warnings, *found.warnings))
     if per_query:
         values = {name: dict(zip(found.query_ids, each.tolist(), strict=True)) for name, each in found.values.items()}
         return values[str(asked[0])] if isinstance(measures, str) and len(asked) == 1 else values
@@ -72,7 +80,8 @@ def compare(
     alpha: float = 0.05,
     resamples: int = 10_000,
     seed: int = 0,
-    file_format: str = "trec",
+    alternatives: bool = False,
+    allow_disjoint: bool = False,
     **conventions: Any,
 ) -> tuple[RunComparison, ...]:
     """Return the comparison of every pair of runs, or of each with the baseline, by every measure.
@@ -83,15 +92,20 @@ def compare(
         InvalidInput: as `evaluate`; fewer than two runs.
     """
     named = runs if isinstance(runs, Mapping) else name_files(runs)
-    read = [read_run(run, name=name, format_name=file_format) for name, run in named.items()]
+    judged, read = (
+        read_qrels(qrels, alternatives=alternatives),
+        [read_run(run, name=name) for name, run in named.items()],
+    )
     reports = report_runs(
-        read_qrels(qrels, format_name=file_format),
-        [each.run for each in read],
+        judged.qrels,
+        [judged.apply(each.run) for each in read],
         measures=parse_measures([measures] if isinstance(measures, str) else measures),
         conventions=build_conventions(preset, **conventions),
         resamples=0,
         seed=seed,
+        allow_disjoint=allow_disjoint,
     )
+    _warn(judged.warnings)
     _warn([f"{each.run.name}: {line}" for each in read for line in each.warnings])
     _warn([f"{each.name}: {line}" for each in reports for line in each.evaluation.warnings])
     return compare_reports(
@@ -136,7 +150,7 @@ def fuse(
         resolved = build_conventions(preset, **(conventions or {}))
         grid = {"folds": folds, "step": step, "seed": seed}
         recipe["weights"] = tune_by_measure(
-            read, read_qrels(tune_on), measure, conventions=resolved, **grid, **recipe
+            read, read_qrels(tune_on).qrels, measure, conventions=resolved, **grid, **recipe
         ).weights
     fusion = fuse_runs(read, **recipe)
     _warn(fusion.warnings)

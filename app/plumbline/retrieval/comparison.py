@@ -22,7 +22,7 @@ from plumbline.ground.uncertainty import (
     win_tie_loss,
 )
 from plumbline.retrieval.conventions import Conventions
-from plumbline.retrieval.evaluation import Evaluation, evaluate
+from plumbline.retrieval.evaluation import Evaluation, evaluate, refuse_disjoint
 from plumbline.retrieval.fusion import Tuning, tune_weights
 from plumbline.retrieval.measure import TOTALS, Measure, parse_measure
 from plumbline.retrieval.run import FloatArray, Qrels, Run
@@ -204,11 +204,14 @@ def report_runs(
     resamples: int,
     seed: int,
     lengths: Mapping[str, float] | None = None,
+    allow_disjoint: bool = True,
 ) -> tuple[RunReport, ...]:
     """Evaluate each run, in order, with bootstrap intervals from `resamples` (0: none); otherwise as `evaluate`.
 
+    `allow_disjoint`: a run may have nothing in common with the judgments.
+
     Raises:
-        InvalidInput: two runs of one name, or what `evaluate` refuses; the detail ends with the run's name.
+        InvalidInput: two runs of one name, nothing in common, or what `evaluate` refuses; it ends with the run's name.
     """
     names: set[str] = set()
     for run in runs:
@@ -223,6 +226,8 @@ def report_runs(
             if not error.place:
                 raise
             raise InvalidInput(f"{error.detail} (run {run.name[:80]!r})", place=error.place) from error
+        if not allow_disjoint:
+            refuse_disjoint(evaluation)
         summaries = {}
         for text, values in evaluation.values.items():
             has_interval = resamples > 0 and len(values) > 0 and text not in TOTALS

@@ -23,6 +23,7 @@ class Conventions:
         max_rel: the grade that weighs 1 in `map_graded`; None is the largest over the whole qrels.
         map_normaliser: what AP is divided by: R, min(R, k), the relevant retrieved, or the weights of all relevant.
         judged_only: unjudged and negative documents leave the ranking first (trec_eval `-J`).
+        max_documents: only the best so many of each query count (trec_eval `-M`); None is all.
         id_rule: how ids are reduced before they are compared; `id_pattern` is the expression of `regex`,
             checked by `ids.build_id_rule`, which makes the function; kept here so that a response can repeat it.
         duplicates: a repeated document counts at its best place (`first`), at its best score (`max_score`; the same
@@ -43,6 +44,7 @@ class Conventions:
     max_rel: int | None = None
     map_normaliser: Literal["R", "min_R_k", "retrieved_relevant", "sum_of_weights"] = "R"
     judged_only: bool = False
+    max_documents: int | None = None
     id_rule: Literal["none", "strip_chunk", "urn_uuid", "regex"] = "none"
     id_pattern: str | None = None
     duplicates: Literal["first", "max_score", "error"] = "error"
@@ -121,7 +123,7 @@ def _check(name: str, value: object) -> object:
         if value is not None and not isinstance(value, str):
             raise InvalidInput(f"found {quoted(str(value))}, wanted a regular expression", place="id_pattern")
         return value
-    return None if value is None and name == "max_rel" else _grade(name, value)
+    return None if value is None and name in ("max_rel", "max_documents") else _grade(name, value)
 
 
 def _choice(name: str, value: object) -> str:

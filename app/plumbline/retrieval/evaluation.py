@@ -11,7 +11,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.retrieval.combination import rank_results
 from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
 from plumbline.retrieval.formulas import MeasureInputs, build_inputs, compute_measure
-from plumbline.retrieval.ids import select_id_rule, suggest_id_rule
+from plumbline.retrieval.ids import select_id_rule, suggest_cause
 from plumbline.retrieval.measure import TOTALS, Measure, parse_measures
 from plumbline.retrieval.order import IdNormaliser
 from plumbline.retrieval.ranking import Rankings, normalise_qrels, rank
@@ -120,6 +120,13 @@ def evaluate(
     return Evaluation(ranked.query_ids, values, means, counts, resolved, warnings, missing, extra)
 
 
+def refuse_disjoint(evaluation: Evaluation) -> None:
+    """Raise InvalidInput for a run that has no query, or no document, in common with the judgments."""
+    for line in evaluation.warnings:
+        if isinstance(line, CodedText) and line.code in ("no_query_judged", "no_document_judged"):
+            raise InvalidInput(CodedText("nothing_in_common", reason=line))
+
+
 def _select_queries(
     qrels: Qrels, missing: frozenset[str], barren: frozenset[str], conventions: Conventions
 ) -> tuple[str, ...]:
@@ -183,11 +190,14 @@ def _warnings(counts: EvaluationCounts, conventions: Conventions, *, is_max_rel_
 def _strange(qrels: Qrels, run: Run, ranked: Rankings, counts: EvaluationCounts) -> tuple[str, ...]:
     """Return warnings of runs and judgments that do not fit each other, and of scores that are distances."""
     found = []
+    hint: str | None
     if run.results and counts.missing == counts.judged:
         theirs, ours = next(iter(run.results)), next(iter(qrels), "")
-        found.append(CodedText("no_query_judged", one=quoted(theirs), other=quoted(ours)))
+        swapped = any(not grades.keys().isdisjoint(run.results) for grades in qrels.values())
+        hint = CodedText("queries_are_documents") if swapped else CodedText("another_collection")
+        found.append(CodedText("no_query_judged", one=quoted(theirs), other=quoted(ours), hint=hint))
     elif counts.retrieved and not len(ranked.rows.rank):
-        hint = suggest_id_rule(qrels, run)
+        hint = suggest_cause(qrels, run)
         theirs = next((doc_id for results in run.results.values() for doc_id in results), "")
         ours = next((doc_id for grades in qrels.values() for doc_id in grades), "")
         detail = hint or CodedText("ids_differ", one=quoted(theirs), other=quoted(ours))

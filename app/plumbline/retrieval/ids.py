@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.conventions import CHOICES, Conventions
 from plumbline.retrieval.measure import nearest
@@ -26,6 +26,8 @@ _NUMBERED: Final = re.compile(r"(?<=[0-9])[_:][0-9]+\Z")
 _MOST_LOOKED_AT: Final = 1_000
 # A search in one id holds the interpreter: a millisecond for this many characters.
 _LONGEST_LOOKED_AT: Final = 10_000
+# Grades of a scale that people judge by
+_MOST_GRADES: Final = 6
 _HEX: Final = "[0-9a-fA-F]"
 _UUID: Final = re.compile(rf"(?<!{_HEX}){_HEX}{{8}}(?:-{_HEX}{{4}}){{3}}-{_HEX}{{12}}(?!{_HEX})")
 
@@ -87,8 +89,17 @@ def select_id_rule(conventions: Conventions, *, qrels: Qrels | None = None, run:
     return strip
 
 
-def suggest_id_rule(qrels: Qrels, run: Run) -> str | None:
-    """Return an id of a run that a rule makes a judged one, with the rule; None where no rule does."""
+def suggest_cause(qrels: Qrels, run: Run) -> str | None:
+    """Return a likely cause of a run and judgments without a common document; None where there is none.
+
+    Columns may be swapped, or a rule makes an id of the run a judged one.
+    """
+    documents = {doc_id for grades in qrels.values() for doc_id in grades}
+    if len(documents) <= _MOST_GRADES and all(doc_id.lstrip("-").isdigit() for doc_id in documents):
+        return CodedText("grades_are_documents", one=quoted(min(documents, default="")))
+    ranks = [sorted(results) for results in islice(run.results.values(), _MOST_LOOKED_AT)]
+    if all(found == sorted(map(str, range(1, len(found) + 1))) for found in ranks):
+        return CodedText("ranks_are_documents")
     judged = frozenset(_of_usual_length(doc_id for grades in qrels.values() for doc_id in grades))
     uuids = frozenset(uuid for doc_id in judged for uuid in find_uuids(doc_id))
     for doc_id in islice(_of_usual_length(_retrieved_ids(run)), _MOST_LOOKED_AT):

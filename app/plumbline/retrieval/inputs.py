@@ -1,31 +1,80 @@
-"""Judgments and runs from what callers have: mappings, tables of pandas or polars, files, replies of an LLM."""
+"""Judgments and runs from what callers have, read in one way for the command, HTTP and Python.
 
-import codecs
-import zlib
+Mappings, lists and frames; files of TREC, CSV, TSV, Parquet and JSON; answers of Elasticsearch; replies of an LLM.
+"""
+
+import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
+from plumbline.retrieval import trec
+from plumbline.retrieval.input_rows import (
+    DOCUMENTS,
+    FOUND_LISTS,
+    GOLD_LISTS,
+    GRADES,
+    QUERIES,
+    RANKS,
+    REPLIES,
+    SCORES,
+    Row,
+    first_of,
+    fold,
+    list_columns,
+    load,
+    name_of,
+    parse_cell,
+)
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run, check_scores
-from plumbline.retrieval.text_file import ReadLimits, file_error, format_place, read_text_bytes
-from plumbline.retrieval.trec import FILE_FORMATS, HEADER_NAMES
+from plumbline.retrieval.text_file import ReadLimits, format_place
 
 if TYPE_CHECKING:
     from plumbline.retrieval.llm_rankings import ParsedRanking
 
 # A file of one's own on one's own machine: a bound against a bomb, not against size.
 _LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
-_QUERY_NAMES, _DOCUMENT_NAMES, _GRADE_NAMES = HEADER_NAMES
-_OUTPUT_NAMES: Final = ("output", "outputs", "text", "response", "llm_output", "answer")
 _MOST_NAMED: Final = 5
-_HEAD_BYTES: Final = 512
-_LINES: Final = msgspec.json.Decoder()
+_PAIR: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Judgments:
+    """Grades by query and document.
+
+    merged: equal judgments that were given twice. alternatives: by query, documents that count as another one.
+    """
+
+    qrels: Qrels
+    merged: int = 0
+    alternatives: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Return a line on equal judgments, if there were some."""
+        return (CodedText("judgments_merged", count=self.merged),) if self.merged else ()
+
+    def apply(self, run: Run) -> Run:
+        """Return the run with each alternative as the document that it stands for, once, at its best place."""
+        if not self.alternatives:
+            return run
+        results = dict(run.results)
+        for query, name_by_id in self.alternatives.items():
+            found = results.get(query, ())
+            if isinstance(found, Mapping):
+                best: dict[str, float] = {}
+                for document, score in found.items():
+                    name = name_by_id.get(document, document)
+                    best[name] = max(score, best.get(name, -math.inf))
+                results[query] = best
+            elif query in results:
+                results[query] = list(dict.fromkeys(name_by_id.get(document, document) for document in found))
+        return Run(run.name, results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,100 +106,286 @@ class ReadRun:
         return tuple(lines)
 
 
-def read_qrels(source: Any, *, format_name: str = "trec") -> Qrels:
-    """Return judgments: by query a mapping of grades or the relevant ids; or a table, or the path of a file.
+def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: bool = False) -> Judgments:
+    """Return judgments: by query grades or relevant ids, rows with columns, a frame, or a file of any form.
+
+    `alternatives`: a list among the relevant ids names documents of which one is enough; they count as one document.
 
     Raises:
-        InvalidInput: names the file and line, or the query and document.
+        InvalidInput: names the file and line, or the query and document: an id or a grade that is none, two grades of
+            one document, or a list among ids without `alternatives`.
     """
-    if isinstance(source, str | Path):
-        name = Path(source).name
-        with _open(source) as file:
-            if not _is_json(file):
-                return FILE_FORMATS[format_name].read_qrels(file, name=name, limits=_LIMITS)
-            with _in_file(name):
-                return read_qrels(_json(file, name))
-    if not isinstance(source, Mapping):
-        rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, _GRADE_NAMES), needed=2)
-        source = _group_rows(rows, default=1)
-    return {str(query): _grades(str(query), judged) for query, judged in source.items()}
+    name, limits = name_of(source), limits or _LIMITS
+    with _in_file(name):
+        held = load(source, limits)
+        if isinstance(held, bytes):
+            return Judgments(*trec.read_qrels(held, name=name, limits=limits))
+        pool = _Pool(alternatives)
+        if isinstance(held, Mapping):
+            for query, judged in held.items():
+                pool.add(_id(query, "the id of a query"), judged, str(query))
+        else:
+            for row in held:
+                pool.add_row(row)
+            if not pool.qrels:
+                raise InvalidInput("holds no judgment" if name else "there is no judgment")
+        return Judgments(pool.qrels, pool.merged, pool.name_by_id)
+
+
+class _Pool:
+    """Judgments as they are read."""
+
+    def __init__(self, has_alternatives: bool) -> None:
+        self.qrels: dict[str, dict[str, int]] = {}
+        self.merged = 0
+        self.name_by_id: dict[str, dict[str, str]] = {}
+        self._has_alternatives = has_alternatives
+
+    def add(self, query: str, judged: Any, place: str) -> None:
+        own = self.qrels.setdefault(query, {})
+        if isinstance(judged, Mapping):
+            if not own and set(map(type, judged.values())) <= {int} and set(map(type, judged)) <= {str}:
+                own.update(judged)
+                judged = ()
+                if own and not -MAX_GRADE <= min(own.values()) <= max(own.values()) <= MAX_GRADE:
+                    judged, self.qrels[query] = dict(own), {}
+            for document, grade in dict(judged).items():
+                self._grade(query, document, grade, f"{place}/{document}")
+            return
+        if isinstance(judged, str | bytes) or not isinstance(judged, Iterable):
+            raise InvalidInput("wanted grades by document, or the relevant documents", place=place)
+        for each in judged:
+            if isinstance(each, Mapping):
+                cells = {fold(name): cell for name, cell in each.items()}
+                self._grade(query, first_of(cells, DOCUMENTS), first_of({"": 1, **cells}, (*GRADES, "")), place)
+            elif isinstance(each, list | tuple) and self._has_alternatives and each:
+                names = [_id(one, "the id of a document", place) for one in each]
+                self.name_by_id.setdefault(query, {}).update(dict.fromkeys(names, names[0]))
+                self._grade(query, names[0], 1, place)
+            else:
+                self._grade(query, each, 1, place)
+
+    def add_row(self, row: Row) -> None:
+        query = _query(row)
+        column = next((name for name in GOLD_LISTS if name in row.cells), None)
+        if column is not None:
+            if query in self.qrels:
+                raise InvalidInput(f"query {quoted(query)} has a second row", place=row.place)
+            self.add(query, parse_cell(row.cells[column], row.place, column), row.place)
+            return
+        document = _document(row, GOLD_LISTS)
+        grade = first_of({**row.cells, "": 1}, (*GRADES, ""))
+        self.qrels.setdefault(query, {})
+        self._grade(query, document, _cell_number(grade), row.place)
+
+    def _grade(self, query: str, document: Any, grade: Any, place: str) -> None:
+        name, own = _id(document, "the id of a document", place), self.qrels[query]
+        whole = _whole(grade, place)
+        if own.get(name, whole) != whole:
+            raise InvalidInput(f"document {quoted(name)} has two grades, {own[name]} and {whole}", place=place)
+        self.merged += name in own
+        own[name] = whole
 
 
 def read_run(
     source: Any,
     *,
     name: str,
-    format_name: str = "trec",
+    limits: ReadLimits | None = None,
     candidates: Mapping[str, Sequence[str]] | None = None,
     append_missing: bool = False,
 ) -> ReadRun:
-    """Return a run: by query scores, ids best first or an LLM's reply; a `Run`; a table; or the path of a file.
+    """Return a run: by query scores, ids best first, hits or an LLM's reply; a `Run`; rows, a frame, or a file.
 
-    `candidates`: the ids that the LLM could choose from, by query; `append_missing` as in `parse_ranking`. A file of
-    JSON holds such a mapping, or objects line by line with a query and an output.
+    `candidates`: the ids that the LLM could choose from, by query; `append_missing` as in `parse_ranking`.
 
     Raises:
         InvalidInput: names the file and line, or the query and document.
     """
     if isinstance(source, Run):
         return ReadRun(source)
-    if isinstance(source, str | Path):
-        with _open(source) as file:
-            if not _is_json(file):
-                return ReadRun(FILE_FORMATS[format_name].read_run(file, name=name, limits=_LIMITS))
-            with _in_file(name):
-                return _check_all_scores(
-                    read_run(_json(file, name), name=name, candidates=candidates, append_missing=append_missing)
-                )
-    if not isinstance(source, Mapping):
-        rows = _columns(source, (_QUERY_NAMES, _DOCUMENT_NAMES, {"score", "sim", "similarity"}), needed=2)
-        ranks = _columns(source, ({"rank", "position"},), needed=0)
-        source = _rank_rows(rows, [rank for (rank,) in ranks])
-    if isinstance(source.get("llm_outputs"), Mapping) or isinstance(source.get("results"), Mapping):
-        candidates = source.get("candidates") or candidates
-        source = source.get("llm_outputs") or source["results"]
-    replies = {str(query): given for query, given in source.items() if isinstance(given, str)}
-    rankings = _parse_replies(replies, candidates or {}, append_missing=append_missing) if replies else {}
-    results: dict[str, Results] = {}
-    for key, given in source.items():
-        query = str(key)
-        if query not in rankings:
-            results[query] = _results(query, given)
-        elif rankings[query].parse_ok:
-            results[query] = rankings[query].ids
-    return ReadRun(Run(name, results), rankings)
+    is_file, limits = bool(name_of(source)), limits or _LIMITS
+    with _in_file(name if is_file else ""):
+        held = load(source, limits)
+        if isinstance(held, bytes):
+            return ReadRun(trec.read_run(held, name=name, limits=limits))
+        given, offered = _by_query(held) if isinstance(held, Mapping) else _group_rows(held)
+        if not given and not isinstance(held, Mapping):
+            raise InvalidInput("holds no row" if is_file else "there is no row")
+        replies = {query: found for query, found in given.items() if isinstance(found, str)}
+        rankings = _parse_replies(replies, offered or candidates or {}, limits, append_missing) if replies else {}
+        results = {query: _results(query, found) for query, found in given.items() if query not in rankings}
+        results |= {query: ranking.ids for query, ranking in rankings.items() if ranking.parse_ok}
+        return ReadRun(Run(name, results), rankings)
+
+
+def _by_query(held: Mapping[Any, Any]) -> tuple[dict[str, Any], Mapping[str, Sequence[str]]]:
+    """Return what a mapping has for each query, and the candidates beside it."""
+    offered = held.get("candidates") or {}
+    wrapped = next((held[key] for key in ("llm_outputs", "results") if isinstance(held.get(key), Mapping)), None)
+    if isinstance(held.get("hits"), Mapping) or isinstance(held.get("responses"), list):
+        raise InvalidInput("an answer of Elasticsearch names no query: send an answer for each, by query id")
+    given = {_id(query, "the id of a query"): found for query, found in (wrapped or held).items()}
+    return given, offered if wrapped else {}
+
+
+def _group_rows(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, Sequence[str]]]:
+    """Return replies, lists, or documents by score, by rank or as they stand, by query; and candidates of replies."""
+    given: dict[str, Any] = {}
+    offered: dict[str, Sequence[str]] = {}
+    ranks: dict[str, dict[str, float]] = {}
+    for row in rows:
+        query, cells = _query(row), row.cells
+        reply = first_of(cells, REPLIES)
+        column = next((name for name in FOUND_LISTS if name in cells), None)
+        is_reply = isinstance(reply, str) and column in (None, "candidates")
+        if is_reply or column is not None:
+            if query in given:
+                raise InvalidInput(f"query {quoted(query)} has a second row", place=row.place)
+            given[query] = reply if is_reply else parse_cell(cells[column or ""], row.place, column or "")
+            if is_reply and cells.get("candidates") is not None:
+                listed = parse_cell(cells["candidates"], row.place, "candidates")
+                offered[query] = list(_results(query, listed))
+            continue
+        document = _id(_document(row, (*FOUND_LISTS, *REPLIES)), "the id of a document", row.place)
+        own = given.setdefault(query, {})
+        if document in own:
+            raise InvalidInput(
+                f"document {quoted(document)} is listed twice for query {quoted(query)}", place=row.place
+            )
+        score, rank = (_cell_number(first_of(cells, names)) for names in (SCORES, RANKS))
+        own[document] = score
+        if any(name in cells for name in SCORES):
+            _finite(score, row.place, "score")
+        elif any(name in cells for name in RANKS):
+            ranks.setdefault(query, {})[document] = _finite(rank, row.place, "rank")
+    for query, own in given.items():
+        if isinstance(own, dict) and None in own.values():
+            by_rank = ranks.get(query)
+            given[query] = sorted(by_rank, key=by_rank.__getitem__) if by_rank else list(own)
+    return given, offered
 
 
 def _parse_replies(
-    replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]], *, append_missing: bool
+    replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]], limits: ReadLimits, append_missing: bool
 ) -> "dict[str, ParsedRanking]":
     # its expressions take a tenth of a second to compile, which runs without replies need not
     from plumbline.retrieval.llm_rankings import parse_ranking  # noqa: PLC0415
 
-    return {
-        query: parse_ranking(text, candidates=candidates.get(query), append_missing=append_missing)
-        for query, text in replies.items()
-    }
+    found = {}
+    for query, text in within_deadline(replies.items()):
+        if limits.max_reply is not None and len(text) > limits.max_reply:
+            raise InvalidInput(CodedText("text_too_long", found=len(text), limit=limits.max_reply), place=query)
+        found[query] = parse_ranking(text, candidates=candidates.get(query), append_missing=append_missing)
+    return found
 
 
-def _check_all_scores(read: ReadRun) -> ReadRun:
-    for query, scores in read.run.results.items():
-        if isinstance(scores, Mapping):
-            check_scores(query, scores)
-    return read
+def _results(query: str, found: Any) -> Results:
+    """Return the scores or ids of one query; hits and pairs of id and score become scores where all have one."""
+    place = quoted(query)[1:-1]
+    if isinstance(found, Mapping) and isinstance(found.get("hits"), Mapping | list):
+        hits = found["hits"]
+        found = hits["hits"] if isinstance(hits, Mapping) else hits
+    if isinstance(found, Mapping):
+        is_plain = set(map(type, found)) <= {str}
+        scores = (
+            found
+            if is_plain
+            else {_id(document, "the id of a document", place): each for document, each in found.items()}
+        )
+        check_scores(query, scores)
+        return scores
+    if isinstance(found, str | set | frozenset | bytes) or not isinstance(found, Iterable):
+        detail = f"found a {type(found).__name__}, wanted scores by document or ids best first"
+        raise InvalidInput(detail, place=place)
+    documents = list(found)
+    if set(map(type, documents)) <= {str}:
+        return documents
+    rows = [_hit(each) for each in documents]
+    ids = [
+        _id(document, "the id of a document", f"{place}: rank {rank}")
+        for rank, (document, _) in enumerate(rows, start=1)
+    ]
+    if any(score is None for _, score in rows) or len(set(ids)) < len(ids):
+        return ids
+    return _results(query, dict(zip(ids, (score for _, score in rows), strict=True)))
 
 
-def read_text(path: Path, *, name: str) -> str:
-    """Return the text of a file, plain or gzip, line ends unchanged; InvalidInput names file and line."""
-    with _open(path) as file:
-        return read_text_bytes(file, name=name, limits=_LIMITS).decode()
+def _hit(each: Any) -> tuple[Any, Any]:
+    """Return the document of an item of a list, and its score; None where it has none."""
+    if isinstance(each, Mapping):
+        cells = {fold(name): cell for name, cell in each.items()}
+        return first_of(cells, DOCUMENTS), first_of(cells, SCORES)
+    if isinstance(each, list | tuple) and len(each) == _PAIR and isinstance(each[1], int | float):
+        return each[0], each[1]
+    return each, None
 
 
-def _open(path: str | Path) -> BinaryIO:
+def _query(row: Row) -> str:
+    """Return the query of a row: its id or its text; the number of the row where it only has lists."""
+    cell = first_of(row.cells, QUERIES)
+    if isinstance(cell, Mapping):
+        # RankLLM's requests hold the query's text and id
+        cell = first_of(cell, QUERIES)
+    hits = row.cells.get("hits")
+    if isinstance(hits, list) and hits and isinstance(hits[0], Mapping):
+        cell = hits[0].get("qid", cell)
+    if cell is None and any(name in row.cells for name in (*GOLD_LISTS, *FOUND_LISTS)) and "query_id" not in row.cells:
+        cell = row.cells.get("id", row.cells.get("_id", row.place.rpartition(" ")[2].rpartition(":")[2]))
+    if cell is None:
+        detail = f"wanted a column of queries, such as query_id; found {list_columns(row.cells)}"
+        raise InvalidInput(detail, place=row.place)
+    return _id(cell, "the id of a query", row.place)
+
+
+def _document(row: Row, lists: Iterable[str]) -> Any:
+    names = [name for name in DOCUMENTS if name in row.cells]
+    if not names:
+        wanted = ", ".join((*DOCUMENTS[:2], *list(lists)[:2]))
+        detail = f"wanted a column of documents, such as {wanted}; found {list_columns(row.cells)}"
+        raise InvalidInput(detail, place=row.place)
+    return row.cells[names[0]]
+
+
+def _id(value: Any, what: str, place: str = "") -> str:
+    """Return an id as text: a text that is not empty, or a whole number."""
+    if isinstance(value, str) and value.strip():
+        return value
+    if isinstance(value, float) and value.is_integer():
+        # pandas makes floats of a column of numbers with a gap
+        return str(int(value))
     try:
-        return Path(path).open("rb")
-    except OSError as error:
-        raise file_error(f"cannot be read ({error.strerror})", str(path)) from error
+        if not isinstance(value, bool):
+            return str(operator.index(value))
+    except TypeError:
+        pass
+    hint = "; name alternatives as such" if isinstance(value, list | tuple) else ""
+    raise InvalidInput(f"found {quoted(repr(value))}, wanted {what}{hint}", place=place)
+
+
+def _cell_number(cell: Any) -> Any:
+    """Return the number that a cell of text holds, else the cell."""
+    try:
+        return float(cell) if isinstance(cell, str) and "_" not in cell else cell
+    except ValueError:
+        return cell
+
+
+def _finite(value: Any, place: str, what: str) -> float:
+    if isinstance(value, str | bool | None) or not math.isfinite(value):
+        raise InvalidInput(f"{what} {quoted(str(value))} is not a finite number", place=place)
+    return float(value)
+
+
+def _whole(grade: Any, place: str) -> int:
+    """Return a grade as an int: numpy's and 2.0 are whole numbers, True is none."""
+    try:
+        if not isinstance(grade, bool | str) and int(grade) == grade and abs(grade) <= MAX_GRADE:
+            return int(grade)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {MAX_GRADE}"
+    raise InvalidInput(detail, place=place)
 
 
 @contextmanager
@@ -159,112 +394,7 @@ def _in_file(name: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        if error.place.startswith(format_place(name)):
+        if not name or error.place.startswith(format_place(name)):
             raise
         place = f"{format_place(name)}: {error.place}" if error.place else format_place(name)
         raise InvalidInput(error.detail, place=place) from None
-
-
-def _is_json(file: BinaryIO) -> bool:
-    """Return True if a file, gzipped or not, begins as JSON does; no line of TREC's does."""
-    head = file.read(_HEAD_BYTES)
-    file.seek(0)
-    if head.startswith(b"\x1f\x8b"):
-        with suppress(zlib.error):
-            head = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16).decompress(head, _HEAD_BYTES)
-    return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"["))
-
-
-def _json(file: BinaryIO, name: str) -> Mapping[str, Any]:
-    """Return the mapping in a file of JSON, or of JSON line by line."""
-    data = read_text_bytes(file, name=name, limits=_LIMITS)
-    try:
-        value = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
-        try:
-            value = _LINES.decode_lines(data)
-        except msgspec.DecodeError:
-            raise file_error(f"is not JSON: {error}", name) from None
-    if isinstance(value, Mapping) and not _QUERY_NAMES & value.keys():
-        return value
-    rows = [value] if isinstance(value, Mapping) else value
-    found: dict[str, Any] = {"llm_outputs": {}, "candidates": {}}
-    for line, row in enumerate(rows, start=1):
-        query = next((row[key] for key in _QUERY_NAMES if key in row), None) if isinstance(row, Mapping) else None
-        output = next((row[key] for key in _OUTPUT_NAMES if key in row), None) if query is not None else None
-        if not isinstance(output, str):
-            detail = "wanted an object with a query_id and an output, the LLM's reply"
-            raise file_error(detail, name, line)
-        found["llm_outputs"][str(query)] = output
-        if row.get("candidates") is not None:
-            found["candidates"][str(query)] = row["candidates"]
-    return found
-
-
-def _grades(query: str, judged: Any) -> dict[str, int]:
-    if isinstance(judged, Mapping):
-        return {str(document): _whole(grade, f"{query}/{document}") for document, grade in judged.items()}
-    if isinstance(judged, str) or not isinstance(judged, Iterable):
-        raise InvalidInput("wanted grades by document, or the relevant documents", place=query)
-    return {str(document): 1 for document in judged}
-
-
-def _whole(grade: Any, place: str) -> int:
-    """Return a grade as an int: numpy's and 2.0 are whole numbers, True is none."""
-    try:
-        if not isinstance(grade, bool) and int(grade) == grade and abs(grade) <= MAX_GRADE:
-            return int(grade)
-    except (TypeError, ValueError, OverflowError):
-        pass
-    detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {MAX_GRADE}"
-    raise InvalidInput(detail, place=place)
-
-
-def _results(query: str, found: Any) -> Results:
-    if isinstance(found, Mapping):
-        return found if set(map(type, found)) <= {str} else {str(document): score for document, score in found.items()}
-    if isinstance(found, set | frozenset | bytes) or not isinstance(found, Iterable):
-        detail = f"found a {type(found).__name__}, wanted scores by document or ids best first"
-        raise InvalidInput(detail, place=query)
-    documents = list(found)
-    for place, document in enumerate(documents):
-        if not isinstance(document, str | int) or isinstance(document, bool):
-            detail = f"found {quoted(repr(document))} at rank {place + 1}, wanted the id of a document"
-            raise InvalidInput(detail, place=query)
-    return documents if set(map(type, documents)) <= {str} else list(map(str, documents))
-
-
-def _columns(table: Any, names: Sequence[set[str]], *, needed: int) -> list[tuple[Any, ...]]:
-    """Return the rows of the columns of these names, None where an optional one is missing."""
-    columns = {str(column).casefold(): column for column in getattr(table, "columns", ())}
-    found = [next((columns[name] for name in columns if name in known), None) for known in names]
-    lacking = next((known for column, known in zip(found[:needed], names, strict=False) if column is None), None)
-    if lacking is not None:
-        detail = f"wanted a mapping, a path or a table with a column such as {', '.join(sorted(lacking)[:4])}"
-        raise InvalidInput(f"{detail}; found {', '.join(columns) or type(table).__name__}")
-    lists = [None if column is None else table[column].to_list() for column in found]
-    count = max((len(each) for each in lists if each is not None), default=0)
-    return list(zip(*([None] * count if each is None else each for each in lists), strict=True))
-
-
-def _group_rows(rows: Iterable[tuple[Any, ...]], *, default: Any) -> dict[str, dict[str, Any]]:
-    grouped: dict[str, dict[str, Any]] = {}
-    for query, document, value in rows:
-        own = grouped.setdefault(str(query), {})
-        if str(document) in own:
-            raise InvalidInput("the document has two rows", place=f"{query}/{document}")
-        own[str(document)] = default if value is None else value
-    return grouped
-
-
-def _rank_rows(rows: Sequence[tuple[Any, ...]], ranks: Sequence[Any]) -> dict[str, Results]:
-    """Group the rows by query: by score; without scores as lists by rank, or as they stand."""
-    if rows and rows[0][-1] is not None:
-        return dict(_group_rows(rows, default=None))
-    ordered = (
-        [rows[place] for place in sorted(range(len(rows)), key=ranks.__getitem__)] if ranks[:1] != [None] else rows
-    )
-    lists: dict[str, list[str]] = {}
-    for query, document, _ in ordered:
-        lists.setdefault(str(query), []).append(str(document))
-    return dict(lists)

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.retrieval.combination import rank_results
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.run import FloatArray, IntArray, Results, check_scores, document_place
 
@@ -56,6 +57,8 @@ def order(
     Raises:
         InvalidInput: a score that is not a finite number, or a duplicate where none may be.
     """
+    if conventions.max_documents is not None and len(results) > conventions.max_documents:
+        results = _best(results, conventions.max_documents, conventions)
     is_filtered = conventions.judged_only or conventions.ignore_identical_ids
     if isinstance(results, Mapping):
         if normalise_id is None:
@@ -69,6 +72,13 @@ def order(
         documents = [document for document in documents if _stays(query_id, document, grades, conventions)]
         depth = None
     return _order_listed(query_id, documents, grades, conventions, depth)
+
+
+def _best(results: Results, most: int, conventions: Conventions) -> Results:
+    if not isinstance(results, Mapping):
+        return results[:most]
+    ranked = rank_results(results, ties=conventions.ties).doc_ids
+    return {document: results[document] for document in ranked[:most]}
 
 
 def _stays(query_id: str, document: str, grades: Mapping[str, int], conventions: Conventions) -> bool:

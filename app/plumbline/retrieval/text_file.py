@@ -24,10 +24,14 @@ _MAX_NAME: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class ReadLimits:
-    """Limits of a file: its bytes, and again those that it decompresses to; its rows, without comments and blanks."""
+    """Limits of a file: its bytes, and again those that it decompresses to; its rows, without comments and blanks.
+
+    max_reply: characters of an LLM's reply that is read for a ranking; None: any number.
+    """
 
     max_bytes: int
     max_rows: int
+    max_reply: int | None = None
 
 
 def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> bytes:

@@ -1,63 +1,54 @@
-"""TREC's files and tables: judgments and runs read line by line; errors name the line, and nothing is skipped silently.
+"""TREC's files: judgments and runs read line by line; errors name the line, and nothing is skipped silently.
 
 A line that is blank, or whose first character is `#`, is a comment. Blanks are ASCII white space, as in C's isspace.
 """
 
-import csv
-import io
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from types import MappingProxyType
-from typing import BinaryIO, Final, NamedTuple
+from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
-from plumbline.ground.printed_lists import parse_text_list
 from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
-from plumbline.retrieval.text_file import ReadLimits, file_error, format_place, numbered_lines, read_text_bytes
+from plumbline.retrieval.text_file import ReadLimits, file_error, numbered_lines
 
 _QRELS_FORM: Final = "'query_id 0 doc_id relevance'"
 _RUN_FORM: Final = "'query_id Q0 doc_id rank score tag'"
 _RANKED_FORM: Final = "'query_id doc_id rank'"
-_HEADER_FORM: Final = "'query-id corpus-id score'"
 _QRELS_FIELDS: Final = 4
 _RUN_FIELDS: Final = 6
 _TRIPLE_FIELDS: Final = 3
-# Names that the three columns of a judgment table go by, BEIR's first.
-HEADER_NAMES: Final = (
-    {"query-id", "query_id", "qid", "query", "q_id"},
-    {"corpus-id", "corpus_id", "doc-id", "doc_id", "docid", "docno", "document_id", "pid", "doc"},
-    {"score", "relevance", "rel", "label", "grade"},
-)
 _MAX_NUMBER_LENGTH: Final = 64
 
 _Row = tuple[int, list[bytes]]
 
 
-def read_qrels(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qrels:
-    """Read judgments from four columns `query_id 0 doc_id relevance`, or BEIR's table with its header.
+def read_qrels(data: bytes, *, name: str, limits: ReadLimits) -> tuple[Qrels, int]:
+    """Read judgments from lines `query_id 0 doc_id relevance`; return them, and the number that stood there twice.
 
-    The second of four columns is not read, as in trec_eval; a fifth is refused, as in trec_eval. A table needs the
-    header `query-id corpus-id score`; its ids may hold blanks when tabs separate them.
+    The second column is not read, as in trec_eval; a fifth is refused, as in trec_eval.
 
     Raises:
-        InvalidInput: names the file and the line; also when the file holds no judgment.
+        InvalidInput: names the file and the line; also when the file holds no judgment, or a document has two grades.
     """
-    data = read_text_bytes(source, name=name, limits=limits)
     qrels: dict[str, dict[str, int]] = {}
-    for line_number, (query, doc, grade) in _qrels_rows(data, name, limits):
-        judged = qrels.setdefault(query.decode(), {})
-        doc_id = doc.decode()
-        if doc_id in judged:
-            raise _duplicate(name, line_number, doc_id, query)
-        judged[doc_id] = _grade(grade, name, line_number)
+    merged = 0
+    for line_number, fields in _rows(data, name, limits):
+        if len(fields) != _QRELS_FIELDS:
+            other = "; that is a run: are the files swapped?" if len(fields) == _RUN_FIELDS else ""
+            raise file_error(f"expected 4 fields {_QRELS_FORM}, found {len(fields)}{other}", name, line_number)
+        judged = qrels.setdefault(fields[0].decode(), {})
+        doc_id, grade = fields[2].decode(), _grade(fields[3], name, line_number)
+        if judged.get(doc_id, grade) != grade:
+            raise _duplicate(name, line_number, doc_id, fields[0])
+        merged += doc_id in judged
+        judged[doc_id] = grade
     if not qrels:
         raise file_error(f"holds no judgment; expected lines of {_QRELS_FORM}", name)
-    return qrels
+    return qrels, merged
 
 
-def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
+def read_run(data: bytes, *, name: str, limits: ReadLimits) -> Run:
     """Read a run from six columns `query_id Q0 doc_id rank score tag`, or MS MARCO's three `query_id doc_id rank`.
 
     Six columns give scores: the columns Q0, rank and tag are not read, and a seventh is ignored, as in trec_eval.
@@ -67,7 +58,6 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
     Raises:
         InvalidInput: names the file and the line; also when the file holds no row.
     """
-    data = read_text_bytes(source, name=name, limits=limits)
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:
@@ -77,7 +67,8 @@ def read_run(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
     if len(first[1]) >= _RUN_FIELDS:
         return Run(name, _scores(chain([first], rows), name))
     expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
-    raise file_error(f"{expected}, found {len(first[1])}", name, first[0])
+    other = "; those are judgments: are the files swapped?" if len(first[1]) == _QRELS_FIELDS else ""
+    raise file_error(f"{expected}, found {len(first[1])}{other}", name, first[0])
 
 
 def format_run(run: Run) -> Iterator[str]:
@@ -85,6 +76,11 @@ def format_run(run: Run) -> Iterator[str]:
     for query_id, results in run.results.items():
         for rank, (doc_id, score) in enumerate(results.items() if isinstance(results, Mapping) else (), start=1):
             yield f"{query_id} Q0 {doc_id} {rank} {score!r} {run.name}\n"
+
+
+def is_comment(line: bytes) -> bool:
+    """Return True for a line that is blank, or whose first character is `#`."""
+    return line.startswith(b"#") or not line.strip()
 
 
 def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:
@@ -136,43 +132,6 @@ def _ranked_lists(rows: Iterable[_Row], name: str) -> dict[str, Results]:
     return {query_id: tuple(sorted(by_doc, key=by_doc.__getitem__)) for query_id, (by_doc, _) in ranked.items()}
 
 
-def _qrels_rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
-    """Yield query, document and grade of each row, in the form that the first row has."""
-    rows = _rows(data, name, limits)
-    first = next(rows, None)
-    if first is None:
-        return
-    if len(first[1]) == _TRIPLE_FIELDS:
-        words = [field.decode().lower() for field in first[1]]
-        if not all(word in names for word, names in zip(words, HEADER_NAMES, strict=True)):
-            detail = f"expected 4 fields {_QRELS_FORM}, found 3; a table of 3 columns needs the header {_HEADER_FORM}"
-            raise file_error(detail, name, first[0])
-        yield from _table_rows(data, rows, name, header_line=first[0])
-        return
-    for line_number, fields in chain([first], rows):
-        if len(fields) != _QRELS_FIELDS:
-            raise file_error(f"expected 4 fields {_QRELS_FORM}, found {len(fields)}", name, line_number)
-        yield line_number, (fields[0], fields[2], fields[3])
-
-
-def _table_rows(
-    data: bytes, rows: Iterator[_Row], name: str, *, header_line: int
-) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
-    lines = numbered_lines(data)
-    header = next(line for line_number, line in lines if line_number == header_line)
-    has_tabs = b"\t" in header.strip()
-    for line_number, blank_separated in rows:
-        fields = blank_separated
-        if has_tabs:
-            line = next(line for number, line in lines if number == line_number)
-            fields = [field.strip() for field in line.split(b"\t")]
-        if len(fields) != _TRIPLE_FIELDS:
-            raise file_error(f"expected 3 fields {_HEADER_FORM}, found {len(fields)}", name, line_number)
-        if not all(fields):
-            raise file_error("a field is empty", name, line_number)
-        yield line_number, (fields[0], fields[1], fields[2])
-
-
 def _grade(field: bytes, name: str, line_number: int) -> int:
     value = _number(field, name, line_number, "relevance")
     if not value.is_integer():
@@ -197,113 +156,3 @@ def _number(field: bytes, name: str, line_number: int, what: str) -> float:
 def _duplicate(name: str, line_number: int, doc_id: str, query: bytes) -> InvalidInput:
     detail = f"document {quoted(doc_id)} is listed twice for query {quoted(query)}"
     return file_error(detail, name, line_number)
-
-
-# The names that LiveRAG's result and DataMorgana's question files use.
-QUERY_COLUMN: Final = "qid"
-RETRIEVED_COLUMN: Final = "doc_ids"
-GOLD_COLUMN: Final = "document_ids"
-
-_MAX_COLUMNS_SHOWN: Final = 12
-
-
-def read_results_table(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Run:
-    """Read a run named `name`: each query's retrieved ids, best first, as the cell lists them (repeats included).
-
-    The cell is a JSON list or a printed Python list of strings or integers. Other columns are not read.
-
-    Raises:
-        InvalidInput: names the file and the line at which the row starts.
-    """
-    return Run(name, {query_id: ids for _, query_id, ids in _listed_rows(source, name, limits, RETRIEVED_COLUMN)})
-
-
-def read_reference_table(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> Qrels:
-    """Read judgments: each query's gold ids with relevance 1; an empty list is a query without relevant documents.
-
-    Raises:
-        InvalidInput: as `read_results_table`, and for an id that a list holds twice.
-    """
-    qrels: dict[str, dict[str, int]] = {}
-    for line_number, query_id, ids in _listed_rows(source, name, limits, GOLD_COLUMN):
-        qrels[query_id] = dict.fromkeys(ids, 1)
-        if len(qrels[query_id]) != len(ids):
-            raise file_error("an id is listed twice for one query", name, line_number)
-    return qrels
-
-
-def _listed_rows(
-    source: bytes | BinaryIO, name: str, limits: ReadLimits, ids_column: str
-) -> Iterator[tuple[int, str, tuple[str, ...]]]:
-    seen: set[str] = set()
-    for line_number, (query_id, listed) in _records(source, name, limits, (QUERY_COLUMN, ids_column)):
-        place = format_place(name, line_number)
-        if not query_id:
-            raise InvalidInput(f"column {quoted(QUERY_COLUMN)} is empty", place=place)
-        if query_id in seen:
-            raise InvalidInput(f"query {quoted(query_id)} has a second row", place=place)
-        seen.add(query_id)
-        ids: tuple[str, ...] = ("",)
-        with suppress(ValueError):
-            ids = parse_text_list(listed, has_numbers=True)
-        if not all(map(str.strip, ids)):
-            detail = (
-                f"column {quoted(ids_column)} should hold a list such as ['doc-1', 'doc-2'], found {quoted(listed)}"
-            )
-            raise InvalidInput(detail, place=place)
-        yield line_number, query_id, ids
-    if not seen:
-        raise file_error("holds no row below the header", name)
-
-
-def _records(
-    source: bytes | BinaryIO, name: str, limits: ReadLimits, columns: tuple[str, str]
-) -> Iterator[tuple[int, list[str]]]:
-    """Yield the two cells of each row and the line where it starts; a quoted cell may span lines."""
-    data = read_text_bytes(source, name=name, limits=limits)
-    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
-    reader = csv.reader(text, delimiter="\t", strict=True)
-    start, count = 1, 0
-    try:
-        header = next(reader, None)
-        positions = _positions(header, columns, name)
-        start = reader.line_num + 1
-        for record in reader:
-            if record:
-                count += 1
-                if count > limits.max_rows:
-                    raise file_error(f"more than {limits.max_rows} rows, the limit", name, start)
-                if len(record) != len(header or ()):
-                    detail = f"expected {len(header or ())} tab-separated cells, found {len(record)}"
-                    raise file_error(detail, name, start)
-                yield start, [record[position].strip() for position in positions]
-            start = reader.line_num + 1
-    except csv.Error as error:
-        raise file_error(f"the row cannot be read: {error}", name, start) from error
-
-
-def _positions(header: list[str] | None, columns: tuple[str, str], name: str) -> list[int]:
-    if not header:
-        raise file_error("the first line should be a header; it is empty", name)
-    names = [cell.strip() for cell in header]
-    for column in columns:
-        if names.count(column) != 1:
-            what = "missing" if column not in names else "named twice"
-            found = ", ".join(quoted(cell) for cell in names[:_MAX_COLUMNS_SHOWN])
-            raise file_error(f"column {quoted(column)} is {what}; found {found}", name, 1)
-    return [names.index(column) for column in columns]
-
-
-class FileFormat(NamedTuple):
-    """Readers of one file format: `(source, *, name, limits)`; InvalidInput names the file and the line."""
-
-    read_qrels: Callable[..., Qrels]
-    read_run: Callable[..., Run]
-
-
-FILE_FORMATS: Mapping[str, FileFormat] = MappingProxyType(
-    {
-        "trec": FileFormat(read_qrels, read_run),
-        "tables": FileFormat(read_reference_table, read_results_table),
-    }
-)

@@ -180,8 +180,8 @@ class EvaluationOptions(WireModel):
         description="What to judge, in the same call; default: `faithfulness` alone, which every result has. Also "
         "`context_utilization`, which every result has too, `answer_relevance`, `context_relevance`, "
         "`context_precision` (or `context_precision@k`), and with a `reference`, by one more call for all of them, "
-        "`context_recall`, `correctness`, `noise_sensitivity`. `bleu`, `chrf` and `gleu` compare with the "
-        "`reference` without a judge. See `metrics` of the result.",
+        "`context_recall`, `correctness`, `noise_sensitivity`. `bleu`, `chrf`, `gleu` and `token_set_f1` compare "
+        "with the `reference` without a judge. See `metrics` of the result.",
     )
     criteria: list[Criterion] | None = Field(
         default=None,

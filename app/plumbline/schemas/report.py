@@ -76,10 +76,11 @@ class ReferenceMeans(SparseModel):
     token_f1: ScoreMean
     exact_match: ScoreMean
     bleu: ScoreMean | None = Field(
-        default=None, description="Of rows that were asked for it, as the next two; else left out."
+        default=None, description="Of rows that were asked for it, as the next three; else left out."
     )
     chrf: ScoreMean | None = None
     gleu: ScoreMean | None = None
+    token_set_f1: ScoreMean | None = None
 
 
 class TierReport(WireModel):

@@ -255,7 +255,7 @@ class MetricItem(SparseModel):
         default=None,
         description="Left out with a value. `no_question`, `no_contexts`, `no_reference`, `nothing_to_count`; "
         "`abstained`, `empty_answer`, `not_judged` as the status of the result; `not_by_tier_lexical`: this tier "
-        "cannot judge it; `too_long`: a text of over 50,000 characters, for `bleu`, `chrf` and `gleu`; or the reason "
+        "cannot judge it; `too_long`: a text of over 50,000 characters, for metrics that compare words; or the reason "
         "of the call that failed: `invalid_reply`, `timeout`, ...",
     )
     parts: dict[str, Share | None] | None = Field(

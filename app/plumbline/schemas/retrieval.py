@@ -18,7 +18,8 @@ _Alpha = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "exclus
 _NotNegative = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
 # Two numbers: generators of clients do not take the `items: false` of a tuple of two.
 _Interval = Annotated[tuple[float, ...], Meta(min_length=2, max_length=2)]
-_Qrels = dict[str, dict[str, Annotated[int, Meta(extra_json_schema={"minimum": -(2**31) + 1, "maximum": 2**31 - 1})]]]
+# By query, or rows with columns; `plumbline.retrieval.inputs` checks what is in them.
+_Given = dict[str, Any] | list[dict[str, Any]]
 _GainMap = Annotated[
     dict[int, Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": 1e100})]],
     Meta(extra_json_schema={"minProperties": 1, "propertyNames": {"pattern": "^[1-9][0-9]*$"}}),
@@ -42,6 +43,7 @@ class ConventionsIn(_Wire, frozen=True, kw_only=True):
     max_rel: _Rank | None = None
     map_normaliser: Literal["R", "min_R_k", "retrieved_relevant", "sum_of_weights"] | None = None
     judged_only: bool | None = None
+    max_documents: _Rank | None = None
     id_rule: Literal["none", "strip_chunk", "urn_uuid", "regex"] | None = None
     id_pattern: str | None = None
     duplicates: Literal["first", "max_score", "error"] | None = None
@@ -63,13 +65,13 @@ class SystemFacts(_Wire, frozen=True, kw_only=True):
 
 
 class RunIn(_Wire, frozen=True, kw_only=True):
-    """One run: `results` as ranked lists of ids (half the bytes) or scores by id, or raw texts of an LLM.
+    """One run: `results` by query (ids best first, scores by id, hits) or as rows; or raw texts of an LLM.
 
     `append_missing`: candidates that such a text leaves out follow its ranking.
     """
 
     name: str
-    results: dict[str, list[str] | dict[str, float]] | None = None
+    results: _Given | None = None
     llm_outputs: dict[str, str] | None = None
     candidates: dict[str, list[str]] | None = None
     append_missing: bool = False
@@ -78,25 +80,31 @@ class RunIn(_Wire, frozen=True, kw_only=True):
 
 
 class EvaluationOptions(_Wire, frozen=True, kw_only=True):
-    """Options of a retrieval evaluation."""
+    """Options of a retrieval evaluation.
+
+    `alternatives`: a list among relevant ids names documents of which one is enough. `allow_disjoint`: a run may have
+    no query or no document in common with the judgments.
+    """
 
     measures: tuple[str, ...] = DEFAULT_MEASURES
     conventions: ConventionsIn = ConventionsIn()
     per_query: bool = False
     resamples: _Resamples = 1_000
     seed: _Seed = 0
+    alternatives: bool = False
+    allow_disjoint: bool = False
 
 
 class FormOptions(EvaluationOptions, frozen=True, kw_only=True):
-    """The part `options` of a request with files: what to compute, and what the files are."""
+    """The part `options` of a request with files."""
 
-    format: Literal["trec", "tables"] = "trec"
+    append_missing: bool = False
 
 
 class RetrievalEvaluationRequest(EvaluationOptions, frozen=True, kw_only=True):
     """Judgments, one or many runs, and the measures to compute; `lengths` are tokens by document, for budgets."""
 
-    qrels: _Qrels
+    qrels: _Given
     lengths: dict[str, _NotNegative] | None = None
     runs: Annotated[list[RunIn], Meta(extra_json_schema={"minItems": 1, "maxItems": _MOST_RUNS})]
 
@@ -123,7 +131,7 @@ class FusionRequest(_Wire, frozen=True, kw_only=True):
     missing: Literal["zero", "min"] = "zero"
     depth: _Rank | None = None
     name: str = "fused"
-    qrels: _Qrels | None = None
+    qrels: _Given | None = None
     measures: tuple[str, ...] = DEFAULT_MEASURES
     conventions: ConventionsIn = ConventionsIn()
 

@@ -95,13 +95,13 @@ class CorpusFiles(BaseModel):
             return _build_corpus(
                 _read_rows(_plain_or_zipped(folder / "corpus.jsonl"), "_id", {"title": "title", BODY: "text"}),
                 _read_rows(_plain_or_zipped(folder / "queries.jsonl"), "_id", {BODY: "text"}),
-                read_qrels(_plain_or_zipped(folder / "qrels" / f"{self.split}.tsv")),
+                read_qrels(_plain_or_zipped(folder / "qrels" / f"{self.split}.tsv")).qrels,
             )
         columns = {**{column: column for column in self.field_columns}, BODY: self.text_column}
         return _build_corpus(
             _read_rows(base / str(self.documents), self.id_column, columns),
             _read_rows(base / str(self.queries), self.query_id_column, {BODY: self.query_text_column}),
-            read_qrels(base / str(self.qrels)),
+            read_qrels(base / str(self.qrels)).qrels,
         )
 
 

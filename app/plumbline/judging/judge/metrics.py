@@ -28,7 +28,7 @@ from plumbline.judging.judge.probes import (
     prove_by_text,
 )
 from plumbline.judging.judge.reply_items import Item
-from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, gleu
+from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, gleu, token_set_f1
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.verdicts import Claim, MetricAnswers, MetricVerdict, Verdict
@@ -114,7 +114,7 @@ def _type_match(question: str, answer: str) -> float:
     return 0.0
 
 
-_NAME: Final = re.compile(r"([a-z][a-z_]*)(?:@([1-9][0-9]{0,2}))?")
+_NAME: Final = re.compile(r"([a-z][a-z0-9_]*)(?:@([1-9][0-9]{0,2}))?")
 
 
 class MetricStatus(StrEnum):
@@ -307,6 +307,7 @@ METRICS: Final[Mapping[str, Metric]] = {
         Metric("bleu", compare=bleu),
         Metric("chrf", compare=chrf),
         Metric("gleu", compare=gleu),
+        Metric("token_set_f1", compare=token_set_f1),
     )
 }
 

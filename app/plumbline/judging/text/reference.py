@@ -26,13 +26,22 @@ def token_f1(answer: str, reference: str) -> float:
     """Return the harmonic mean of token precision and recall, in [0, 1]; 1.0 if both are empty, 0.0 if one is.
 
     SQuAD's normalisation (case, punctuation, articles) and its multiset overlap (Rajpurkar et al., EMNLP 2016);
-    Chinese is compared by character. Seed 1 takes sets, which counts a repeated word once: not copied.
+    Chinese is compared by character. `token_set_f1` counts a word of both texts once.
     """
     ours, theirs = Counter(_squad_tokens(answer)), Counter(_squad_tokens(reference))
     if not ours or not theirs:
         return float(ours == theirs)
     common = (ours & theirs).total()
     return 2 * common / (ours.total() + theirs.total())
+
+
+def token_set_f1(answer: Sequence[str], reference: Sequence[str]) -> float:
+    """Return the token F1 of seed 1 for two non-empty lists of words, in [0, 1].
+
+    Words of both, each once, over all words of the answer and of the reference: a repeated word lowers it, so that
+    "no no" and "no no" have 0.5.
+    """
+    return 2 * len({*answer} & {*reference}) / (len(answer) + len(reference))
 
 
 def _squad_tokens(text: str) -> list[str]:

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
@@ -28,6 +28,8 @@ def load_pyarrow(name: str) -> Any:
 class ParquetRows:
     """The rows of a Parquet file, a batch at a time, lists as lists; `columns` are the schema's names.
 
+    `source`: the file where it is in memory; `path` then only names it.
+
     Raises:
         InvalidInput: pyarrow is missing, or the file is not Parquet; when iterated: it is damaged.
     """
@@ -35,12 +37,12 @@ class ParquetRows:
     columns: tuple[str, ...]
     note = ""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, source: BinaryIO | None = None) -> None:
         self._name = path.name
         parquet = load_pyarrow(path.name)
         self._failures: tuple[type[Exception], ...] = (OSError, importlib.import_module("pyarrow").ArrowException)
         try:
-            self._file = parquet.ParquetFile(path)
+            self._file = parquet.ParquetFile(path if source is None else source)
         except self._failures as error:
             raise self._unreadable(error) from error
         self.columns = tuple(self._file.schema_arrow.names)

@@ -47,6 +47,7 @@ RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "bleu": "number",
     "chrf": "number",
     "gleu": "number",
+    "token_set_f1": "number",
     # JSON of the metrics that have no column of their own: criteria, and those with a depth
     "metrics": "text",
     "threshold": "number",

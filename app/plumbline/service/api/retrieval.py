@@ -14,6 +14,7 @@ from plumbline.ground.concurrency import work_deadline
 from plumbline.ground.errors import InvalidInput, TierFailure, UnsupportedBody
 from plumbline.ground.texts import CodedText, render
 from plumbline.judging.scoring import Scorer
+from plumbline.retrieval.input_rows import NamedFile
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api import retrieval_answers as answers
 from plumbline.service.api.auth import is_from_another_origin
@@ -74,7 +75,7 @@ router = APIRouter(prefix="/retrieval", tags=["retrieval"], responses=PROBLEM_RE
 async def evaluate_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     """Compute the measures of one or many runs against judgments, with every convention that changes a number stated.
 
-    Send JSON, or a multipart form of files (TREC's or tables, plain or gzipped): `qrels`, `run`s, and `options`.
+    Send JSON, or a multipart form of files in the forms of the command: `qrels`, `run`s, and `options`.
     """
     if not request.headers.get("content-type", "").startswith(FORM):
         return await _answer(request, scorer, threads, answers.evaluate_runs)
@@ -125,13 +126,13 @@ async def _run_in_thread(
         return Response(await asyncio.get_running_loop().run_in_executor(threads, answer), media_type=JSON)
 
 
-async def _read_form(request: Request) -> tuple[answers.NamedFile, Sequence[answers.NamedFile], bytes]:
+async def _read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], bytes]:
     # Browsers send forms without preflight.
     if is_from_another_origin(request):
         raise UnsupportedBody(CodedText("form_of_another_origin"))
     async with read_form(request, files=("qrels", "run"), texts=("options",), max_files=MAX_RUNS) as form:
         files = {
-            name: [answers.NamedFile(each.filename or name, await each.read()) for each in parts]
+            name: [NamedFile(each.filename or name, await each.read()) for each in parts]
             for name, parts in form.files.items()
         }
     if len(files["qrels"]) != 1 or not files["run"]:

@@ -1,36 +1,33 @@
 """Answers of the retrieval routes: from the bytes of a body to messages, in a worker thread."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager
+from dataclasses import asdict
 
 from plumbline.ground.errors import BodyTooLarge, FileTooLarge, InvalidInput, MalformedBody
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.comparison import RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
 from plumbline.retrieval.fusion import fuse
-from plumbline.retrieval.inputs import ReadRun, read_run
+from plumbline.retrieval.input_rows import PARQUET, NamedFile
+from plumbline.retrieval.inputs import Judgments, ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import parse_measures
-from plumbline.retrieval.run import Qrels, Run
+from plumbline.retrieval.run import Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
-from plumbline.retrieval.trec import FILE_FORMATS
 from plumbline.schemas import retrieval as wire
 from plumbline.service.api.body_stream import BodyLimit
 from plumbline.service.api.json_body import decode_message
 from plumbline.service.api.retrieval_limits import (
+    MAX_TEXT_CHARACTERS,
     check_evaluation,
     check_fusion,
     check_run_count,
-    check_texts,
 )
 
 _MAX_FILE_ROWS = 20_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class NamedFile:
-    name: str
-    content: bytes
+# The bytes of a body are bounded at the edge
+_LIMITS = ReadLimits(max_bytes=2**63, max_rows=_MAX_FILE_ROWS, max_reply=MAX_TEXT_CHARACTERS)
 
 
 def evaluate_runs(body: bytes) -> wire.RetrievalEvaluationResult:
@@ -51,13 +48,15 @@ def evaluate_files(
         message = decode_message(options or b"{}", wire.FormOptions)
     except MalformedBody as error:
         raise InvalidInput(error.text, place="options") from None
-    files = FILE_FORMATS[message.format]
-    limits = ReadLimits(max_bytes=limit.max_bytes, max_rows=_MAX_FILE_ROWS)
+    limits = ReadLimits(max_bytes=limit.max_bytes, max_rows=_MAX_FILE_ROWS, max_reply=MAX_TEXT_CHARACTERS)
     unpacked = _unpack([qrels, *runs], limits, limit.advice)
-    judged = files.read_qrels(next(unpacked), name=qrels.name, limits=limits)
-    read = [files.read_run(data, name=each.name, limits=limits) for each, data in zip(runs, unpacked, strict=True)]
-    reports = _reports(judged, read, message)
-    outs = [_run_out(report, per_query=message.per_query) for report in reports]
+    judged = read_qrels(next(unpacked), limits=limits, alternatives=message.alternatives)
+    read = [read_run(each, name=each.name, limits=limits, append_missing=message.append_missing) for each in unpacked]
+    reports = _reports(judged, [each.run for each in read], message)
+    outs = [
+        _run_out(report, per_query=message.per_query, read=own, judged=judged)
+        for report, own in zip(reports, read, strict=True)
+    ]
     return wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs)
 
 
@@ -94,7 +93,9 @@ def fuse_runs(body: bytes) -> wire.FusionResult:
     report = None
     if message.qrels is not None:
         options = wire.EvaluationOptions(measures=message.measures, conventions=message.conventions, resamples=0)
-        report = _run_out(_reports(message.qrels, [fusion.run], options)[0], per_query=False)
+        with _at("/qrels"):
+            judged = read_qrels(message.qrels)
+        report = _run_out(_reports(judged, [fusion.run], options)[0], per_query=False, judged=judged)
     return wire.FusionResult(
         name=fusion.run.name,
         results={query: dict(scores) for query, scores in fusion.run.results.items() if isinstance(scores, dict)},
@@ -107,43 +108,52 @@ def fuse_runs(body: bytes) -> wire.FusionResult:
     )
 
 
-def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[bytes]:
+def _unpack(files: Sequence[NamedFile], limits: ReadLimits, advice: str) -> Iterator[NamedFile]:
     total = 0
     for file in files:
         try:
-            data = read_text_bytes(file.content, name=file.name, limits=limits)
+            data = file.content
+            if not data.startswith(PARQUET):
+                data = read_text_bytes(data, name=file.name, limits=limits)
         except FileTooLarge as error:
             raise BodyTooLarge(CodedText("file_too_large_for", reason=error.text, advice=advice)) from None
         total += len(data)
         if total > limits.max_bytes:
             large = CodedText("files_too_large", bytes=total, limit=limits.max_bytes, advice=advice)
             raise BodyTooLarge(CodedText("at_place", place=format_place(file.name), detail=large))
-        yield data
+        yield NamedFile(file.name, data)
 
 
 def _report(message: wire.RetrievalEvaluationRequest) -> tuple[tuple[RunReport, ...], list[wire.RunOut]]:
     runs = _runs(message.runs)
-    reports = _reports(message.qrels, [each.run for each in runs], message, lengths=message.lengths)
+    with _at("/qrels"):
+        judged = read_qrels(message.qrels, alternatives=message.alternatives)
+    reports = _reports(judged, [each.run for each in runs], message, lengths=message.lengths)
     outs = [
-        _run_out(report, per_query=message.per_query, latency_ms=given.latency_ms, system=given.system, read=read)
+        _run_out(report, per_query=message.per_query, given=given, read=read, judged=judged)
         for report, given, read in zip(reports, message.runs, runs, strict=True)
     ]
     return reports, outs
 
 
 def _reports(
-    qrels: Qrels, runs: Sequence[Run], options: wire.EvaluationOptions, *, lengths: Mapping[str, float] | None = None
+    judged: Judgments,
+    runs: Sequence[Run],
+    options: wire.EvaluationOptions,
+    *,
+    lengths: Mapping[str, float] | None = None,
 ) -> tuple[RunReport, ...]:
     measures = parse_measures(options.measures)
-    check_evaluation(qrels, runs=len(runs), measures=len(measures), resamples=options.resamples)
+    check_evaluation(judged.qrels, runs=len(runs), measures=len(measures), resamples=options.resamples)
     return report_runs(
-        qrels,
-        runs,
+        judged.qrels,
+        [judged.apply(run) for run in runs],
         measures=measures,
         conventions=_to_conventions(options.conventions),
         resamples=options.resamples,
         seed=options.seed,
         lengths=lengths,
+        allow_disjoint=options.allow_disjoint,
     )
 
 
@@ -153,7 +163,6 @@ def _conventions(reports: Sequence[RunReport]) -> dict[str, object]:
 
 def _runs(messages: Sequence[wire.RunIn]) -> list[ReadRun]:
     check_run_count(len(messages))
-    check_texts({f"/runs/{position}/llm_outputs": run.llm_outputs or {} for position, run in enumerate(messages)})
     return [_to_run(run, place=f"/runs/{position}") for position, run in enumerate(messages)]
 
 
@@ -165,13 +174,22 @@ def _to_conventions(message: wire.ConventionsIn) -> Conventions:
 def _to_run(message: wire.RunIn, *, place: str) -> ReadRun:
     if (message.results is None) == (message.llm_outputs is None):
         raise InvalidInput(CodedText("results_or_outputs"), place=place)
-    if message.llm_outputs is not None:
+    with _at(place):
         return read_run(
-            message.llm_outputs, name=message.name, candidates=message.candidates, append_missing=message.append_missing
+            message.results if message.llm_outputs is None else message.llm_outputs,
+            name=message.name,
+            limits=_LIMITS,
+            candidates=message.candidates,
+            append_missing=message.append_missing,
         )
-    if message.candidates is not None:
-        raise InvalidInput(CodedText("candidates_of_outputs"), place=f"{place}/candidates")
-    return ReadRun(Run(message.name, message.results or {}))
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, place=f"{place}/{error.place}") from None
 
 
 def _rankings(read: ReadRun) -> dict[str, wire.RankingOut]:
@@ -182,12 +200,12 @@ def _run_out(
     report: RunReport,
     *,
     per_query: bool,
-    latency_ms: Mapping[str, float] | None = None,
-    system: wire.SystemFacts | None = None,
+    given: wire.RunIn | None = None,
     read: ReadRun | None = None,
+    judged: Judgments,
 ) -> wire.RunOut:
     evaluation = report.evaluation
-    latency = summarise_latency(latency_ms.values()) if latency_ms else None
+    latency = summarise_latency(given.latency_ms.values()) if given and given.latency_ms else None
     return wire.RunOut(
         name=report.name,
         measures={
@@ -202,8 +220,8 @@ def _run_out(
         if per_query
         else None,
         latency_ms=None if latency is None else wire.LatencyOut(**asdict(latency)),
-        system=system,
+        system=given.system if given else None,
         unparsed=read.unparsed if read else [],
-        warnings=[*(read.warnings if read else ()), *evaluation.warnings],
+        warnings=[*judged.warnings, *(read.warnings if read else ()), *evaluation.warnings],
         rankings=_rankings(read) if read and read.rankings and per_query else None,
     )

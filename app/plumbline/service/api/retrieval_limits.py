@@ -1,6 +1,6 @@
 """Limits of one request under /v1/retrieval on numbers and memory; bytes are bounded by the edge, time by the route."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
@@ -12,7 +12,6 @@ MAX_RESAMPLES = 100_000
 MAX_MEASURES = 200
 # 0.1 to 7 microseconds a character, by the form that the text feigns: 70 s at worst.
 MAX_TEXT_CHARACTERS = 200_000
-MAX_TEXTS_CHARACTERS = 10_000_000
 
 # Values of all queries, runs and measures; runs times documents of one query: 160 MB in each array that holds them.
 _MAX_CELLS = 20_000_000
@@ -21,20 +20,6 @@ _MAX_CELLS = 20_000_000
 def check_run_count(count: int) -> None:
     if not 1 <= count <= MAX_RUNS:
         raise InvalidInput(CodedText("runs_expected", limit=MAX_RUNS, found=count), place="/runs")
-
-
-def check_texts(texts_by_place: Mapping[str, Mapping[str, str]]) -> None:
-    total = 0
-    for place, texts in texts_by_place.items():
-        for query_id, text in texts.items():
-            total += len(text)
-            where = f"{place}/{quoted(query_id)[1:-1]}"
-            if len(text) > MAX_TEXT_CHARACTERS:
-                long = CodedText("text_too_long", found=len(text), limit=MAX_TEXT_CHARACTERS)
-                raise InvalidInput(long, place=where)
-            if total > MAX_TEXTS_CHARACTERS:
-                many = CodedText("texts_too_long", found=total, limit=MAX_TEXTS_CHARACTERS)
-                raise InvalidInput(many, place=where)
 
 
 def check_evaluation(qrels: Qrels, *, runs: int, measures: int, resamples: int) -> None:
