@@ -1,11 +1,9 @@
 """Tier embedding over an embeddings API: what is sent, what is read, and what every fault becomes."""
 
-import asyncio
 import contextlib
 import math
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import httpx2
@@ -260,31 +258,6 @@ async def test_a_text_is_asked_for_once(judge: ScriptedJudge) -> None:
 
     assert [request.json["input"] for request in judge.requests] == [["lamp", "bridge"], ["red"]]
     assert (counts.texts, counts.cache_hits, counts.cache_misses) == (3, 3, 3)
-
-
-async def test_a_text_under_way_is_waited_for(judge: ScriptedJudge) -> None:
-    judge.reply_with(lambda request: replace(embeddings()(request), delay_seconds=0.02))
-
-    async with aclosing(remote_encoder(judge)) as encoder:
-        one, other = await asyncio.gather(encode(encoder, "lamp"), encode(encoder, "lamp"))
-
-    assert judge.calls == 1
-    assert one.vectors.tolist() == other.vectors.tolist()
-
-
-async def test_who_waits_for_a_call_that_was_given_up_makes_it_again(judge: ScriptedJudge) -> None:
-    judge.reply_with(hang(), embeddings())
-
-    async with aclosing(remote_encoder(judge)) as encoder:
-        hurried = asyncio.create_task(encode(encoder, "lamp"))
-        await judge.wait_until(lambda: judge.calls == 1)
-        patient = asyncio.create_task(encode(encoder, "lamp"))
-        await asyncio.sleep(0)
-        hurried.cancel()
-        found = await patient
-
-    assert len(found.vectors) == 1
-    assert judge.calls == 2
 
 
 async def test_nothing_is_shared_between_scopes(judge: ScriptedJudge) -> None:

@@ -1,4 +1,4 @@
-"""The sentence encoder behind an embeddings API: one vector for each text, in batches, encoded once and cached."""
+"""The sentence encoder behind an embeddings API: one vector for each text, in batches, and cached."""
 
 import asyncio
 import hashlib
@@ -59,11 +59,9 @@ class RemoteEncoder:
         self._endpoint = endpoint
         self._timeout_seconds = timeout_seconds
         self._cache = build_vector_cache(cache_bytes)
-        # None: the call that was to bring it failed or was cancelled.
-        self._in_flight: dict[bytes, asyncio.Future[HalfVectors | None]] = {}
         self._dimensions = service.dimensions
         self._failure: TierFailure | None = None
-        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined"), 0)
+        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses"), 0)
 
     async def warm_up(self) -> None:
         """Ask for one vector, so that a wrong key, address or model shows; a failure is kept for `readiness`."""
@@ -91,15 +89,15 @@ class RemoteEncoder:
         scope: str = "",
         ledger: Ledger | None = None,
     ) -> TokenVectors:
-        """Return one vector for each text, as `SentenceEncoder.encode`.
-
-        Neither cached nor in-flight texts are shared between scopes; one that another call asks for is not paid twice.
-        """
+        """Return one vector for each text, as `SentenceEncoder.encode`; cached ones are not shared between scopes."""
         secret = hashlib.sha256(f"{scope}\n{self._service.identity}".encode()).digest()
         texts = {make_key(tokens, secret): bytes(tokens).decode() for tokens in reading.tokens}
         try:
             async with asyncio.timeout(max(0.0, seconds)) as limit:
-                found = await self._vectors(texts, time.monotonic() + seconds, ledger or Ledger())
+                known = {key: half for key in texts if (half := self._cache.get(key)) is not None}
+                new = {key: text for key, text in texts.items() if key not in known}
+                self._count(cache_hits=len(known), cache_misses=len(new))
+                found = known | await self._fetch(new, time.monotonic() + seconds, ledger or Ledger())
         except TimeoutError:
             if not limit.expired():
                 raise
@@ -125,44 +123,19 @@ class RemoteEncoder:
     async def aclose(self) -> None:
         await self._endpoint.close()
 
-    async def _vectors(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
-        found: dict[bytes, HalfVectors] = {}
-        is_first = True
-        while wanted := [key for key in texts if key not in found]:
-            found |= {key: cached for key in wanted if (cached := self._cache.get(key)) is not None}
-            joined = {key: self._in_flight[key] for key in wanted if key not in found and key in self._in_flight}
-            new = {key: texts[key] for key in wanted if key not in found and key not in joined}
-            if is_first:
-                self._count(cache_hits=len(found), cache_misses=len(joined) + len(new), joined=len(joined))
-                is_first = False
-            found |= await self._fetch(new, until, ledger)
-            for key, future in joined.items():
-                # It is another caller's, and not cancelled with this one.
-                await asyncio.wait([future])
-                if (shared := future.result()) is not None:
-                    found[key] = shared
-        return found
-
     async def _fetch(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
         """Ask for all texts, in batches side by side; raise what the first batch raises that fails."""
-        keys = list(texts)
-        loop = asyncio.get_running_loop()
-        futures = {key: loop.create_future() for key in keys}
-        self._in_flight.update(futures)
-        size = self._service.api.batch_size
+        keys, size = list(texts), self._service.api.batch_size
         batches = [keys[start : start + size] for start in range(0, len(keys), size)]
+        loop = asyncio.get_running_loop()
         tasks = [loop.create_task(self._ask({key: texts[key] for key in batch}, until, ledger)) for batch in batches]
         try:
-            await asyncio.gather(*tasks)
+            found = await asyncio.gather(*tasks)
         finally:
             await end_tasks(tasks)
-            for key, future in futures.items():
-                del self._in_flight[key]
-                if not future.done():
-                    future.set_result(None)
-        return {key: future.result() for key, future in futures.items()}
+        return {key: half for halves in found for key, half in halves.items()}
 
-    async def _ask(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> None:
+    async def _ask(self, texts: Mapping[bytes, str], until: float, ledger: Ledger) -> dict[bytes, HalfVectors]:
         sent = list(texts.values())
         prompt = sum(map(estimate_tokens, sent)) + _FRAME_TOKENS
         parse = partial(parse_embeddings, wanted=len(sent), dimensions=self._dimensions)
@@ -176,7 +149,7 @@ class RemoteEncoder:
         halves = dict(zip(texts, np.split(vectors.astype(np.float16), len(sent)), strict=True))
         for key, half in halves.items():
             self._cache.put(key, half)
-            self._in_flight[key].set_result(half)
+        return halves
 
     def _count(self, **more: int) -> None:
         for name, number in more.items():
