@@ -24,7 +24,12 @@ def find_proxy(url: "httpx2.URL") -> "httpx2.Proxy | None":
     name = url.scheme if proxies.get(url.scheme) else "all"
     address = proxies.get(name)
     place = f"{url.host}:{url.port or _DEFAULT_PORTS[url.scheme]}"
-    if not address or _is_here(url.host) or _is_listed(url.host, proxies.get("no", "")) or proxy_bypass(place):
+    if (
+        not address
+        or (is_loopback(url.host) or url.host.endswith(".localhost"))
+        or _is_listed(url.host, proxies.get("no", ""))
+        or proxy_bypass(place)
+    ):
         return None
     try:
         proxy = httpx2.Proxy(address if "://" in address else f"http://{address}")
@@ -57,10 +62,6 @@ def is_loopback(host: str) -> bool:
         return False
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return (mapped or address).is_loopback
-
-
-def _is_here(host: str) -> bool:
-    return is_loopback(host) or host.endswith(".localhost")
 
 
 def _is_listed(host: str, no_proxy: str) -> bool:

@@ -144,7 +144,10 @@ class Database:
             try:
                 if not self._is_checked:
                     self._check_tables(call)
-                return self._run_once(call, work, begin)
+                with self._transaction(call, begin) as (connection, now):
+                    answer = work(Transaction(connection, now, is_server=self.backend.is_server))
+                    connection.commit()
+                    return answer
             except (SQLAlchemyError, OSError) as error:
                 is_conflict = isinstance(error, DBAPIError) and self.backend.is_conflict(error)
                 if is_last or call.is_aborted or not is_conflict:
@@ -164,12 +167,6 @@ class Database:
             with self._changing:
                 make_tables(self.backend, self._engine)
         self._is_checked = True
-
-    def _run_once(self, call: "_Abortable", work: Callable[[Transaction], T], begin: Begin) -> T:
-        with self._transaction(call, begin) as (connection, now):
-            answer = work(Transaction(connection, now, is_server=self.backend.is_server))
-            connection.commit()
-            return answer
 
     @contextmanager
     def _transaction(self, call: "_Abortable", begin: Begin) -> Iterator[tuple[Connection, float]]:

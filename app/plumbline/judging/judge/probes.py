@@ -193,10 +193,6 @@ def _prove_passage(verdict: MetricVerdict, item: Item, material: Material) -> Me
     return prove_by_contexts(verdict, item, material.contexts, context=int(verdict.id) - 1)
 
 
-def _passage_ids(material: Material) -> tuple[str, ...]:
-    return tuple(str(number) for number, text in enumerate(material.case.source.contexts, start=1) if has_content(text))
-
-
 def reference_sentences(reference: str | None) -> dict[str, str]:
     """Return the sentences of a reference by their numbers from 1."""
     spoken = (sentence.text for sentence in split_sentences(reference or "") if sentence.kind != "markup")
@@ -234,13 +230,16 @@ def _prove_by_reference(verdict: MetricVerdict, item: Item, material: Material) 
     return prove_by_text(verdict, item, material.case.source.reference or "")
 
 
-def _compared_ids(material: Material) -> tuple[str, ...]:
-    return tuple(claim.id for claim in select_compared_claims(material.claims))
-
-
 _FORMS: Final = load_data("judging/judge/probes")
 QUESTION_PARTS: Final = Probe("question_parts", prove=_prove_part, **_FORMS["question_parts"])
-PASSAGES: Final = Probe("passages", prove=_prove_passage, ids=_passage_ids, **_FORMS["passages"])
+PASSAGES: Final = Probe(
+    "passages",
+    prove=_prove_passage,
+    ids=lambda material: tuple(
+        str(number) for number, text in enumerate(material.case.source.contexts, start=1) if has_content(text)
+    ),
+    **_FORMS["passages"],
+)
 REFERENCE_IN_ANSWER: Final = Probe(
     "reference_in_answer", prove=_prove_stated, ids=_reference_ids, **_FORMS["reference_in_answer"]
 )
@@ -248,7 +247,10 @@ REFERENCE_IN_CONTEXTS: Final = Probe(
     "reference_in_contexts", prove=_prove_in_contexts, ids=_reference_ids, **_FORMS["reference_in_contexts"]
 )
 CLAIMS_BY_REFERENCE: Final = Probe(
-    "claims_by_reference", prove=_prove_by_reference, ids=_compared_ids, **_FORMS["claims_by_reference"]
+    "claims_by_reference",
+    prove=_prove_by_reference,
+    ids=lambda material: tuple(claim.id for claim in select_compared_claims(material.claims)),
+    **_FORMS["claims_by_reference"],
 )
 
 # A list that a reply left out is asked for so often.

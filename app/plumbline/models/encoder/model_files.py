@@ -82,7 +82,11 @@ ModelKind = Literal["SentenceTransformer", "SparseEncoder"]
 
 def require_kind(files: ModelFiles, kind: ModelKind) -> None:
     """Refuse a model of another class, which would be loaded with random weights; raise `not_installed`."""
-    described = _json(files, "config_sentence_transformers.json")
+    path = files.folder / "config_sentence_transformers.json"
+    try:
+        described: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+    except (OSError, ValueError, TypeError) as error:
+        raise load_failure(path, error) from error
     if (found := described.get("model_type", "SentenceTransformer")) != kind:
         raise load_failure(files.folder, f"it is a {found}, and no {kind}")
 
@@ -117,21 +121,9 @@ def _at(folder: Path, name: str) -> ModelFiles:
     weights = sorted(folder.rglob("*.safetensors"))
     if not weights or (not (folder / "config.json").is_file() and not (folder / "modules.json").is_file()):
         raise load_failure(name, "no configuration with *.safetensors weights in it")
-    return ModelFiles(folder, _digest(weights))
-
-
-def _digest(files: Sequence[Path]) -> str:
-    digests = [sha256_of(path) for path in files]
-    return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
-def _json(files: ModelFiles, name: str) -> dict[str, Any]:
-    path = files.folder / name
-    try:
-        found: dict[str, Any] = dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
-    except (OSError, ValueError, TypeError) as error:
-        raise load_failure(path, error) from error
-    return found
+    digests = [sha256_of(path) for path in weights]
+    digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
+    return ModelFiles(folder, digest)
 
 
 def _from_hub(name: str) -> Path:
@@ -185,8 +177,11 @@ _FORM = 2
 def export_folders(files: ModelFiles, kind: str) -> list[Path]:
     """Return the possible folders of an export, the best first; the name tells weights and kind."""
     name = f"plumbline-{_FORM}-{kind}-{files.digest[:16]}"
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return [files.folder / name, *([Path(cache) / "plumbline" / name] if cache else _at_home(name))]
+    folders = [files.folder / name]
+    # A process may have no home.
+    with contextlib.suppress(RuntimeError):
+        folders.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline" / name)
+    return folders
 
 
 def keep_export(folders: Sequence[Path], write: Callable[[Path], None]) -> Path | None:
@@ -206,10 +201,3 @@ def keep_export(folders: Sequence[Path], write: Callable[[Path], None]) -> Path 
             if folder.is_dir():
                 return folder
     return None
-
-
-def _at_home(name: str) -> list[Path]:
-    try:
-        return [Path.home() / ".cache" / "plumbline" / name]
-    except RuntimeError:
-        return []

@@ -102,7 +102,10 @@ class RequestContext:
                     refused = error_response(scope, BadRequest(CodedText("target_is_no_path")))
                     await refused(scope, receive, send_with_headers)
             finally:
-                record.route = _route_template(scope)
+                # A route of an included router lacks the prefix in its path; FastAPI keeps the whole one separately.
+                included = scope.get("fastapi", {}).get("effective_route_context")
+                path = getattr(included, "path", None) or getattr(scope.get("route"), "path", None)
+                record.route = path if isinstance(path, str) else "unmatched"
                 _LOG.info(
                     "request_completed",
                     method=record.method,
@@ -115,10 +118,3 @@ class RequestContext:
 def is_under_v1(scope: Scope) -> bool:
     path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
     return path == "/v1" or path.startswith("/v1/")
-
-
-def _route_template(scope: Scope) -> str:
-    # A route of an included router lacks the prefix in its path; FastAPI keeps the whole one separately.
-    included = scope.get("fastapi", {}).get("effective_route_context")
-    path = getattr(included, "path", None) or getattr(scope.get("route"), "path", None)
-    return path if isinstance(path, str) else "unmatched"

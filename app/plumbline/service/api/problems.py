@@ -102,7 +102,6 @@ def install_problem_handlers(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(errors.PlumblineError, _on_plumbline_error)
-    app.add_exception_handler(Exception, _on_exception)
     add_schemas(app, _problem_schemas)
 
 
@@ -237,10 +236,6 @@ async def _on_validation_error(request: Request, error: Exception) -> Response:
 
 async def _on_plumbline_error(request: Request, error: Exception) -> Response:
     return error_response(request.scope, cast(errors.PlumblineError, error))
-
-
-async def _on_exception(request: Request, error: Exception) -> Response:
-    return failure_response(request.scope, error)
 
 
 def field_problems(error: RequestValidationError, body_annotation: object) -> list[FieldProblem]:

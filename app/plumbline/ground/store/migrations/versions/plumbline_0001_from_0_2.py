@@ -6,7 +6,7 @@ Revision ID: plumbline_0001
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import sqlalchemy as sa
 from alembic import context, op
@@ -81,17 +81,17 @@ def _upgrade_sqlite(connection: sa.Connection) -> None:
     folder = backend.path.parent
     _copy_rows(connection, folder / "rows")
     for job in connection.execute(sa.text("SELECT * FROM job WHERE state = 'validating'")).mappings().all():
-        _read_upload(connection, job, backend.read_upload(folder / "uploads" / job["upload"], **_form(job)))
+        _read_upload(
+            connection,
+            job,
+            backend.read_upload(folder / "uploads" / job["upload"], form=job["form"], columns=job["columns"]),
+        )
     for table, column in (
         *(("job", name) for name in ("upload", "form", "columns", "rows_file")),
         *(("chunk", name) for name in ("offset", "length")),
     ):
         connection.execute(sa.text(f'ALTER TABLE {table} DROP COLUMN "{column}"'))
     backend.set_format_version(connection)
-
-
-def _form(job: sa.RowMapping) -> dict[str, Any]:
-    return {"form": job["form"], "columns": job["columns"]}
 
 
 def _copy_rows(connection: sa.Connection, folder: Path) -> None:
