@@ -43,10 +43,7 @@ class Exchange(NamedTuple):
 
 
 class ApiClient:
-    """Requests to one endpoint, without retries. Redirects are not followed.
-
-    A redirect would hand the key and the texts to a host that is not in the settings. Raises ConfigurationError for a
-    proxy variable that holds no URL of a proxy.
+    """Requests to one endpoint, without retries. Redirects are not followed: they would hand key and texts to others.
 
     Args:
         max_reply_bytes: of a reply, inflated; None for no bound.
@@ -71,16 +68,12 @@ class ApiClient:
     async def post(
         self, parameters: Mapping[str, object], record: JudgeCallRecord, *, path: str = "", is_fresh: bool = False
     ) -> bytes:
-        """Return the body of a reply with a good status.
+        """Return the body of a reply with a good status; raise CallFailure.
 
         Args:
-            path: of the operation, where it is not the endpoint's own.
             record: `has_left` is set when the whole request was written, also if the call is cancelled afterwards: from
-                then on the server may have read it, and bill it. Of its headers the context of a trace is sent.
+                then on the server may have read it, and bill it.
             is_fresh: use a new connection, as all later calls do then.
-
-        Raises:
-            CallFailure: no connection, an error status, or a reply beyond the bound.
         """
         if is_fresh:
             await self.drop_connections()
@@ -123,7 +116,6 @@ class ApiClient:
         await self._http.drop_connections()
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._sdk.close()
 
     async def _send(

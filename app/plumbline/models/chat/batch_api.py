@@ -39,7 +39,6 @@ class BatchInfo:
 
     @property
     def is_ended(self) -> bool:
-        """Return True if the status is final."""
         return self.status in _ENDED
 
     def __str__(self) -> str:
@@ -50,10 +49,9 @@ class BatchInfo:
 
 
 class BatchApi:
-    """The Batch API at one endpoint. The SDK retries every call but the one that creates a batch.
+    """The Batch API at one endpoint, retried by the SDK but for the creation of a batch.
 
-    Raises:
-        BatchApiError: by each method; it tells the code of the provider's error and none of its texts.
+    Raises BatchApiError, which tells the code of the provider's error and none of its texts.
     """
 
     def __init__(self, endpoint: Endpoint, sdk: "AsyncOpenAI") -> None:
@@ -61,7 +59,6 @@ class BatchApi:
         self._sdk = sdk
 
     async def upload(self, path: Path) -> str:
-        """Upload a file and return its id."""
         with self._errors(), path.open("rb") as file:
             return _id_of(await self._sdk.files.create(file=(path.name, file, "application/jsonl"), purpose="batch"))
 
@@ -82,12 +79,10 @@ class BatchApi:
         return None
 
     async def batch(self, batch_id: str) -> BatchInfo:
-        """Return a batch by its id."""
         with self._errors():
             return self._info(await self._sdk.batches.retrieve(batch_id))
 
     async def download(self, file_id: str, path: Path) -> None:
-        """Write a file of the provider to a path."""
         partial = path.with_name(f"{path.name}.partial")
         with self._errors():
             async with self._sdk.files.with_streaming_response.content(file_id) as response:

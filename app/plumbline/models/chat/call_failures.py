@@ -116,7 +116,6 @@ def foreign_reply(*, is_fresh: bool) -> CallFailure:
 
 
 def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoint: Endpoint) -> CallFailure:
-    """Classify an error status."""
     try:
         loaded: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -125,10 +124,7 @@ def status_failure(status: int, headers: Mapping[str, str], body: bytes, endpoin
 
 
 def embedded_failure(error: object, endpoint: Endpoint) -> CallFailure:
-    """Classify an error inside a reply with status 200, by the status that its code stands for.
-
-    One that stands for none may pass.
-    """
+    """Classify an error in a reply with status 200 by the status that its code stands for; one of none may pass."""
     return _classify(HTTPStatus.OK, error, {}, endpoint)
 
 

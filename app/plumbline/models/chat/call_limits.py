@@ -27,13 +27,9 @@ class Slot:
 
 
 class AdaptiveLimit:
-    """Concurrency limit with additive increase and multiplicative decrease under a hard cap; FIFO.
+    """Concurrency limit with additive increase and multiplicative decrease under a hard cap, where it starts; FIFO.
 
-    Starts at the cap: a provider that never complains is never made to wait for us. Calls that were under way when the
-    limit was halved do not halve it again.
-
-    Args:
-        cap: most concurrent calls, 1 or more.
+    Calls that were under way when the limit was halved do not halve it again.
     """
 
     def __init__(self, cap: int) -> None:
@@ -80,13 +76,10 @@ Settle = Callable[[int], None]
 
 
 class RateBudget:
-    """Allow `per_minute` units in any 60 seconds, first come, first served.
+    """Allow `per_minute` units in any 60 seconds, first come, first served; so much at once as `burst_seconds` allow.
 
     Generic cell rate algorithm GCRA(T, tau), virtual scheduling: ATM Forum, Traffic Management 4.0 (1996). T is how
     long a unit takes, tau how long before its theoretical arrival time a unit may start.
-
-    Args:
-        burst_seconds: how many seconds' worth may start at once; one unit always may.
     """
 
     def __init__(self, per_minute: int, *, burst_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -124,10 +117,7 @@ class CallBudget:
         self._tokens = RateBudget(tpm, burst_seconds=_BURST_OF_TOKENS_SECONDS) if tpm else None
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
-        """Wait until a call of so many tokens may be made; raise CallFailure, and take nothing, beyond `until`.
-
-        First come, first served.
-        """
+        """Wait until a call of so many tokens may be made; raise CallFailure, and take nothing, beyond `until`."""
         wait = self._tokens.reserve(tokens, within_seconds=until - time.monotonic()) if self._tokens else 0.0
         if wait is None:
             raise _out_of_budget(f"{self._tpm} tokens")

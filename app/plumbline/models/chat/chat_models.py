@@ -26,13 +26,9 @@ def build_chat_models(
     *,
     observer: Observer = NULL_OBSERVER,
 ) -> dict[str, "FailoverChatModel"]:
-    """Build the judges that the settings name, `default` first; empty if they name none.
+    """Build the judges that the settings name, `default` first; `policy` replaces their limits, retries and budgets.
 
-    Args:
-        policy: in place of what the settings say of limits, retries and budgets.
-
-    Raises:
-        ConfigurationError: an endpoint lacks what its provider needs.
+    Raises ConfigurationError: an endpoint lacks what its provider needs.
     """
     policy = policy or RetryPolicy(
         max_concurrency=settings.llm_max_concurrency,
@@ -83,11 +79,7 @@ class FailoverChatModel:
         return self._endpoints[0].context_tokens
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """Return a reply within `seconds` from the first endpoint that answers; one of decisions is no chat model's.
-
-        Raises:
-            TierFailure: no endpoint has; the reason is that of the last one asked, the detail has all.
-        """
+        """Return a reply within `seconds` from the first endpoint that answers; raise TierFailure, which lists all."""
         return await self._first(
             lambda endpoint, share, is_last: endpoint.complete(request, seconds=share, ledger=ledger, is_last=is_last),
             seconds,
@@ -136,6 +128,5 @@ class FailoverChatModel:
         return Readiness(State.UNAVAILABLE if is_shut else State.READY, detail)
 
     async def close(self) -> None:
-        """Close the connections of every endpoint."""
         for endpoint in self._endpoints:
             await endpoint.close()

@@ -158,8 +158,7 @@ class Completion(BaseModel):
     def reply(self, endpoint: Endpoint) -> ChatReply:
         """Return the reply in it; raise CallFailure if it is empty, filtered, refused, or an error.
 
-        A reply among the thoughts is one: servers that part thoughts from replies take a reply for a thought where
-        the model was kept from thinking.
+        Some servers take a reply for a thought where the model was kept from thinking: one among thoughts is read, too.
         """
         if not self.choices and self.error:
             raise embedded_failure(self.error, endpoint)

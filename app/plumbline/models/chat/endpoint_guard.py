@@ -19,11 +19,8 @@ from plumbline.models.chat.request_forms import LearntForm
 class Breaker:
     """Circuit breaker: closed, open, or half open with one probe in flight.
 
-    Calls that were let through before the breaker last changed do not change it.
-
-    Args:
-        threshold: failures in a row that open it.
-        first_seconds: how long it stays open at first; it doubles for each probe that fails, up to `longest_seconds`.
+    It opens for `first_seconds` after `threshold` failures in a row, and twice as long for each probe that fails, up to
+    `longest_seconds`. Calls that were let through before it last changed do not change it.
     """
 
     _: KW_ONLY
@@ -39,7 +36,6 @@ class Breaker:
 
     @property
     def is_open(self) -> bool:
-        """Return True if a call would be rejected now."""
         return self._open_seconds > 0 and (self._is_probing or self.clock() < self._open_until)
 
     @property
@@ -148,11 +144,9 @@ class EndpointGuard:
             raise CallFailure(FailureReason.RATE_LIMITED, text, wait_seconds=left, is_throttle=True)
 
     def has_answered_within(self, seconds: float) -> bool:
-        """Return True if a call was answered in the last `seconds`."""
         return time.monotonic() - self._answered_at < seconds
 
     def has_throttled_since(self, moment: float) -> bool:
-        """Return True if there were too many calls since a monotonic second."""
         return self._throttled_at >= moment
 
     @property

@@ -141,16 +141,11 @@ class Endpoint:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Return the key and the values of the extra headers."""
         return (*((self.api_key,) if self.api_key != NO_KEY else ()), *(value for _, value in self.extra_headers))
 
 
 def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
-    """Return the endpoints of every judge by its name, the preferred one first; empty if no judge is configured.
-
-    Raises:
-        ConfigurationError: an endpoint without the base URL, key or model that its provider needs.
-    """
+    """Return the endpoints of every judge by its name, the preferred one first; raise ConfigurationError."""
     judges: dict[str, tuple[Endpoint, ...]] = {}
     first = resolve_endpoint(settings)
     fallbacks = _resolve_list(settings.llm_fallbacks, "PLUMBLINE_LLM_FALLBACKS", settings)
@@ -162,11 +157,7 @@ def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
 
 
 def resolve_endpoint(settings: Settings) -> Endpoint | None:
-    """Return the endpoint of the simple settings; None if they name no judge.
-
-    Raises:
-        ConfigurationError: a key without the base URL or model that the provider needs.
-    """
+    """Return the endpoint of the simple settings, None if they name no judge; raise ConfigurationError."""
     provider = PROVIDERS[settings.llm_provider]
     entry = LlmEndpoint(
         provider=settings.llm_provider,
@@ -213,11 +204,7 @@ def build_endpoint(
     names: tuple[str, str, str],
     path: str = CHAT_PATH,
 ) -> Endpoint:
-    """Build an endpoint; `names` of settings are those of its base URL, model and key.
-
-    Raises:
-        ConfigurationError: a value that the provider needs is missing, or cannot be used.
-    """
+    """Build an endpoint; `names` are its settings of base URL, model and key, for ConfigurationError."""
     base_url = base_url or provider.base_url
     secret = find_key(key, provider) or (None if provider.needs_key else NO_KEY)
     if base_url is not None:
@@ -230,7 +217,6 @@ def build_endpoint(
 
 
 def check_http_url(text: str, variable: str) -> None:
-    """Raise ConfigurationError unless the text is a URL with a host."""
     try:
         parts = urlsplit(text)
     except ValueError:

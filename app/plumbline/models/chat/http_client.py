@@ -55,11 +55,7 @@ class BoundedClient(httpx2.AsyncClient):
         await self._connections.drop()
 
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
-        """Send a request and return its response, read whole unless it is to be streamed.
-
-        Raises:
-            ReplyTooLarge: the reply is over the bound.
-        """
+        """Send a request and return its response, whole unless it is to be streamed; raise ReplyTooLarge."""
         if (on_written := ON_WRITTEN.get()) and isinstance(request.stream, httpx2.AsyncByteStream):
             request.stream = _Watched(request.stream, on_written)
         # This leaves out the redirects, cookies and authentication of httpx2, and takes half the time.

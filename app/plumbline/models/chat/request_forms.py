@@ -74,14 +74,10 @@ class RequestForm:
 
     @classmethod
     def strictest(cls, provider: Provider) -> Self:
-        """Return the form that is tried first."""
         return cls(provider.structure, provider.token_limit, provider.thinking_off)
 
     def parameters(self, request: ChatRequest, endpoint: Endpoint, *, room: int | None = None) -> dict[str, object]:
-        """Build the body of a request; the endpoint's extra fields come last, and null leaves a field out.
-
-        `room`: most tokens of the reply beside the request in the model's window.
-        """
+        """Build a body, with at most `room` tokens for the reply; null among the extra fields leaves one out."""
         provider = endpoint.provider
         messages = [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
         if not self.sends_system:

@@ -150,10 +150,7 @@ class ResilientEndpoint:
     async def complete(
         self, request: ChatRequest, *, seconds: float, ledger: Ledger, is_last: bool = True
     ) -> ChatReply:
-        """Return one reply within `seconds`, retries included; raise TierFailure with the reason.
-
-        `is_last`: no other endpoint would answer: a sample that can wait waits for this one.
-        """
+        """Return one reply within `seconds`; raise TierFailure. `is_last`: no other endpoint would answer."""
         exchange = _Negotiation(self, request, self._check_length(prompt_tokens(request)), ledger)
         return await self._retry(exchange.attempt, seconds, is_patient=is_last and ledger.can_wait)
 
@@ -184,7 +181,6 @@ class ResilientEndpoint:
         return await self._retry(attempt, seconds, is_patient=is_last and ledger.can_wait)
 
     async def ask(self, request: ApiRequest[T], *, seconds: float, ledger: Ledger) -> T:
-        """Return what is in the reply to one request, as `complete` does."""
         return await self._retry(lambda until: self.call(request, until, ledger), seconds)
 
     async def _retry(self, attempt: Callable[[float], Awaitable[T]], seconds: float, *, is_patient: bool = False) -> T:
@@ -225,7 +221,6 @@ class ResilientEndpoint:
             raise TierFailure(FailureReason.TIMEOUT, CodedText("host_timed_out", host=host, seconds=seconds)) from None
 
     async def close(self) -> None:
-        """Close the connections."""
         await self._client.close()
 
     def _check_length(self, needed: int) -> int:
@@ -318,10 +313,7 @@ class ResilientEndpoint:
 def attend_server(
     endpoint: Endpoint, settings: Settings, *, policy: RetryPolicy | None = None, observer: Observer
 ) -> ResilientEndpoint:
-    """Return the one endpoint of a server of vectors or of a detector, with its part of the calls in flight.
-
-    `policy`: in place of what the settings say of limits and retries.
-    """
+    """Return the endpoint of a server of vectors, with its part of the calls; `policy` replaces its limits."""
     calls = -(-MAX_MODEL_CALLS // settings.workers)
     policy = policy or RetryPolicy(max_concurrency=calls, backoff_seconds=settings.llm_backoff_seconds)
     tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
@@ -342,10 +334,7 @@ class _Negotiation:
         self._is_repeated = False
 
     async def attempt(self, until: float) -> ChatReply:
-        """Return the reply to one call; repeat it at once in a simpler form, or for a reply that thoughts left out.
-
-        A request is repeated once where the reply was empty, or where thoughts took its room: then with more of it.
-        """
+        """Return the reply to one call; repeat it at once in a simpler form, or once if it was empty or cut."""
         learnt, cut = self._endpoint.learnt, None
         while True:
             sent = self._build(self._form)

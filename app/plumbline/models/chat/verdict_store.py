@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Connection, delete, func, select, text, update
+from sqlalchemy import Connection, delete, func, select, text
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.database import Database, Rest, Transaction
@@ -24,9 +24,6 @@ _BUSY_SECONDS: Final = 0.5
 # Beyond so long a sample does better without the store.
 _FILE_SECONDS: Final = 1.5
 _SERVER_SECONDS: Final = 0.4
-# A use is written down when the last one is older than this, with the next write.
-_TOUCH_SECONDS: Final = 60.0
-_MAX_TOUCHED: Final = 1_000
 # Expired entries that one write takes away, at most, so that it stays short.
 _SWEPT_AT_ONCE: Final = 64
 # Beyond so many writes waiting for a slow disk, new ones are dropped.
@@ -48,10 +45,8 @@ _RANKED: Final = select(VERDICT.c.key, _UP_TO.label("up_to")).subquery()
 class SqlVerdictStore:
     """Store of bytes by key that several processes may share; no failure raises, and none is waited for twice.
 
-    Args:
-        max_bytes: the entries used longest ago go first.
-        ttl_seconds: age from which an entry is not returned any more; reading it does not renew it.
-        place: for the readiness.
+    Of more than `max_bytes` the oldest entries go first; one of `ttl_seconds` is not returned any more. `place` is for
+    the readiness.
     """
 
     def __init__(self, database: Database, *, max_bytes: int, ttl_seconds: float, place: str) -> None:
@@ -60,7 +55,6 @@ class SqlVerdictStore:
         self._ttl_seconds = ttl_seconds
         self._place = place
         self._reading, self._writing = Rest(), Rest()
-        self._touched: set[str] = set()
         self._written = max_bytes
         self._waiting = 0
         self._is_closed = False
@@ -70,9 +64,8 @@ class SqlVerdictStore:
         """Return the value; None if it is missing or too old, or if the store fails."""
 
         def read(sql: Transaction) -> Any:
-            query = select(VERDICT.c.value, VERDICT.c.used < sql.now - _TOUCH_SECONDS)
             is_fresh = VERDICT.c.stored > sql.now - self._ttl_seconds
-            return sql.execute(query.where(VERDICT.c.key == key, is_fresh)).one_or_none()
+            return sql.execute(select(VERDICT.c.value).where(VERDICT.c.key == key, is_fresh)).scalar_one_or_none()
 
         if self._is_closed or not self._reading.may_try():
             return None
@@ -82,12 +75,7 @@ class SqlVerdictStore:
             self._fail(self._reading, error)
             return None
         self._reading.end()
-        if found is None:
-            return None
-        value, is_old = found
-        if is_old and len(self._touched) < _MAX_TOUCHED:
-            self._touched.add(key)
-        return bytes(value)
+        return None if found is None else bytes(found)
 
     async def put(self, key: str, value: bytes) -> None:
         """Store the value if possible; one of more than a quarter of `max_bytes` is not stored."""
@@ -95,9 +83,8 @@ class SqlVerdictStore:
         if self._is_closed or self._waiting >= _MAX_WAITING or is_too_large or not self._writing.may_try():
             return
         self._waiting += 1
-        touched, self._touched = self._touched, set()
         try:
-            await self._database.write(lambda sql: self._put(sql, key, value, touched))
+            await self._database.write(lambda sql: self._put(sql, key, value))
         except StoreUnavailable as error:
             self._fail(self._writing, error)
             return
@@ -118,9 +105,7 @@ class SqlVerdictStore:
         self._is_closed = True
         await self._database.close()
 
-    def _put(self, sql: Transaction, key: str, value: bytes, touched: set[str]) -> None:
-        if touched:
-            sql.execute(update(VERDICT).where(VERDICT.c.key.in_(touched)).values(used=sql.now))
+    def _put(self, sql: Transaction, key: str, value: bytes) -> None:
         expired = _EXPIRED.where(VERDICT.c.stored <= sql.now - self._ttl_seconds)
         sql.execute(delete(VERDICT).where(VERDICT.c.key.in_(expired)))
         size = len(value) + _FRAME_BYTES
@@ -181,10 +166,7 @@ def open_verdict_file(
 def open_shared_verdicts(
     url: str, *, max_bytes: int, ttl_seconds: float, schema: str = SCHEMA, seconds: float = _SERVER_SECONDS
 ) -> SqlVerdictStore:
-    """Return the store in PostgreSQL, which other processes find too.
-
-    Raises ConfigurationError: the URL cannot be read, or the extra is not installed.
-    """
+    """Return the store in PostgreSQL, which other processes find too; raise ConfigurationError for a wrong URL."""
     backend = PostgresSchema(url, schema=schema, seconds=seconds, writers=2, readers=2, is_durable=False)
     database = Database(backend, seconds=seconds)
     return SqlVerdictStore(database, max_bytes=max_bytes, ttl_seconds=ttl_seconds, place="in PostgreSQL")
