@@ -39,12 +39,11 @@ def test_gzip_with_a_damaged_byte_is_told(tmp_path: Path) -> None:
         read_all(path)
 
 
-@pytest.mark.parametrize(("name", "count"), [("a.jsonl", 8_000), ("a.json", 8_000), ("a.csv", 8_000)])
+@pytest.mark.parametrize(("name", "count"), [("a.jsonl", 8_000), ("a.csv", 8_000)])
 def test_many_rows_pass_through_a_few_megabytes(tmp_path: Path, name: str, count: int) -> None:
     row = json.dumps({"contexts": ["The mill was built in 1890."], "answer": "It dates from 1890."})
     text = {
         "a.jsonl": f"{row}\n" * count,
-        "a.json": f"[{row}" + f",{row}" * (count - 1) + "]",
         "a.csv": "contexts,answer\n" + "The mill was built in 1890.,It dates from 1890.\n" * count,
     }[name]
     path = write_file(tmp_path, name, text)

@@ -1,8 +1,15 @@
-"""Rows of JSON: a line each, the items of an array, or what one object holds; a malformed row fails alone."""
+"""Rows of JSON: a line each, the items of an array, or what one object holds.
+
+{"data": [{...}, {...}]}                            responses of APIs, exports of promptfoo
+{"question": ["..."], "answer": ["..."]}            pandas, datasets: a list for each column
+{"question": {"0": "..."}, "answer": {"0": "..."}}  pandas' to_json: an object for each column
+{"columns": [...], "data": [[...]]}                 pandas' split, tables of MLflow
+{"q1": {...}, "q2": {...}}                          rows by their ids
+"""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from itertools import accumulate
 from pathlib import Path
@@ -10,25 +17,24 @@ from typing import Final
 
 import msgspec
 
-from plumbline.ground.errors import InvalidInput
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
+from plumbline.rows.records.columns import FIELDS, ColumnMap
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, TextLines, too_long
 from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
-from plumbline.rows.records.json_objects import FieldTest, rows_in_object
 from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPosition, RowSource, describe_type
 
+# The columns of a sample among the fields of a row; None if they make none
+FieldTest = Callable[[Mapping[str, object]], ColumnMap | None]
+Rows = list[Mapping[str, object] | BadRow]
 _WANTED: Final = CodedText("a_json_object")
-_BLOCK_BYTES: Final = 256 * 1024
 # Between indented objects, as jq and the console exporter of traces write them
 _NEXT_OBJECT: Final = re.compile(rb"(?<=^\})\r?\n(?=\{)", re.MULTILINE)
-# Whole texts in one step; the quote alone where a text continues in the next block or is broken. Possessive: linear.
-_TEXT: Final = rb'"(?:[^"\\\n]++|\\[^\n])*+"'
-_OUTSIDE: Final = re.compile(_TEXT + rb'|["{}\[\],]')
-_NESTED: Final = re.compile(_TEXT + rb'|["{}\[\]]')
-_INSIDE: Final = re.compile(rb'["\\\n]')
-_NO_SPACE: Final = re.compile(rb"[^ \t\r\n]")
 _DECODER: Final = msgspec.json.Decoder()
+_ELEMENTS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _SPACE: Final = b" \t\r\n"
+_DEEPEST: Final = 3
+_ROWS_TRIED: Final = 3
 
 
 def open_json(
@@ -38,39 +44,60 @@ def open_json(
 
     Args:
         fits: tells which fields make a sample, as `rows_in_object` takes it.
-        max_bytes: of a file that is one object, or several that are indented; None: any number.
+        max_bytes: of a file that is one array or object, or objects that are indented; None: any number.
 
     Raises:
-        InvalidInput: the file cannot be opened, or one object holds no rows that can be told.
+        InvalidInput: the file cannot be opened, an array is too large or malformed, or one object holds no rows that
+            can be told.
     """
     with closing(TextLines(path, encoding=encoding)) as lines:
         filled = (line for line in iter(lines.next_line, None) if line.data is None or line.data.strip())
         first, second = next(filled, None), next(filled, None)
     start = b"" if first is None or first.data is None else first.data.lstrip()
-    if start.startswith(b"["):
-        return JsonArrayRows(path, encoding=encoding)
-    if start.startswith(b"{") and (second is None or isinstance(decode_row(start), BadRow)):
-        with closing(ByteStream(path, encoding=encoding)) as stream:
-            data = stream.read(-1 if max_bytes is None else max_bytes + 1)
-        value = decode_row(data) if max_bytes is None or len(data) <= max_bytes else None
-        if isinstance(value, BadRow) and len(parts := _NEXT_OBJECT.split(data)) > 1:
+    is_array = start.startswith(b"[")
+    if not is_array and not (start.startswith(b"{") and (second is None or isinstance(decode_row(start), BadRow))):
+        return JsonLineRows(path, encoding=encoding)
+    with closing(ByteStream(path, encoding=encoding)) as stream:
+        data = stream.read(-1 if max_bytes is None else max_bytes + 1)
+    try:
+        if max_bytes is not None and len(data) > max_bytes:
+            if is_array:
+                raise InvalidInput(CodedText("array_too_large", limit=max_bytes))
+        elif is_array:
+            return ListedRows(_decode_array(data), size=len(data))
+        elif isinstance(value := decode_row(data), dict):
+            rows, note = rows_in_object(value, fits)
+            return ListedRows(rows, note, size=len(data), lines=None if note else [1])
+        elif len(parts := _NEXT_OBJECT.split(data)) > 1:
             lines_before = accumulate((part.count(b"\n") + 1 for part in parts), initial=1)
-            return ListedRows([*map(decode_row, parts)], "", size=len(data), lines=[*lines_before])
-        if isinstance(value, dict):
-            try:
-                return ListedRows(*rows_in_object(value, fits), size=len(data))
-            except InvalidInput as error:
-                raise InvalidInput(error.detail, place=path.name) from None
+            return ListedRows(parts, size=len(data), lines=[*lines_before])
+    except InvalidInput as error:
+        raise InvalidInput(error.detail, place=path.name) from None
     return JsonLineRows(path, encoding=encoding)
 
 
+def _decode_array(data: bytes) -> Sequence[msgspec.Raw | Mapping[str, object] | BadRow]:
+    try:
+        return _ELEMENTS.decode(data)
+    except (ValueError, RecursionError):
+        rows = _load(data)
+    if isinstance(rows, list):
+        return [MendedRow(each) if isinstance(each, dict) else _no_object(each) for each in rows]
+    raise InvalidInput(_no_object(rows).text)
+
+
 class ListedRows:
-    """Rows in memory; `note` tells where in their file they were."""
+    """Rows in memory, encoded ones decoded one at a time; `note` tells where in their file they were."""
 
     columns: tuple[str, ...] | None = None
 
     def __init__(
-        self, rows: Sequence[Mapping[str, object] | BadRow], note: str, *, size: int, lines: Sequence[int] = (1,)
+        self,
+        rows: Sequence[bytes | msgspec.Raw | Mapping[str, object] | BadRow],
+        note: str = "",
+        *,
+        size: int,
+        lines: Sequence[int] | None = None,
     ) -> None:
         self._rows = rows
         self._lines = lines
@@ -78,9 +105,9 @@ class ListedRows:
         self.note = note
 
     def __iter__(self) -> Iterator[RawRow]:
-        for row, fields in enumerate(self._rows):
-            # A list of rows has no lines that could be told
-            line = None if self.note else self._lines[row]
+        for row, held in enumerate(self._rows):
+            fields = held if isinstance(held, Mapping | BadRow) else decode_row(held)
+            line = None if self._lines is None else self._lines[row]
             yield RawRow(row, line, fields, ReadPosition(row + 1, self._size * (row + 1) // len(self._rows)))
 
     def close(self) -> None:
@@ -113,135 +140,7 @@ class JsonLineRows:
         self._lines.close()
 
 
-class JsonArrayRows:
-    """The elements of one JSON array, read a block at a time.
-
-    A malformed element fails alone if its brackets are paired; unpaired brackets swallow the rest of the array, which
-    raises at the end of the file.
-
-    Raises:
-        InvalidInput: the file cannot be opened or does not begin with `[`; when iterated: it ends without the `]`, or
-            there is text after it; raised after the rows before it.
-    """
-
-    columns: tuple[str, ...] | None = None
-    note = ""
-
-    def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8) -> None:
-        self._name = path.name
-        self._max_bytes = max_bytes
-        self._row = self._line = 0
-        self._stream = ByteStream(path, encoding=encoding)
-        self._buffer = b""
-        self._at = 0
-        try:
-            first = self._next_char()
-            if first != b"[":
-                begins = CodedText("begins_with", text=repr(first.decode("ascii", "replace")))
-                raise InvalidInput(begins if first else CodedText("array_empty"), place=self._name)
-            self._move(self._at + 1)
-        except BaseException:
-            self._stream.close()
-            raise
-
-    def __iter__(self) -> Iterator[RawRow]:
-        while self._is_before_element():
-            line = self._line + 1
-            element = self._element()
-            fields = BadRow(*too_long(self._max_bytes)) if element is None else decode_row(element)
-            row, self._row = self._row, self._row + 1
-            offset = self._stream.offset - len(self._buffer) + self._at
-            yield RawRow(row, line, fields, ReadPosition(self._row, offset))
-
-    def close(self) -> None:
-        self._stream.close()
-
-    def _is_before_element(self) -> bool:
-        if self._next_char() != b"]":
-            return True
-        self._move(self._at + 1)
-        if self._next_char():
-            raise InvalidInput(CodedText("text_after_array"), place=self._place())
-        return False
-
-    def _next_char(self) -> bytes:
-        """Return the next non-space character without consuming it; empty at the end of the file."""
-        while True:
-            match = _NO_SPACE.search(self._buffer, self._at)
-            self._move(len(self._buffer) if match is None else match.start())
-            if match is not None:
-                return match[0]
-            if not self._fill():
-                return b""
-
-    def _element(self) -> bytes | None:
-        """Return the bytes up to the comma or bracket that ends the element; None if over the size limit."""
-        scan, kept, is_long, is_ended = _ElementScan(), bytearray(), False, False
-        while not is_ended:
-            end, is_ended = scan.walk(self._buffer, self._at)
-            is_long = is_long or len(kept) + end - self._at > self._max_bytes
-            kept += b"" if is_long else self._buffer[self._at : end]
-            self._move(end)
-            if not is_ended and not self._fill():
-                # A whole element counts; the missing bracket raises after it
-                if scan.is_open or not kept.strip(_SPACE):
-                    raise InvalidInput(CodedText("array_not_closed", row=self._row), place=self._place())
-                break
-        if is_ended and self._buffer[self._at : self._at + 1] == b",":
-            self._move(self._at + 1)
-        return None if is_long else bytes(kept)
-
-    def _fill(self) -> bool:
-        """Read another block, dropping consumed bytes; return False at the end of the file."""
-        block = self._stream.read(_BLOCK_BYTES)
-        self._buffer, self._at = self._buffer[self._at :] + block, 0
-        return bool(block)
-
-    def _move(self, to: int) -> None:
-        self._line += self._buffer.count(b"\n", self._at, to)
-        self._at = to
-
-    def _place(self) -> str:
-        return f"{self._name}:{self._line + 1}"
-
-
-class _ElementScan:
-    """Incremental search for the end of an array element, over any number of blocks."""
-
-    def __init__(self) -> None:
-        self._depth = 0
-        self._is_text = False
-
-    @property
-    def is_open(self) -> bool:
-        """Return True if the element cannot end here."""
-        return self._depth > 0 or self._is_text
-
-    def walk(self, block: bytes, position: int) -> tuple[int, bool]:
-        """Return the position of the element's end and True, or the position reached and False."""
-        while True:
-            pattern = _INSIDE if self._is_text else _NESTED if self._depth else _OUTSIDE
-            match = pattern.search(block, position)
-            if match is None:
-                return len(block), False
-            char, position = match[0], match.end()
-            if char == b"\\":
-                # It and the character that it escapes are read together
-                if position == len(block):
-                    return match.start(), False
-                position += 1
-            elif len(char) == 1 and not self.is_open and char in b",]":
-                return match.start(), True
-            elif self._is_text or char == b'"':
-                # A line end closes a text without a closing quote, so that only its own row fails.
-                self._is_text = not self._is_text
-            elif char in (b"{", b"["):
-                self._depth += 1
-            elif char in (b"}", b"]"):
-                self._depth = max(0, self._depth - 1)
-
-
-def decode_row(data: bytes) -> dict[str, object] | BadRow:
+def decode_row(data: bytes | msgspec.Raw) -> dict[str, object] | BadRow:
     """Decode one JSON object, or return why it is none. The last value of a repeated name is used.
 
     NaN and Infinity, which Python writes, are null, and half of a surrogate pair is kept: what needs it refuses it.
@@ -251,20 +150,101 @@ def decode_row(data: bytes) -> dict[str, object] | BadRow:
     except UnicodeDecodeError:
         return BadRow(*NOT_UTF_8)
     except (ValueError, RecursionError):
-        return _mend(data)
-    if isinstance(fields, dict):
-        return fields
-    return BadRow(describe_type(fields), _WANTED)
+        fields = _load(data)
+        return MendedRow(fields) if isinstance(fields, dict) else _no_object(fields)
+    return fields if isinstance(fields, dict) else _no_object(fields)
 
 
-def _mend(data: bytes) -> dict[str, object] | BadRow:
-    """Decode as the standard library does: with NaN, Infinity and lone surrogates; an error has its column."""
+def _no_object(fields: object) -> BadRow:
+    return fields if isinstance(fields, BadRow) else BadRow(describe_type(fields), _WANTED)
+
+
+def _load(data: bytes | msgspec.Raw) -> object:
+    """Decode as the standard library does: with NaN, Infinity and lone surrogates; an error has its place."""
     try:
-        fields = json.loads(data.strip(_SPACE), parse_constant=lambda _: None)
+        return json.loads(bytes(data).strip(_SPACE), parse_constant=lambda _: None)
     except UnicodeDecodeError:
         return BadRow(*NOT_UTF_8)
     except json.JSONDecodeError as error:
-        return BadRow(CodedText("not_json_at", column=error.colno, reason=error.msg), _WANTED)
+        flaw = CodedText("not_json_at", column=error.colno, reason=error.msg)
+        if error.lineno > 1:
+            flaw = CodedText("not_json_at_line", line=error.lineno, column=error.colno, reason=error.msg)
+        return BadRow(flaw, _WANTED)
     except (ValueError, RecursionError):
         return BadRow(CodedText("json_too_deep_or_long"), _WANTED)
-    return MendedRow(fields) if isinstance(fields, dict) else BadRow(describe_type(fields), _WANTED)
+
+
+def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple[Rows, str]:
+    """Return the rows in an object, and a note for people on where they are; empty for a single row.
+
+    Args:
+        fits: None: the object is the only row.
+
+    Raises:
+        InvalidInput: several lists could be the rows, or columns differ in length.
+    """
+    names, data = value.get("columns"), value.get("data")
+    if isinstance(names, list) and isinstance(data, list) and data and all(isinstance(each, list) for each in data):
+        return [_row_of_cells(names, each) for each in data], "rows from 'data', by 'columns'"
+    if fits is None:
+        return [value], ""
+    if (found := fits(value)) is not None:
+        columns = _columns(value, found)
+        if columns is None:
+            return [value], ""
+        cells = zip(*columns.values(), strict=True)
+        return [dict(zip(columns, each, strict=True)) for each in cells], "a list for each column"
+    return _listed_rows(value, fits) or ([value], "")
+
+
+def _listed_rows(value: Mapping[str, object], fits: FieldTest) -> tuple[Rows, str] | None:
+    lists = [(path, rows) for path, rows in _lists(value) if any(map(fits, rows[:_ROWS_TRIED]))]
+    if len(lists) > 1:
+        several = tuple(quoted(path) for path, _ in lists)
+        raise InvalidInput(CodedText("rows_could_be", lists=several[:-1], last=several[-1]))
+    if lists:
+        path, rows = lists[0]
+        return [*rows], f"rows from {quoted(path)}"
+    by_id = [{"custom_id": name, **each} for name, each in value.items() if isinstance(each, Mapping)]
+    return ([*by_id], "rows by their ids") if len(by_id) == len(value) and by_id and fits(by_id[0]) else None
+
+
+def _columns(value: Mapping[str, object], found: ColumnMap) -> dict[str, list[object]] | None:
+    """Return the columns of a table, if the answers are a list of texts, and the other fields as many values."""
+    answer = found.answer
+    if any(isinstance(value.get(column), str) for name in FIELDS for column in found.columns_of(name)):
+        return None
+    listed = {name: each for name, column in value.items() if (each := _listed(column)) is not None}
+    answers = listed.get(answer)
+    if not answers or any(isinstance(each, Mapping) for each in answers):
+        return None
+    for name, each in listed.items():
+        if len(each) != len(answers):
+            one, other, count = quoted(name), quoted(answer), len(answers)
+            raise InvalidInput(CodedText("columns_of_lengths", name=one, values=len(each), other=other, rows=count))
+    return listed
+
+
+def _listed(column: object) -> list[object] | None:
+    if isinstance(column, Mapping) and column and all(str(name).isdecimal() for name in column):
+        return [*column.values()]
+    return column if isinstance(column, list) else None
+
+
+def _row_of_cells(names: list[object], cells: list[object]) -> Mapping[str, object] | BadRow:
+    if len(cells) != len(names):
+        return BadRow(CodedText("cells", count=len(cells)), CodedText("as_columns_has", count=len(names)))
+    return dict(zip(map(str, names), cells, strict=True))
+
+
+def _lists(
+    value: Mapping[str, object], path: str = "", depth: int = 1
+) -> Iterator[tuple[str, list[Mapping[str, object]]]]:
+    """Yield the lists of objects in an object with their paths."""
+    for name, each in value.items():
+        if isinstance(each, list) and each and all(isinstance(item, Mapping) for item in each):
+            # The viewer of Hugging Face's data sets has an object around each row
+            rows = [item.get("row") for item in each]
+            yield f"{path}{name}", rows if all(isinstance(row, Mapping) for row in rows) else each
+        elif isinstance(each, Mapping) and depth < _DEEPEST:
+            yield from _lists(each, f"{path}{name}.", depth + 1)
