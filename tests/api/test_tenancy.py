@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.main import create_app
 from plumbline.rows.jobs.store import JobStore
-from plumbline.service.access.keys import KEYS_FILE_NAME, adopt_key, revoke_key, rotate_key
+from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, create_key, revoke_key, rotate_key
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion
@@ -132,14 +132,14 @@ async def test_kept_verdicts_are_a_keys_own_and_outlive_its_secret(tmp_path: Pat
 
 
 async def test_jobs_outlive_the_secret_that_made_them(tmp_path: Path, store: JobStore) -> None:
-    path, configured = tmp_path / KEYS_FILE_NAME, "key-of-the-settings-1"
-    settings = keyed_settings(tmp_path, api_keys=(configured,))
+    path = tmp_path / KEYS_FILE_NAME
+    first = create_key(path, "team", scopes=[Scope.JOBS])
+    settings = keyed_settings(tmp_path)
     async with jobs_running(store, settings) as client:
-        client.headers["X-API-Key"] = configured
+        client.headers["X-API-Key"] = first
         job_id = await submitted(client, "a")
         await work(store)
 
-    adopt_key(path, "team", configured)
     rotated = rotate_key(path, "team")
     revoke_key(path, "team")
     brought_back = rotate_key(path, "team")
@@ -148,8 +148,7 @@ async def test_jobs_outlive_the_secret_that_made_them(tmp_path: Path, store: Job
     async with app.router.lifespan_context(app), client_of(app) as client:
         results = await client.get(f"{JOBS_URL}/{job_id}/results", headers=with_key(brought_back))
         refused = [
-            (await client.get(f"{JOBS_URL}/{job_id}", headers=with_key(each))).status_code
-            for each in (configured, rotated)
+            (await client.get(f"{JOBS_URL}/{job_id}", headers=with_key(each))).status_code for each in (first, rotated)
         ]
 
     assert len(read_rows(results)) == 1

@@ -100,17 +100,6 @@ def test_a_key_is_rotated_and_revoked(folder: Path, capsys: pytest.CaptureFixtur
     assert "plumbline keys create" in refused(capsys, "serve", "--host", "0.0.0.0", "--port", "0")
 
 
-def test_a_key_of_the_settings_is_adopted(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("PLUMBLINE_API_KEYS", "first-key-00000001,second-key-0000001")
-
-    assert main(["keys", "adopt", "team", "--position", "2"]) == 0
-    assert "has 2 keys" in refused(capsys, "keys", "adopt", "more", "--position", "3")
-
-    assert ring(folder).key_of([b"second-key-0000001"]).name == "team"
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -118,7 +107,6 @@ def test_a_key_of_the_settings_is_adopted(
         (["create", "ci"], "the key 'ci' exists"),
         (["revoke", "nobody"], "there is no key 'nobody'"),
         (["rotate", "nobody"], "there is no key 'nobody'"),
-        (["adopt", "team"], "PLUMBLINE_API_KEYS has 0 keys"),
     ],
 )
 def test_a_mistake_is_one_line(

@@ -19,7 +19,6 @@ from plumbline.service.access.keys import (
     Scope,
     StoredKey,
     StoredLimits,
-    adopt_key,
     create_key,
     read_keys,
     revoke_key,
@@ -303,23 +302,6 @@ def test_an_expired_key_is_not_rotated(path: Path) -> None:
 
     with pytest.raises(InvalidInput, match="expired"):
         rotate_key(path, "a", now=NOON + timedelta(days=1))
-
-
-def test_a_key_of_the_settings_that_was_adopted_is_what_the_file_says(path: Path) -> None:
-    adopt_key(path, "team", CONFIGURED)
-    keyring = ring(path, CONFIGURED)
-    key = keyring.key_of([CONFIGURED.encode()])
-    assert (key.name, key.tenant) == ("team", hashlib.sha256(CONFIGURED.encode()).hexdigest())
-    with pytest.raises(InvalidInput, match="already"):
-        adopt_key(path, "twice", CONFIGURED)
-
-    new = rotate_key(path, "team")
-
-    # the secret is in the settings still, and opens nothing
-    keyring = ring(path, CONFIGURED)
-    assert keyring.key_of([new.encode()]).tenant == key.tenant
-    with pytest.raises(KeyUnknown):
-        keyring.key_of([CONFIGURED.encode()])
 
 
 # --- limits

@@ -1,4 +1,4 @@
-"""`plumbline keys`: create, list, rotate, revoke and adopt API keys; a running service needs no restart."""
+"""`plumbline keys`: create, list, rotate and revoke API keys; a running service needs no restart."""
 
 import argparse
 import json
@@ -6,26 +6,16 @@ import sys
 from datetime import UTC, datetime
 
 from plumbline.cli import Commands, build_command
-from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.service.access.access import key_path
-from plumbline.service.access.keys import (
-    LIMITS_ADVICE,
-    Scope,
-    StoredKey,
-    adopt_key,
-    create_key,
-    read_keys,
-    revoke_key,
-    rotate_key,
-)
+from plumbline.service.access.keys import Scope, StoredKey, create_key, read_keys, revoke_key, rotate_key
 
 
 def add_command(commands: Commands) -> None:
     build_command(
         commands,
         "keys",
-        {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke, "adopt": _adopt},
+        {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke},
         scopes=_scopes,
         scope_names=tuple(Scope),
     )
@@ -59,21 +49,9 @@ def _revoke(options: argparse.Namespace) -> int:
     return 0
 
 
-def _adopt(options: argparse.Namespace) -> int:
-    settings = load_settings()
-    if options.position > len(settings.api_keys):
-        raise InvalidInput(f"PLUMBLINE_API_KEYS has {len(settings.api_keys)} keys; there is no key {options.position}")
-    secret = settings.api_keys[options.position - 1].get_secret_value()
-    adopt_key(key_path(settings), options.name, secret)
-    return 0
-
-
 def _list(options: argparse.Namespace) -> int:
-    settings, now = load_settings(), datetime.now(UTC)
-    file = read_keys(key_path(settings))
-    rows = [_row(key, now) for key in file.keys]
-    if ignored := file.ignored_limits():
-        sys.stderr.write(f"ignored limits of keys: {', '.join(ignored)}: {LIMITS_ADVICE}\n")
+    now = datetime.now(UTC)
+    rows = [_row(key, now) for key in read_keys(key_path(load_settings())).keys]
     sys.stdout.write(json.dumps(rows, indent=2) + "\n" if options.json else _table(rows))
     return 0
 

@@ -136,7 +136,7 @@ class Keyring:
             for secret in stored.secrets:
                 ends = [end for end in (stored.expires, secret.until) if end is not None]
                 entries.append(_Entry(bytes.fromhex(secret.digest), key, min(ends, default=None)))
-        # The file decides about a key of the settings that it has adopted, revoked ones included.
+        # The file decides about a key of the settings that version 0.2 moved there, revoked ones included.
         for number, configured in enumerate(self._configured, start=1):
             digest = digest_of(configured.encode())
             if digest.hex() not in tenants:

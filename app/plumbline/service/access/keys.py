@@ -188,16 +188,6 @@ def create_key(
     return secret
 
 
-def adopt_key(path: Path, name: str, configured: str, *, now: datetime | None = None) -> None:
-    """Add a key of PLUMBLINE_API_KEYS to the file, with its secret and tenant, so that it can be revoked."""
-    digest = digest_of(configured.encode()).hex()
-    secret, created = StoredSecret(digest=digest), now or datetime.now(UTC)
-    _add(
-        path,
-        StoredKey.model_construct(name=name, tenant=digest, secrets=(secret,), scopes=ALL_SCOPES, created=created),
-    )
-
-
 def rotate_key(path: Path, name: str, *, keep_old_hours: float = 0.0, now: datetime | None = None) -> str:
     """Replace the secret of a key and return the new one; old ones stay valid for the hours given. Un-revokes a key."""
     now = now or datetime.now(UTC)
@@ -241,8 +231,6 @@ def _add(path: Path, key: StoredKey) -> None:
             raise InvalidInput(f"the key {key.name!r} {state}; 'plumbline keys rotate {key.name}' replaces its secret")
         if len(keys.keys) >= MAX_KEYS:
             raise InvalidInput(f"there are {MAX_KEYS} keys, the most that one file holds")
-        if any(each.tenant == key.tenant for each in keys.keys):
-            raise InvalidInput("this key of PLUMBLINE_API_KEYS is in the file already")
         write_keys(path, keys.with_key(key))
 
 
