@@ -131,7 +131,6 @@ def test_a_file_without_a_row_is_no_report(
         (["{results}", "-o", "{dir}"], "cannot be written (Is a directory)"),
         (["{results}", "{results}"], "a file is named twice"),
         (["{results}", "--max-drop", "0.1"], "--max-drop: needs --baseline"),
-        (["{results}", "--junit-rows"], "--junit-rows: needs --junit"),
         (["{results}", "--fail-under", "faithfulnes=0.5"], "did you mean faithfulness?"),
         (["{results}", "--data", "{dir}/other.jsonl"], "has none of the rows of results.jsonl; expected the file that"),
     ],

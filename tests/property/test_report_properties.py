@@ -37,14 +37,13 @@ def test_no_text_adds_an_element_or_an_attribute(text: str) -> None:
 @given(TEXTS)
 @settings(max_examples=25)
 def test_every_text_makes_xml_that_can_be_read(text: str) -> None:
-    root = ET.fromstring(junit_xml(hostile_report(text), suite=text, with_rows=True))  # noqa: S314
+    root = ET.fromstring(junit_xml(hostile_report(text), suite=text))  # noqa: S314
 
     assert {element.tag for element in root.iter()} == {
         "testsuites",
         "testsuite",
         "testcase",
         "failure",
-        "error",
         "skipped",
     }
 

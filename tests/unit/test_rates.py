@@ -9,7 +9,7 @@ import pytest
 from plumbline.cli.main import main
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.labelled_rates import RateOptions, RateTally, RowLabel
-from plumbline.rows.report.rates import choose_threshold, estimate_rate, true_rate
+from plumbline.rows.report.rates import choose_threshold, estimate_rate
 
 RNG_SEED = 20
 # 40 labelled rows and 160 others, made of sines.
@@ -182,30 +182,6 @@ def test_a_promise_from_labels_with_weights_is_refused() -> None:
 
     assert rate.estimate is None
     assert "a promise takes labels of rows drawn alike" in str(rate.refused)
-
-
-def test_a_rate_is_told_from_sensitivity_and_specificity_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    # Rogan & Gladen: (.3 + .9 - 1) / (.8 + .9 - 1) = 2/7, where nothing is shrunk much.
-    many = true_rate(300_000, 1_000_000, sensitivity=(800_000, 1_000_000), specificity=(900_000, 1_000_000))
-    assert many.share == pytest.approx(2 / 7, abs=1e-4)
-    rng = np.random.default_rng(RNG_SEED)
-    held = 0
-    for _ in range(400):
-        flagged = rng.binomial(500, 0.2 * 0.8 + 0.8 * 0.1)
-        found = true_rate(
-            flagged, 500, sensitivity=(rng.binomial(60, 0.8), 60), specificity=(rng.binomial(100, 0.9), 100)
-        )
-        held += found.low <= 0.2 <= found.high
-    assert held >= 0.94 * 400
-    with pytest.raises(InvalidInput, match="no better than chance"):
-        true_rate(3, 10, sensitivity=(5, 10), specificity=(5, 10))
-
-    results, _ = _files(tmp_path)
-    assert main(["rate", results, "--sensitivity", "45/50", "--specificity", "80/100"]) == 0
-    assert "unfaithful, corrected by sensitivity and specificity:" in capsys.readouterr().out
-    assert main(["rate", results]) == 2
 
 
 def test_decisions_are_compared_with_labels_by_row_and_by_sentence() -> None:

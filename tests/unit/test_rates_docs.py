@@ -51,7 +51,7 @@ def test_the_page_shows_what_its_commands_print(files: np.ndarray, capsys: pytes
     page = (Path(__file__).parents[2] / PAGE).read_text(encoding="utf-8")
     examples = EXAMPLE.findall(page)
 
-    assert len(examples) == 5
+    assert len(examples) == 4
     for command, shown in examples:
         code = main(shlex.split(command)[1:])
         assert (capsys.readouterr().out, code) == (shown, int(" drift " in command)), command

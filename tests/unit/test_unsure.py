@@ -57,14 +57,10 @@ def test_reports_mark_the_row_as_neither_passed_nor_failed() -> None:
     report = build_report([unsure_line("u", 0.5), unsure_line("v", 0.6, row=1), scored_line("p", 0.9, tier="lexical")])
 
     page = render_html(report)
-    (suite,) = ET.fromstring(junit_xml(report, with_rows=True))  # noqa: S314
     (brief,) = ET.fromstring(junit_xml(report))  # noqa: S314
 
     assert re.findall(r'data-passed="(\w+)"', page) == ["unsure", "unsure", "yes"]
     assert "Rule for 2 rows: none; their tier is unsure" in page
-    failures = {case.attrib["name"]: case[0].attrib for case in suite if len(case)}
-    assert {name: each["type"] for name, each in failures.items()} == {"row 0: u": "unsure", "row 1: v": "unsure"}
-    assert failures["row 0: u"]["message"].startswith("the tier is unsure, 0 claims without full support")
     assert next(case.attrib["name"] for case in brief) == "2 rows of which their tier is unsure"
     assert "| 0.500 | ❔ unsure |" in markdown_summary(report)
     assert "· unsure: 2 ·" in markdown_summary(report)

@@ -23,17 +23,10 @@ _LOWEST = "lowest_support"
 
 def add_command(commands: Commands) -> None:
     """Add `rate` and its parts, which argparse knows as commands of two words, to the parser."""
-    build_command(commands, "rate", _rate, counts=_counts)[""].set_defaults(score="faithfulness")
+    build_command(commands, "rate", _rate)[""].set_defaults(score="faithfulness")
     threshold = build_command(commands, "rate threshold", _rate)[""]
-    threshold.set_defaults(width=None, draw=None, sensitivity=None, specificity=None)
+    threshold.set_defaults(width=None, draw=None)
     build_command(commands, "rate drift", run_drift)
-
-
-def _counts(text: str) -> tuple[int, int]:
-    hits, _, of = text.partition("/")
-    if not (hits.isdecimal() and of.isdecimal() and 0 <= int(hits) <= int(of) and int(of) > 0):
-        raise argparse.ArgumentTypeError(f"found {text!r}; expected two counts, as 45/50")
-    return int(hits), int(of)
 
 
 def _rate(options: argparse.Namespace) -> int:
@@ -46,10 +39,8 @@ def _rate(options: argparse.Namespace) -> int:
         _print_rates(rows, options)
     elif options.draw is not None:
         print_lines(_draw_lines(rows, options))
-    elif options.sensitivity is not None and options.specificity is not None:
-        print_lines(_correct_rates(rows, options))
     else:
-        raise InvalidInput("expected --labels, --draw, or --sensitivity with --specificity")
+        raise InvalidInput("expected --labels or --draw")
     return 0
 
 
@@ -98,26 +89,6 @@ def _draw_lines(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Ite
         for place, weight in zip(order, weights, strict=False):
             line = {"custom_id": ids[place], "label": None} | ({} if weight is None else {"weight": weight})
             yield msgspec.json.encode(line).decode()
-
-
-def _correct_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
-    """Yield the rate of each tier by its decisions and the judge's errors."""
-    from plumbline.rows.report.rates import true_rate  # noqa: PLC0415 - as above
-
-    failed_by_tier: dict[str, list[bool]] = {}
-    for scored in (row.scored for row in rows if row.scored is not None):
-        if scored.decided is not None:
-            failed_by_tier.setdefault(scored.tier, []).append(not scored.decided.passed)
-    _check_rows(failed_by_tier, options)
-    for tier, failed in sorted(failed_by_tier.items()):
-        errors = {"sensitivity": options.sensitivity, "specificity": options.specificity}
-        found = true_rate(sum(failed), len(failed), **errors)
-        if options.json:
-            line = {"tier": tier, "rows": len(failed), "failed": sum(failed), "corrected": found.model_dump()}
-            yield msgspec.json.encode(line).decode()
-        else:
-            yield f"tier {tier}: {len(failed):,} rows with a decision, {sum(failed):,} failed"
-            yield f"  unfaithful, corrected by sensitivity and specificity: {_format_share(found)}"
 
 
 def _check_rows(found: Sized, options: argparse.Namespace) -> None:

@@ -72,7 +72,7 @@ class RunGates:
         """
         given, outcomes = self._given, report.summary.gates
         if given.junit is not None:
-            _write_report(given.junit, junit_xml(report, with_rows=given.junit_rows))
+            _write_report(given.junit, junit_xml(report))
         if given.markdown is not None:
             _write_report(given.markdown, markdown_summary(report, language=given.lang or "en").encode())
         for outcome in outcomes:

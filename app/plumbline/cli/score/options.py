@@ -64,8 +64,6 @@ def check_options(given: argparse.Namespace) -> None:
 
 def check_gate_options(given: argparse.Namespace) -> None:
     """Raise InvalidInput if an option of the gates lacks the one that it needs."""
-    if given.junit_rows and given.junit is None:
-        raise InvalidInput("--junit-rows: needs --junit, the file they are written to")
     if given.max_drop is not None and given.baseline is None:
         raise InvalidInput("--max-drop: needs --baseline, the earlier results")
 

@@ -7,8 +7,8 @@ import numpy.typing as npt
 from scipy import stats
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.report.tallies import NORMAL_95, wilson_share
-from plumbline.schemas.report import Promise, RateEstimate, ShareEstimate
+from plumbline.rows.report.tallies import wilson_share
+from plumbline.schemas.report import Promise, RateEstimate
 
 # Below it neither the gain by the scores nor a share near 0 is known well enough (coverage in benchmarks/rates.py).
 FEWEST_LABELS = 30
@@ -70,38 +70,6 @@ def estimate_rate(
     gain = min(1.0, variance / (spread / len(y)) * (len(y) - 1) / (len(y) - _SPENT))
     corrected = wilson_share(min(1.0, max(0.0, share)), alike / gain)
     return RateEstimate(corrected=corrected, labels_only=labels_only, power=power, worth=alike / gain)
-
-
-def true_rate(flagged: int, rows: int, *, sensitivity: tuple[int, int], specificity: tuple[int, int]) -> ShareEstimate:
-    """Return the share of unfaithful answers where only a judge's errors are known, from labels of other rows.
-
-    Args:
-        flagged, rows: rows that did not pass, of those that were decided.
-        sensitivity: how many unfaithful ones failed, of how many; `specificity`: faithful ones that passed.
-
-    Rogan & Gladen, American Journal of Epidemiology 1978; interval by Lang & Reiczigel, Preventive Veterinary Medicine
-    2014, whose shares are shrunk: about z^2 / 2 rows and one label of each kind are added.
-
-    Raises:
-        InvalidInput: the judge does no better than chance.
-    """
-    square = NORMAL_95**2
-    count = rows + square
-    apparent = (flagged + square / 2) / count
-    found, cleared = ((hits + 1) / (of + 2) for hits, of in (sensitivity, specificity))
-    better = found + cleared - 1
-    if better <= 0 or rows < 1:
-        raise InvalidInput(
-            "sensitivity + specificity is at most 1: decisions that are no better than chance tell no rate"
-        )
-    share = min(1.0, max(0.0, (apparent + cleared - 1) / better))
-    of_found = found * (1 - found) / (sensitivity[1] + 2)
-    of_cleared = cleared * (1 - cleared) / (specificity[1] + 2)
-    shift = 2 * square * (share * of_found - (1 - share) * of_cleared)
-    spread = apparent * (1 - apparent) / count + share**2 * of_found + (1 - share) ** 2 * of_cleared
-    half = NORMAL_95 * math.sqrt(spread) / better
-    low, high = (min(1.0, max(0.0, share + shift + side * half)) for side in (-1, 1))
-    return ShareEstimate(share=share, low=low, high=high)
 
 
 def labels_for_width(found: RateEstimate, labels: int, width: float) -> int:
