@@ -114,7 +114,6 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_json(value: object) -> None:
-    """Print one line of JSON."""
     import msgspec  # noqa: PLC0415 - not for the list of commands
 
     print_lines([msgspec.json.encode(value).decode()])

@@ -9,7 +9,6 @@ _INCOMPLETE = 3
 
 
 def add_command(commands: Commands) -> None:
-    """Add `batch-file` and its steps to the parser."""
     steps = ("prepare", "submit", "status", "collect")
     parsers = build_command(commands, "batch-file", dict.fromkeys(steps, _run))
     for step in steps:

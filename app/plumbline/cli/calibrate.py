@@ -199,7 +199,6 @@ def _figure(agreement: "Agreement", name: str) -> "Figure":
 
 
 def _threshold(agreement: "Agreement") -> str:
-    """Return the threshold with the best balanced accuracy, and that accuracy."""
     threshold, accuracy = agreement.pooled.best_threshold, agreement.pooled.best_balanced_accuracy.value
     text = "-" if threshold is None or accuracy is None else f"{threshold:.3f} ({accuracy:.3f})"
     return text.rjust(22)

@@ -142,7 +142,6 @@ class TimeoutProtocol(H11Protocol):
             self.timeout_keep_alive_handler()
 
     def _close_idlest(self) -> bool:
-        """Close the longest-idle connections and return True if there were any."""
         waits = [(each.waits_since, each) for each in self.connections if isinstance(each, TimeoutProtocol)]
         idle = sorted((since, id(each), each) for since, each in waits if since is not None)
         for _, _, each in idle[: max(1, len(self.connections) // _CLOSED_SHARE)]:

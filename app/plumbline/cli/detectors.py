@@ -70,8 +70,7 @@ async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
 async def load_detector(description: "Description", settings: Settings) -> "AsyncIterator[LocalDetector]":
     """Yield a detector that answered its probe.
 
-    Raises:
-        ConfigurationError: it cannot be loaded, or answers its probe otherwise than described.
+    Raises ConfigurationError: it cannot be loaded, or answers its probe otherwise than described.
     """
     from plumbline.assembly import build_detector  # noqa: PLC0415
     from plumbline.judging.ports.observation import State  # noqa: PLC0415

@@ -17,7 +17,6 @@ _VERSION: Final = ("model", "prompt", "prompt_digest")
 
 
 def run_drift(options: argparse.Namespace) -> int:
-    """Run `rate drift`."""
     # Parts of a second of import that the other commands do not pay
     from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
     from plumbline.rows.report.run_comparison import compare_runs, read_head  # noqa: PLC0415

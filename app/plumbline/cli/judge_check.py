@@ -35,7 +35,6 @@ _JUDGE_SAID: Final = "judge_said_"
 
 
 def check_judges(options: argparse.Namespace) -> int:
-    """Run `doctor judge`."""
     # late: the HTTP stack takes tenths of a second
     from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
 
@@ -106,8 +105,7 @@ def check_endpoint(
 def find_advice(endpoint: "Endpoint", said: str, *, settings: str = "PLUMBLINE_LLM") -> str | None:
     """Return the advice for what a provider said of a refused call; None where none of its codes is known.
 
-    Args:
-        settings: how the variables begin that name the endpoint.
+    `settings`: how the variables begin that name the endpoint.
     """
     text = said.lower()
     words = set(_WORD.findall(text))

@@ -44,8 +44,7 @@ class _ProgressOutput:
 class ScoreProgress(_ProgressOutput):
     """Progress of a scoring run, reported every `every_seconds`, and its end in two lines.
 
-    Args:
-        is_json: write lines of JSON for a program.
+    `is_json`: write lines of JSON for a program.
     """
 
     def __init__(self, stream: TextIO, *, is_json: bool = False) -> None:

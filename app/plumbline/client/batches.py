@@ -60,7 +60,6 @@ class Chunker(Generic[S]):
         return self.flush() if len(self._chunk) == self._max_samples else done
 
     def flush(self) -> list[EncodedSample[S]]:
-        """Return what is left, as it is at the end of the samples."""
         chunk, self._chunk, self._names, self._size = self._chunk, [], set(), 0
         return chunk
 
@@ -68,8 +67,7 @@ class Chunker(Generic[S]):
 class BatchPlan(Generic[S]):
     """Requests of one call of `evaluate_many`: `at_once` at most, of samples that each wait for one of `slots`.
 
-    Raises:
-        InvalidInput: options or numbers that cannot be.
+    Raises InvalidInput: options or numbers that cannot be.
     """
 
     def __init__(self, options: AnyOptions, *, in_flight: int, batch_size: int, in_order: bool) -> None:

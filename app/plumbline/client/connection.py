@@ -52,7 +52,6 @@ class RequestSpec:
     file: tuple[str, IO[bytes], str] | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of a request of httpx2."""
         arguments = {"params": self.params, "headers": self.headers, "content": self.content, "data": self.fields}
         files = None if self.file is None else {"file": self.file}
         return {"method": self.method, "url": self.path, "files": files, **arguments}
@@ -125,7 +124,6 @@ class Connection:
                 yield reply
 
     async def sleep(self, seconds: float) -> None:
-        """Wait before the next attempt."""
         await asyncio.sleep(seconds)
 
     async def close(self) -> None:

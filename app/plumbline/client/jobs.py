@@ -94,8 +94,7 @@ def plan_submission(
 ) -> Callable[[IO[bytes]], RequestSpec]:
     """Return a function from the open rows to the request, with the same bytes for each of its attempts.
 
-    Raises:
-        InvalidInput: a choice or the suffix of a file that the service does not take.
+    Raises InvalidInput: a choice or the suffix of a file that the service does not take.
     """
     key = uuid.uuid4().hex if key is None else key
     if not _KEY.fullmatch(key):

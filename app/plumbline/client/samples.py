@@ -78,8 +78,7 @@ def encode_sample(index: int, sample: S) -> EncodedSample[S]:
 def sample_fields(sample: object) -> Any:
     """Return the fields of the wire format; anything that is no sample is returned unchanged.
 
-    Raises:
-        InvalidInput: it is a row that could not be read.
+    Raises InvalidInput: it is a row that could not be read.
     """
     if isinstance(sample, RecordProblem):
         raise InvalidInput(sample.fault)

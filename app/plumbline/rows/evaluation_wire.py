@@ -61,7 +61,6 @@ _DECIMALS = 6
 
 
 def request_limits(settings: Settings) -> RequestLimits:
-    """Return the limits of one sample."""
     return RequestLimits(
         contexts=settings.max_contexts,
         context_characters=settings.max_context_characters,
@@ -118,8 +117,7 @@ def _check_length(sample: Sample, limits: RequestLimits) -> None:
 def check_judge_names(request: EvaluationOptions, judge_names: Collection[str], *, place: str = "") -> None:
     """Raise InvalidInput if the options name a judge that is not configured, or an unknown metric.
 
-    Args:
-        place: JSON pointer to the options in the body.
+    `place`: JSON pointer to the options in the body.
     """
     for field, names in (("judges", request.judges or ()), ("escalation", (request.escalation,))):
         unknown = [name for name in names if name is not None and name not in judge_names]
@@ -193,8 +191,7 @@ def to_wire(
 ) -> EvaluationResult:
     """Return the result of a sample as it is sent.
 
-    Args:
-        language: of our texts; None: that of the answer, if we write it, else English.
+    `language`: of our texts; None: that of the answer, if we write it, else English.
     """
     if language is None:
         language = "zh" if detect_language(sample.answer) == "zh" else "en"

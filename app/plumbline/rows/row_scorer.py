@@ -44,8 +44,7 @@ WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed")
 class RowScorer:
     """Scores rows with one set of options, within the limits of one service. Never raises for an invalid row.
 
-    Raises:
-        InvalidInput: the options name a judge that is not in `judge_names`.
+    Raises InvalidInput: the options name a judge that is not in `judge_names`.
     """
 
     def __init__(
@@ -108,7 +107,6 @@ class RowScorer:
             return self.refuse(row, custom_id, row_problem(INTERNAL, FAILURE_DETAIL))
 
     def refuse(self, row: int, custom_id: str | None, problem: RowProblem) -> ScoredRow:
-        """Return the outcome of a row that has this problem."""
         status = RowStatus.FAILED if problem.status >= INTERNAL.status else RowStatus.INVALID
         if self._language is not None:
             render_problem(document := problem.model_dump(), self._language)

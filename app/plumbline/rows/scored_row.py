@@ -66,7 +66,6 @@ ROW_LINES = RowLines(
 
 
 def usage_item(usage: Usage) -> UsageItem:
-    """Return a usage as it is sent."""
     return UsageItem(**{name: getattr(usage, name) for name in _USAGE_FIELDS})
 
 
@@ -82,12 +81,10 @@ def error_row(row: Record | RecordProblem, status: RowStatus, problem: RowProble
 
 
 def unreadable_row(row: RecordProblem) -> ScoredRow:
-    """Return the outcome of a row of a file that is no record."""
     return error_row(row, RowStatus.INVALID, row_problem(_UNREADABLE, row.fault))
 
 
 def row_problem(kind: ProblemKind, detail: str, *, errors: Sequence[FieldProblem] = ()) -> RowProblem:
-    """Return a problem of this kind."""
     said = coded_members("detail", detail)
     return RowProblem(type=kind.urn, title=kind.title, status=kind.status, errors=list(errors), **said)
 
@@ -103,7 +100,6 @@ class RowTally:
         self._usage = Usage()
 
     def add(self, row: ScoredRow) -> None:
-        """Count a row."""
         self._statuses[row.status] += 1
         if row.tier is not None:
             self._tiers[row.tier] += 1
@@ -113,7 +109,6 @@ class RowTally:
         self._usage = self._usage + row.usage
 
     def summary(self) -> BatchSummary:
-        """Return the counts so far."""
         return BatchSummary(
             rows=self._statuses.total(),
             judged=self._statuses[RowStatus.JUDGED],

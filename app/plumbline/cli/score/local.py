@@ -106,8 +106,7 @@ class LocalEngine:
     def check(self, max_cost: float | None) -> str | None:
         """Return a warning if the threshold is above the highest score of a tier that rows may reach.
 
-        Raises:
-            ConfigurationError: no tier could answer, or the cost is bounded, and a model behind an API has no price.
+        Raises ConfigurationError: no tier could answer, or the cost is bounded, and a model behind an API has no price.
         """
         if self.tiers == (TierName.LLM,) and not self.judges:
             raise ConfigurationError(

@@ -21,8 +21,7 @@ _TEMPORARY: Final = (AnswerCut, Busy, NotReached, ServiceFailed, TimedOut)
 class RemoteEngine:
     """`Engine` on the service at `url`; its key is PLUMBLINE_API_KEY.
 
-    Raises:
-        ConfigurationError: the address, the key or a proxy of the environment is invalid.
+    Raises ConfigurationError: the address, the key or a proxy of the environment is invalid.
     """
 
     def __init__(self, url: str, options: EvaluationOptions, *, concurrency: int | None = None) -> None:

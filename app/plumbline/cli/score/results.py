@@ -47,8 +47,7 @@ class ResultFiles(NamedTuple):
 def result_files(path: Path, form: str | None = None) -> ResultFiles:
     """Return the files of an output; tables are made from lines at the end.
 
-    Raises:
-        InvalidInput: its form is unknown, or none that results are written in.
+    Raises InvalidInput: its form is unknown, or none that results are written in.
     """
     form_, name = parse_row_format(path, form), path.name
     if form_ == "json" or (form is None and name.lower().endswith(".gz")):
@@ -135,8 +134,7 @@ class RunOutput:
     def rows(self) -> Iterator[tuple[bytes, ResultRow]]:
         """Yield the lines so far, in order, with their rows.
 
-        Raises:
-            InvalidInput: a line is no result, or not that of its row; or the lines of a table are gone.
+        Raises InvalidInput: a line is no result, or not that of its row; or the lines of a table are gone.
         """
         if self.is_complete:
             yield from self._read(self.files.complete)
@@ -156,8 +154,7 @@ class RunOutput:
     def write(self, line: bytes) -> None:
         """Append the line of the next row; `line` has no line end.
 
-        Raises:
-            InvalidInput: the disk is full, or the file cannot be written for another reason.
+        Raises InvalidInput: the disk is full, or the file cannot be written for another reason.
         """
         self._next_earlier()
         self._append(line)
@@ -197,8 +194,7 @@ class RunOutput:
     def finish(self) -> None:
         """Give the results their name; a table is made from the lines, which stay beside it.
 
-        Raises:
-            InvalidInput: it cannot be written.
+        Raises InvalidInput: it cannot be written.
         """
         files = self.files
         try:
@@ -228,7 +224,6 @@ class RunOutput:
         files.growing.unlink()
 
     def close(self) -> None:
-        """Release the files."""
         if self._file is not None:
             self._file.close()
 

@@ -42,8 +42,7 @@ class StopSignal:
 class Budget:
     """Bound on the cost of a run, its earlier parts included; sets the stop signal once it is spent.
 
-    Args:
-        max_cost: in the currency of the price table; None: unbounded.
+    `max_cost`: in the currency of the price table; None: unbounded.
     """
 
     def __init__(self, max_cost: float | None, stop: StopSignal) -> None:
@@ -118,7 +117,6 @@ class Run:
         self._damage: str | None = None
 
     def count_written_rows(self) -> None:
-        """Count the rows that have a line."""
         for line, row in self.output.rows():
             self.counts.add(line, row, is_new=False)
 

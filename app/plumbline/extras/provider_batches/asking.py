@@ -76,7 +76,6 @@ def check_asking(settings: Settings, manifest: Manifest) -> Endpoint:
 
 
 def tariff_of(settings: Settings, manifest: Manifest) -> Tariff:
-    """Return the price of the run's batches."""
     price, factor = (settings.llm_prices or {}).get(manifest.asked["model"]), manifest.price_factor
     if price is None:
         return Tariff(None)
@@ -95,8 +94,7 @@ async def ask_rows(
 ) -> AsyncGenerator[tuple[ScoredRow, RowQuestions], None]:
     """Score rows as the service does, with a judge that reads batch files; yield each with its questions, in order.
 
-    Raises:
-        ConfigurationError: as `check_asking`.
+    Raises ConfigurationError: as `check_asking`.
     """
     endpoint, judge = check_asking(settings, manifest), manifest.judge
     # What a batch did cost is spent.

@@ -83,8 +83,7 @@ class BatchFileChatModel:
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         """Return the reply in the files.
 
-        Raises:
-            TierFailure: `not_asked` where no file has the question, otherwise as of a call over HTTP.
+        Raises TierFailure: `not_asked` where no file has the question, otherwise as of a call over HTTP.
         """
         needed = prompt_tokens(request)
         if needed > self.context_tokens:

@@ -48,7 +48,6 @@ class RequestFile:
 
     @property
     def is_sent(self) -> bool:
-        """Return True if anything of it was sent."""
         return self.file_id is not None
 
 
@@ -133,7 +132,6 @@ class ManifestFile:
         return folder / f"{stem}.output.jsonl", folder / f"{stem}.errors.jsonl"
 
     def relative(self, path: Path) -> str:
-        """Return a path relative to the manifest's folder."""
         return Path(os.path.relpath(path.resolve(), self.folder.resolve())).as_posix()
 
     def source_path(self, source: Source) -> Path:
@@ -156,8 +154,7 @@ class ManifestFile:
 class RequestFiles(ExitStack):
     """Writer of `STEM.jsonl`, and of `STEM-2.jsonl` and following when one is full.
 
-    Raises:
-        InvalidInput: a file cannot be written.
+    Raises InvalidInput: a file cannot be written.
     """
 
     def __init__(self, at: ManifestFile, manifest: Manifest, *, round_: int = 1) -> None:
@@ -172,7 +169,6 @@ class RequestFiles(ExitStack):
         self._name = ""
 
     def add(self, line: bytes) -> None:
-        """Write a line; its end is added here."""
         data = line + b"\n"
         is_full = self._requests == self._max_requests or self._size + len(data) > self._max_bytes
         try:

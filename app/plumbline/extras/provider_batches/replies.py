@@ -110,7 +110,6 @@ class ReplyIndex:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that are not blank, with their offsets."""
     offset = 0
     try:
         with path.open("rb") as file:

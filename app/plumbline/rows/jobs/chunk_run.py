@@ -46,7 +46,6 @@ PauseReason = Callable[[str], str | None]
 
 
 def never_pause(tenant: str) -> str | None:
-    """Allow the rows of every tenant."""
     return None
 
 
@@ -99,7 +98,6 @@ class Slots:
 
     @asynccontextmanager
     async def all(self) -> AsyncIterator[None]:
-        """Hold all slots while the context lasts."""
         self._waiting_for_all += 1
         try:
             await self._until(lambda: self._free == self._count)

@@ -242,14 +242,12 @@ def find_lines(sql: Transaction, number: int, after: int, limit: int, where: Row
 
 
 def read_lines(sql: Transaction, number: int, rows: Sequence[int]) -> list[ResultLine]:
-    """Return the lines of these rows."""
     base = number << ROW_BITS
     query = select(RESULT.c.key, RESULT.c.line).where(RESULT.c.key.in_([base + row for row in rows]))
     return [ResultLine(key - base, line) for key, line in sql.execute(query.order_by(RESULT.c.key))]
 
 
 def chunk_with(sql: Transaction, number: int, row: int) -> int | None:
-    """Return the chunk that holds a row; None if none does."""
     is_in = and_(CHUNK.c.first_row <= row, CHUNK.c.first_row + CHUNK.c.rows > row)
     return sql.execute(select(CHUNK.c.n).where(CHUNK.c.job == number, is_in)).scalar_one_or_none()
 
@@ -279,7 +277,6 @@ def sweep(sql: Transaction) -> bool:
 
 
 def set_in_flight(sql: Transaction, lease: Lease, chunk: LeasedChunk, rows: Iterable[int]) -> None:
-    """Record which rows of the chunk are in flight."""
     sql.execute(_SET_IN_FLIGHT, {**_place(chunk.number, lease), "rows_in_flight": json.dumps(sorted(rows))})
 
 

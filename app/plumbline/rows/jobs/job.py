@@ -34,7 +34,6 @@ class JobState(StrEnum):
 
     @property
     def is_ended(self) -> bool:
-        """Return True if the state is final."""
         return self in _ENDED
 
 
@@ -118,8 +117,6 @@ class Job:
 
 
 class ResultLine(NamedTuple):
-    """Result line of one row, as in `schemas.batch`."""
-
     row: int
     line: bytes
 
@@ -155,8 +152,6 @@ class PendingRow(NamedTuple):
 
 
 class LeaseStatus(StrEnum):
-    """State of a lease."""
-
     VALID = "valid"
     # The job is paused: finish rows in flight, then release.
     PAUSED = "paused"

@@ -154,7 +154,6 @@ def number_of(sql: Transaction, tenant: str, job_id: str, *, is_locked: bool = F
 
 
 def read_job(sql: Transaction, number: int) -> Job:
-    """Return a job with its counts."""
     return _job(sql, sql.execute(_BY_NUMBER, {"number": number}).one())
 
 
@@ -256,7 +255,6 @@ def is_spent(max_cost: float, counts: JobCounts) -> bool:
 
 
 def is_of_job(key: Any, number: int) -> Any:
-    """Return the condition that a key of results belongs to a job."""
     return and_(key >= number << ROW_BITS, key < (number + 1) << ROW_BITS)
 
 

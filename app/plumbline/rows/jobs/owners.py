@@ -200,7 +200,6 @@ class Uploads:
         return self._folder / f"{self._owners.name()}.{secrets.token_hex(8)}"
 
     def remove_orphans(self) -> None:
-        """Remove the uploads of dead processes."""
         for upload in self._folder.iterdir() if self._folder.exists() else ():
             if not self._owners.is_alive(upload.name.partition(".")[0]):
                 upload.unlink(missing_ok=True)

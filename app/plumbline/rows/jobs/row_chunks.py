@@ -68,7 +68,6 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
 
 
 def pack(data: bytes) -> bytes:
-    """Return encoded rows as they are stored."""
     return zlib.compress(data, 1)
 
 

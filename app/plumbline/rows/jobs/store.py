@@ -241,7 +241,6 @@ class JobStore:
         return await self._read_job(tenant, job_id, lambda sql, number: job_table.labels_of(sql, number, person))
 
     async def job_stats(self) -> JobStats:
-        """Return the counts of all tenants' jobs and chunks now."""
         return await self._database.read(job_table.count_jobs) if self._database.backend.exists else NO_JOBS
 
     # --- for workers
@@ -269,7 +268,6 @@ class JobStore:
         return [PendingRow(row, crashes.get(row.row, 0)) for row in unpack(data) if row.row not in done]
 
     async def renew(self, lease: Lease) -> LeaseStatus:
-        """Extend the lease."""
         return await self._database.write(lambda sql: chunk_table.renew_lease(sql, lease, self._lease_seconds))
 
     async def begin(self, lease: Lease, rows: Sequence[int]) -> LeaseStatus:
@@ -354,7 +352,6 @@ class JobStore:
             await asyncio.sleep(_RESCUE_SECONDS)
 
     async def close(self) -> None:
-        """Close files and connections."""
         await self._database.close()
         for owners in {self._owners, self._local}:
             await asyncio.to_thread(owners.close)
@@ -368,7 +365,6 @@ class JobStore:
         return dead
 
     async def _write_rows(self, begun: Written, upload: Upload) -> Written:
-        """Write the rows of a submission in groups of chunks."""
         written = begun
         with closing(group_chunks(chunked_rows(upload.path, form=upload.form, columns=upload.columns))) as groups:
             try:

@@ -79,7 +79,6 @@ def _check_submission(sql: Transaction, begun: Written) -> None:
 
 
 def add_rows(sql: Transaction, *, before: Written, group: Sequence[RowChunk]) -> Written:
-    """Write chunks behind those that were written before."""
     _check_submission(sql, before)
     number, rows, n = before.number, before.rows, before.chunks
     chunks: list[dict[str, int]] = []
@@ -96,7 +95,6 @@ def add_rows(sql: Transaction, *, before: Written, group: Sequence[RowChunk]) ->
 
 
 def finish_submission(sql: Transaction, job_id: str, new: NewJob, written: Written) -> Submission:
-    """Make the rows those of a job."""
     _check_submission(sql, written)
     known = job_table.find_repeated(sql, new)
     if known is not None:

@@ -14,11 +14,7 @@ _BATCH_ROWS: Final = 256
 
 
 def load_pyarrow(name: str) -> Any:
-    """Import `pyarrow.parquet`.
-
-    Raises:
-        InvalidInput: pyarrow is not installed; the message names the extra.
-    """
+    """Import `pyarrow.parquet`. Raises InvalidInput: pyarrow is not installed; the message names the extra."""
     try:
         return importlib.import_module("pyarrow.parquet")
     except ImportError:
@@ -83,8 +79,7 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 class SheetRows:
     """The rows of the first sheet below its header, as cells by column; dates in ISO form, 1.0 as 1.
 
-    Raises:
-        InvalidInput: python-calamine is missing, the file is no workbook or too large, or a header repeats a name.
+    Raises InvalidInput: python-calamine is missing, the file is no workbook or too large, or a header repeats a name.
     """
 
     columns: tuple[str, ...]

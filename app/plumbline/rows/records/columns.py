@@ -37,12 +37,10 @@ class ColumnMap:
     context_separator: str | None = None
 
     def columns_of(self, name: str) -> tuple[str, ...]:
-        """Return the columns of a field; empty if the file has none."""
         columns = getattr(self, name) or ()
         return (columns,) if isinstance(columns, str) else tuple(columns)
 
     def drop_absent(self, found: Collection[str]) -> "ColumnMap":
-        """Return the map with None for each optional column that is not among `found`."""
         question, reference, custom_id = (
             name if name and (name in found or name.partition(".")[0] in found) else None
             for name in (self.question, self.reference, self.custom_id)
@@ -92,8 +90,7 @@ class ChosenColumns:
 def check_columns(columns: ColumnMap, found: Collection[str] | None) -> ChosenColumns:
     """Check a caller's own map against the columns of a table (None: rows name their own fields).
 
-    Raises:
-        InvalidInput: a column is not in the table.
+    Raises InvalidInput: a column is not in the table.
     """
     if found is not None:
         _check_named({name: columns.columns_of(name) for name in FIELDS}, found)

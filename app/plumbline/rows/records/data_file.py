@@ -63,7 +63,6 @@ class ByteStream:
         self._raw = raw
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes, at most `size`; empty at the end."""
         data = self._try_access(self._stream.read, size)
         self.offset += len(data)
         return data
@@ -95,11 +94,7 @@ class ByteStream:
 
 
 class TextLines:
-    """The lines of a file, one at a time; lines can be put back.
-
-    Raises:
-        InvalidInput: as `ByteStream`.
-    """
+    """The lines of a file, one at a time; lines can be put back. Raises InvalidInput: as `ByteStream`."""
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8) -> None:
         self._stream = ByteStream(path, encoding=encoding)
@@ -108,7 +103,6 @@ class TextLines:
         self._put_back: list[TextLine] = []
 
     def next_line(self) -> TextLine | None:
-        """Return the next line; None at the end of the file."""
         if self._put_back:
             return self._put_back.pop()
         data = self._stream.readline(self._max_bytes + 1)
@@ -155,7 +149,6 @@ def read_lines(path: Path) -> Iterator[bytes | None]:
 
 
 def too_long(max_bytes: int) -> tuple[str, str]:
-    """Return the finding and expectation of a row over the size limit."""
     return CodedText("row_too_large", limit=max_bytes), CodedText("less_in_one_row")
 
 
@@ -175,11 +168,7 @@ SHEET_FORM: Final = "xlsx"
 def parse_row_format(path: Path, named: str | None = None, *, is_own: bool = False) -> str:
     """Return the format of a data file, one of `FORMS`: as named, else by its suffix without `.gz`.
 
-    Args:
-        is_own: an Excel workbook will do, too.
-
-    Raises:
-        InvalidInput: no such format, or an unknown suffix.
+    `is_own`: an Excel workbook will do, too. Raises InvalidInput: no such format, or an unknown suffix.
     """
     if is_own and SHEET_FORM in (named, path.suffix.lower()[1:] if named is None else ""):
         return SHEET_FORM

@@ -117,8 +117,7 @@ class ListedRows:
 class JsonLineRows:
     """The rows of a JSON Lines file, plain or gzip; blank lines are no rows.
 
-    Raises:
-        InvalidInput: the file cannot be opened; when iterated: broken gzip, after the rows before the break.
+    Raises InvalidInput: the file cannot be opened; when iterated: broken gzip, after the rows before the break.
     """
 
     columns: tuple[str, ...] | None = None
@@ -240,7 +239,6 @@ def _row_of_cells(names: list[object], cells: list[object]) -> Mapping[str, obje
 def _lists(
     value: Mapping[str, object], path: str = "", depth: int = 1
 ) -> Iterator[tuple[str, list[Mapping[str, object]]]]:
-    """Yield the lists of objects in an object with their paths."""
     for name, each in value.items():
         if isinstance(each, list) and each and all(isinstance(item, Mapping) for item in each):
             # The viewer of Hugging Face's data sets has an object around each row

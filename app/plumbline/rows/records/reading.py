@@ -135,13 +135,11 @@ class RecordReader(Iterator[Record | RecordProblem]):
 def _choose(
     open_source: Callable[[], RowSource], columns: ColumnMap | str | None, named: NamedColumns
 ) -> tuple[ChosenColumns, str]:
-    """Return the columns of a source's first rows, and its note."""
     with closing(open_source()) as source:
         return choose_columns(source.columns, source, columns, named), source.note
 
 
 def _fit(fields: Mapping[str, object], *, columns: ColumnMap | str | None, named: NamedColumns) -> ColumnMap | None:
-    """Return the columns of a sample among the fields of a row; None if they make none."""
     names = RowNames(fields)
     if isinstance(columns, ColumnMap):
         return columns if columns.answer in names else None
@@ -152,7 +150,6 @@ def _fit(fields: Mapping[str, object], *, columns: ColumnMap | str | None, named
 
 
 def _holds_spans(path: Path, *, encoding: str) -> bool:
-    """Return True if a file of JSON begins with spans, or with the traces of MLflow."""
     with closing(open_json(path, encoding=encoding)) as source:
         first = next(iter(source), None)
     return first is not None and not isinstance(first.fields, BadRow) and is_trace(first.fields)
@@ -179,8 +176,7 @@ def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = 
 def read_sample(fields: Mapping[str, object]) -> Sample:
     """Return the sample in one row, whose fields are known by their names as in a file.
 
-    Raises:
-        InvalidInput: they are not known, or one of them is no text.
+    Raises InvalidInput: they are not known, or one of them is no text.
     """
     raw = RawRow(0, None, fields, ReadPosition(1))
     row = record_or_problem(raw, choose_columns(None, [raw], None).map)

@@ -41,12 +41,10 @@ class RecordProblem:
 
     @property
     def fault(self) -> CodedText:
-        """Return what is wrong, without the place."""
         return CodedText("found_otherwise", found=self.found, expected=self.expected)
 
     @property
     def text(self) -> CodedText:
-        """Return one line that quotes no passage."""
         if self.line is None:
             return CodedText("row_says", row=self.row, fault=self.fault)
         return CodedText("row_at_line_says", row=self.row, line=self.line, fault=self.fault)
@@ -128,11 +126,7 @@ def describe_type(value: object) -> str:
 
 
 def checked_text(value: object, name: str, expected: str) -> str:
-    """Return the value if it is text that UTF-8 can hold.
-
-    Raises:
-        BadRow: it is not.
-    """
+    """Return the value if it is text that UTF-8 can hold. Raises BadRow: it is not."""
     if not isinstance(value, str):
         raise BadRow(CodedText("is_of_type", name=name, type=describe_type(value)), expected)
     try:
@@ -148,7 +142,6 @@ def context_fields(sample: Sample) -> list[str | dict[str, str]]:
 
 
 def context_field(text: str, labels: ContextLabels) -> str | dict[str, str]:
-    """Return a context as a request has it."""
     title = labels.title if labels.lead else None
     named = {"id": labels.id, "title": title, "source": labels.source, "tool": labels.tool}
     given = {name: label for name, label in named.items() if label}
@@ -165,8 +158,7 @@ _MOST_NAMES: Final = 5
 def parse_passage(item: object, name: str) -> Passage:
     """Return a passage and its labels: a string, or an object of any known form with its text.
 
-    Raises:
-        BadRow: it is neither; `name` is its place.
+    Raises BadRow: it is neither; `name` is its place.
     """
     for wrapper in _NAMES["passages"]["wrappers"]:
         if isinstance(item, Mapping) and isinstance(item.get(wrapper), Mapping):

@@ -37,8 +37,7 @@ _ABSENT: Final = object()
 def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
     """Build the record of a row with the id from `parse_custom_id`.
 
-    Raises:
-        BadRow: a field is missing or no text; names the column.
+    Raises BadRow: a field is missing or no text; names the column.
     """
     fields = raw.fields
     if isinstance(fields, BadRow):
@@ -81,8 +80,7 @@ def _conversation(fields: Mapping[str, object], columns: ColumnMap) -> Sample:
 def parse_custom_id(raw: RawRow, columns: ColumnMap) -> str:
     """Return the row's id: a string, a whole number as text, or the row number if it has none.
 
-    Raises:
-        BadRow: it is something else, or too long.
+    Raises BadRow: it is something else, or too long.
     """
     if isinstance(raw.fields, BadRow):
         raise raw.fields
@@ -182,7 +180,6 @@ def _messages(value: list[object], role: str) -> list[object]:
 
 
 def _join_parts(content: object) -> object:
-    """Return the text of a message that comes in parts."""
     if not isinstance(content, list):
         return content
     texts = (each.get("text") for each in content if isinstance(each, Mapping))

@@ -89,8 +89,7 @@ class TableRows:
     def _cells(self, line: TextLine) -> tuple[list[str], TextLine]:
         """Return the cells of the row that starts with a line, and its last line.
 
-        Raises:
-            BadRow: the lines after the first one are put back.
+        Raises BadRow: the lines after the first one are put back.
         """
         taken: list[TextLine] = []
 
@@ -119,7 +118,6 @@ class TableRows:
 
 
 def _bad_row(said: str) -> BadRow:
-    """Return the problem that the standard reader describes so."""
     if "unexpected end" in said:
         return BadRow(*_NEVER_CLOSED)
     if "new-line character" in said:

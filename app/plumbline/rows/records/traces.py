@@ -60,7 +60,6 @@ class _Span:
         return "\n".join(texts) or _text(self._value("output"), "answer", "assistant")
 
     def result(self) -> str:
-        """Return what a tool returned."""
         value = _found(self.attributes, "result") or self._value("output") or ""
         value = parse_json_text(value, ('"',))
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -93,8 +92,7 @@ class _Span:
 class TraceRows:
     """The traces of a file, one row for each in the order of their first spans; all of it is held in memory.
 
-    Raises:
-        InvalidInput: as `open_json`.
+    Raises InvalidInput: as `open_json`.
     """
 
     columns: tuple[str, ...] | None = None

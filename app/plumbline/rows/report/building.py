@@ -38,7 +38,6 @@ class Report:
 
     @property
     def shown_ids(self) -> frozenset[str]:
-        """Return the custom_ids of the rows that are shown."""
         return frozenset(kept.row.custom_id for kept in (*self.worst, *self.unscored) if kept.row.custom_id is not None)
 
 

@@ -84,7 +84,6 @@ def judge_gates(summary: ReportSummary, gates: Iterable[CiGate]) -> list[GateOut
 
 
 def all_passed(outcomes: Iterable[GateOutcome]) -> bool:
-    """Return True if every gate passed."""
     return all(outcome.passed for outcome in outcomes)
 
 
@@ -98,8 +97,7 @@ def with_usual(gates: Iterable[CiGate]) -> tuple[CiGate, ...]:
 def parse_gate(spec: str) -> CiGate:
     """Parse a gate: `faithfulness=0.8`, `judged=0.9`, or `llm:faithfulness=0.8` for the rows of one tier.
 
-    Raises:
-        InvalidInput: unknown score or tier, or a bound that is no share.
+    Raises InvalidInput: unknown score or tier, or a bound that is no share.
     """
     name, equals, bound_text = spec.partition("=")
     tier, colon, score = name.strip().rpartition(":")
@@ -130,11 +128,7 @@ def _check_known(kind: str, name: str, known: Sequence[str]) -> None:
 
 
 def parse_share(text: str, *, place: str) -> float:
-    """Parse a share in [0, 1].
-
-    Raises:
-        InvalidInput: it is none; `place` names it.
-    """
+    """Parse a share in [0, 1]. Raises InvalidInput: it is none; `place` names it."""
     try:
         share = float(text)
     except ValueError:

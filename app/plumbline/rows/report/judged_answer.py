@@ -53,8 +53,6 @@ class Passage(NamedTuple):
 
 
 class ShownClaim(NamedTuple):
-    """A claim and its evidence."""
-
     claim: Claim
     passages: tuple[Passage, ...]
 
@@ -188,7 +186,6 @@ def _cut_at_marks(text: str, citations: list[Citation]) -> Iterator[SentencePart
 
 
 def quoted_sentences(result: RowResult) -> Mapping[str, str]:
-    """Return the sentences of the claims that decided against an answer, by id."""
     return {each.claim: each.sentence for each in result.decision.because} if result.decision else {}
 
 

@@ -48,8 +48,7 @@ _NOT: Final = ("not", "non")
 def parse_label(value: object) -> int:
     """Return 1 for faithful and 0 for not: of a number, true or false, or a word in English or Chinese.
 
-    Raises:
-        ValueError: it says neither.
+    Raises ValueError: it says neither.
     """
     if isinstance(value, bool | int | float) and value in (0, 1):
         return int(value)

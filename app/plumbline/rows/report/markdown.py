@@ -140,7 +140,6 @@ def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def worst_claim(kept: KeptRow) -> Claim | None:
-    """Return the first claim with the gravest verdict; None without claims."""
     claims = [each for each in kept.row.result.claims if each.verdict in GRAVEST_FIRST] if kept.row.result else []
     return min(claims, key=lambda each: GRAVEST_FIRST.index(each.verdict), default=None)
 

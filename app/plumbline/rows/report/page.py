@@ -52,8 +52,7 @@ def content_security_policy(
 ) -> str:
     """Return a Content-Security-Policy that allows only this style and script, by hash, and loads nothing.
 
-    Args:
-        more: further directives.
+    `more`: further directives.
     """
     scripts = "'none'" if script is None else hash_source(script)
     return (
@@ -137,7 +136,6 @@ def render_html(
 
 
 def page_style() -> str:
-    """Return the style of the report, which other pages share."""
     return read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
 
 
@@ -179,7 +177,6 @@ def _stack_parts(counts: Sequence[tuple[str, int]]) -> list[dict[str, object]]:
 
 
 def percent_of_scale(value: float, low: float, width: float) -> float:
-    """Return the position of a value on a scale, in percent."""
     return round(100.0 * (value - low) / width, 2)
 
 

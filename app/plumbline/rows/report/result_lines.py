@@ -36,8 +36,6 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A claim of one sentence, its verdict and evidence."""
-
     id: str
     sentence: Count
     text: str
@@ -84,8 +82,6 @@ class Attempt(msgspec.Struct, frozen=True, gc=False):
 
 
 class Warned(msgspec.Struct, frozen=True, gc=False):
-    """A warning, its code and fields."""
-
     text: str
     code: str | None = None
     fields: dict[str, Any] = {}
@@ -124,8 +120,6 @@ class RowUsage(msgspec.Struct, frozen=True, gc=False):
 
 
 class RowJudge(msgspec.Struct, frozen=True, gc=False):
-    """The model and prompt that judged a row."""
-
     model: str | None = None
     prompt: str | None = None
     prompt_digest: str | None = None
@@ -170,7 +164,6 @@ class RowResult(msgspec.Struct, frozen=True):
 
 
 def to_row_result(result: EvaluationResult) -> RowResult:
-    """Return the part of a result that pages show."""
     return msgspec.convert(result.model_dump(), RowResult)
 
 

@@ -83,7 +83,6 @@ def _kept(row: ResultRow, size: int) -> KeptRow:
 
 
 def _shortened(value: Any, most: int = _MOST_PARTS) -> Any:
-    """Shorten the texts and lists of a value, at any depth."""
     if isinstance(value, str):
         return value if len(value) <= _MOST_CHARACTERS else f"{value[:_MOST_CHARACTERS]} …"
     if isinstance(value, list):
@@ -116,7 +115,6 @@ class ShownRow:
 
 
 def shown_row(kept: KeptRow, rank: int, sample: Sample | None = None) -> ShownRow:
-    """Return the row as the page shows it, with the question and the contexts of its sample if that is at hand."""
     row, result = kept.row, kept.row.result
     answer = None if result is None else judged_answer(result, sample, is_brief=True)
     counts = [(each, cast(int, getattr(result.counts, each))) for each in GRAVEST_FIRST] if result else []

@@ -49,7 +49,6 @@ class MeanTally:
 
     @classmethod
     def merged(cls, tallies: Iterable["MeanTally"]) -> Self:
-        """Return the union of tallies over one range."""
         merged = cls()
         for tally in tallies:
             merged._low, merged._width = tally._low, tally._width
@@ -137,7 +136,6 @@ class ScoreTallies:
 
     @staticmethod
     def merged(groups: "list[ScoreTallies]") -> "ScoreTallies":
-        """Return the union of several groups."""
         merged = ScoreTallies()
         for name in _AVERAGED:
             merged.of_every_row[name] = MeanTally.merged(group.of_every_row[name] for group in groups)
@@ -147,8 +145,6 @@ class ScoreTallies:
 
 
 class TierTally:
-    """The judged rows of one tier; `judged`: their number."""
-
     def __init__(self, tier: ReportTier) -> None:
         self.scores = ScoreTallies()
         self.tier = tier
@@ -198,8 +194,6 @@ class TierTally:
 
 
 class RowTally:
-    """Statuses, flags and usage of all rows."""
-
     def __init__(self) -> None:
         self.rows = self.degraded = self.passed = self.unsure = self.rows_of_unknown_cost = 0
         self.known_cost = 0.0
