@@ -1,75 +1,98 @@
-"""Progress of `plumbline score` and `plumbline lab`: a bar on a terminal, lines in a pipe, nothing if quiet."""
+"""Progress of `plumbline score` and `plumbline lab`: one line on a terminal, lines in a pipe, nothing if quiet."""
 
 import json
+import shutil
+import time
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
 if TYPE_CHECKING:
-    from plumbline.cli.score.counts import RunCounts
-    from plumbline.rows.report.building import Report
+    from plumbline.rows.report.building import Report, ReportBuilder
+    from plumbline.rows.report.result_lines import ResultRow
     from plumbline.rows.report.shown_rows import KeptRow
 
-_BAR_PARTS: Final = 1_000
-_BAR_SECONDS: Final = 0.25
+_REDRAWN_SECONDS: Final = 0.25
 _LINE_SECONDS: Final = 5.0
 _LONGEST_LINE: Final = 300
+# Carriage return, and the code that clears a terminal's line
+_CLEAR: Final = "\r\x1b[K"
+
+
+class RunCounts:
+    """Report on the written rows as it grows, and the pace of this part of the run.
+
+    Attributes:
+        rows_now: rows of this part; those of earlier parts are in the report alone.
+        to_retry: rows without a verdict for a reason that may have passed.
+        share: finished share of the file, in [0, 1], None if unknown.
+    """
+
+    def __init__(self, builder: "ReportBuilder") -> None:
+        self.builder = builder
+        self.rows_now = self.to_retry = 0
+        self.share: float | None = None
+        self.start_part(0.0)
+
+    def add(self, line: bytes, row: "ResultRow") -> None:
+        self.builder.add_row(row, size=len(line))
+        self.to_retry += row.may_be_retried
+
+    def start_part(self, share_before: float) -> None:
+        self._started, self._share_before = time.monotonic(), share_before
+
+    @property
+    def seconds(self) -> float:
+        return max(time.monotonic() - self._started, 1e-9)
+
+    @property
+    def eta_seconds(self) -> float | None:
+        if self.share is None or self.share <= self._share_before:
+            return None
+        return (1.0 - self.share) * self.seconds / (self.share - self._share_before)
 
 
 class _ProgressOutput:
-    """One stream for progress: `bar` is set on a terminal unless that reads JSON; then events are JSON lines."""
+    """One stream for progress; `is_live`: a terminal, on which one line is drawn again and again."""
 
-    def __init__(self, stream: TextIO, *, is_quiet: bool, has_bar: bool = True, **bar_options: Any) -> None:
+    def __init__(self, stream: TextIO, *, is_live: bool) -> None:
         self._stream = stream
-        self._is_quiet = is_quiet
-        self.bar: Any = None
-        if has_bar and stream.isatty() and not is_quiet:
-            try:
-                from tqdm import tqdm  # noqa: PLC0415 - a tenth of a second, on terminals alone
-            except ModuleNotFoundError:
-                # The light install has no bar
-                return
-            # No monitor thread: the bar is redrawn anyway
-            tqdm.monitor_interval = 0
-            self.bar = tqdm(file=stream, leave=False, dynamic_ncols=True, mininterval=_BAR_SECONDS, **bar_options)
+        self._is_live = is_live and stream.isatty()
 
     def write_event(self, event: str, **fields: Any) -> None:
-        if self.bar is None and not self._is_quiet:
-            self._stream.write(json.dumps({"event": event, **fields}, allow_nan=False) + "\n")
-            self._stream.flush()
+        self._stream.write(json.dumps({"event": event, **fields}, allow_nan=False) + "\n")
+        self._stream.flush()
+
+    def draw(self, line: str) -> None:
+        self._stream.write(_CLEAR + line[: shutil.get_terminal_size().columns - 1])
+        self._stream.flush()
 
     def close(self) -> None:
-        if self.bar is not None:
-            self.bar.close()
+        if self._is_live:
+            self._stream.write(_CLEAR)
 
 
 class ScoreProgress(_ProgressOutput):
-    """Progress of a scoring run, reported every `every_seconds`, and its end in two lines.
-
-    `is_json`: write lines of JSON for a program.
-    """
+    """Progress of a scoring run, reported every `every_seconds`, and its end in two lines; `is_json`: for a program."""
 
     def __init__(self, stream: TextIO, *, is_json: bool = False) -> None:
-        super().__init__(stream, is_quiet=False, has_bar=not is_json, total=_BAR_PARTS, bar_format="{postfix}")
-        self.every_seconds = _LINE_SECONDS if self.bar is None else _BAR_SECONDS
+        super().__init__(stream, is_live=not is_json)
+        self.every_seconds = _REDRAWN_SECONDS if self._is_live else _LINE_SECONDS
         self._is_json = is_json
         self._pace: dict[str, Any] = {}
 
-    def tell(self, run: "RunCounts") -> None:
-        if self.bar is not None:
-            if run.share is not None:
-                self.bar.bar_format = "{percentage:3.0f}%|{bar:20}|{postfix}"
-                self.bar.n = round(_BAR_PARTS * run.share)
-            self.bar.set_postfix_str(_line(run), refresh=True)
+    def tell(self, run: RunCounts) -> None:
+        if self._is_live:
+            self.draw(_line(run))
         elif run.rows_now and self._is_json:
-            self.write_event("progress", **run.tally.counts(), **_pace(run))
+            self.write_event("progress", **run.builder.tally.counts(), **_pace(run))
         elif run.rows_now:
             self._stream.write(f"plumbline: {_line(run)}\n")
 
-    def end(self, run: "RunCounts", left: str | None) -> None:
-        """End the bar; `left` is the reason why rows are left, None if none are and the report follows."""
+    def end(self, run: RunCounts, left: str | None) -> None:
+        """End the line; `left` is the reason why rows are left, None if none are and the report follows."""
         self.close()
         self._pace = _pace(run)
         if left is not None and self._is_json:
-            self.write_event("ended", complete=False, left=left, **run.tally.counts(), **self._pace)
+            self.write_event("ended", complete=False, left=left, **run.builder.tally.counts(), **self._pace)
 
     def close_with(self, report: "Report") -> None:
         """Write the counts of all rows, and the row that is worst."""
@@ -91,25 +114,24 @@ class LabProgress(_ProgressOutput):
     """Progress of an experiment: systems done of all, and the stage of the current one."""
 
     def __init__(self, stream: TextIO, *, is_quiet: bool) -> None:
-        bar_format = "{n_fmt}/{total_fmt} systems |{bar:20}| {elapsed} {postfix}"
-        super().__init__(stream, is_quiet=is_quiet, bar_format=bar_format)
+        super().__init__(stream, is_live=not is_quiet)
+        self._is_quiet = is_quiet
+        self._done = self._systems = 0
 
     def tell(self, event: str, **fields: Any) -> None:
         """Report an event of `plumbline.extras.lab.running`."""
-        self.write_event(event, **fields)
-        if self.bar is None:
+        if not self._is_live:
+            if not self._is_quiet:
+                self.write_event(event, **fields)
             return
-        if event == "begun":
-            self.bar.total = fields["systems"]
-            self.bar.refresh()
-        elif event == "progress":
-            self.bar.set_postfix_str(f"{fields['name']}: {fields['stage']}", refresh=True)
-        else:
+        self._systems = fields.get("systems", self._systems)
+        if event in ("done", "failed"):
+            self._done += 1
             outcome = "was there" if fields.get("was_there") else "done"
-            if event == "failed":
-                outcome = f"failed: {fields['detail']}"
-            self.bar.update(1)
-            self.bar.write(f"{fields['name']}: {outcome}", file=self.bar.fp)
+            outcome = f"failed: {fields['detail']}" if event == "failed" else outcome
+            self._stream.write(f"{_CLEAR}{fields['name']}: {outcome}\n")
+        stage = f" {fields['name']}: {fields['stage']}" if event == "progress" else ""
+        self.draw(f"{self._done}/{self._systems} systems{stage}")
 
 
 def closing_lines(report: "Report", seconds: float | None = None) -> list[str]:
@@ -167,12 +189,13 @@ def _reason(kept: "KeptRow") -> str:
     return f"{head}; {claim.verdict.replace('_', ' ')}: {claim.text}{reason}"
 
 
-def _line(run: "RunCounts") -> str:
-    eta, tally = run.eta_seconds, run.tally
+def _line(run: RunCounts) -> str:
+    eta, tally = run.eta_seconds, run.builder.tally
     usage, errors = tally.usage(), tally.statuses().error
     parts = [
         f"{tally.rows} rows",
-        f"{run.rate:.1f}/s",
+        f"{run.rows_now / run.seconds:.1f}/s",
+        *([] if run.share is None else [f"{run.share:.0%}"]),
         f"ETA {'?' if eta is None else _duration(eta)}",
         *(f"{tier} {rows}" for tier, rows in tally.tier_counts().model_dump().items() if rows),
     ]
@@ -184,12 +207,12 @@ def _line(run: "RunCounts") -> str:
     return " ".join(parts)
 
 
-def _pace(run: "RunCounts") -> dict[str, Any]:
+def _pace(run: RunCounts) -> dict[str, Any]:
     eta = run.eta_seconds
     return {
         "rows_now": run.rows_now,
         "seconds": round(run.seconds, 1),
-        "rows_per_second": round(run.rate, 2),
+        "rows_per_second": round(run.rows_now / run.seconds, 2),
         "share": None if run.share is None else round(run.share, 4),
         "eta_seconds": None if eta is None else round(eta, 1),
     }

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, Self
 
@@ -61,7 +60,7 @@ def result_files(path: Path, form: str | None = None) -> ResultFiles:
 
 
 class RunOutput:
-    """Result lines of one run: line N is row N of its shard. A context manager that holds the lock on them.
+    """Result lines of one run, one for each row of its shard. A context manager that holds the lock on them.
 
     A line is handed to the operating system as soon as it is written: a killed process loses none. A torn last line,
     as a process killed while writing leaves it, is cut off when the file is opened. Where rows of a complete run are
@@ -69,7 +68,7 @@ class RunOutput:
 
     Attributes:
         is_complete: every row is written; nothing is left to do.
-        retried: the rows that are scored again; empty unless the run was complete before.
+        done: the rows that have a line, once `rows` is read.
 
     Args:
         digest: of the options and the input of this run, see `digest_of`.
@@ -81,40 +80,34 @@ class RunOutput:
 
     def __init__(self, files: ResultFiles, digest: str, *, shard: Shard = WHOLE, restart: bool = False) -> None:
         self.files = files
-        self.retried: frozenset[int] = frozenset()
+        self.done: set[int] = set()
         self._digest, self._shard = digest, shard
         self._file: BinaryIO | None = None
-        self._written = 0
-        self._earlier: Iterator[bytes] | None = None
+        self._is_retry = False
         known, word = (None, "") if restart else _read_state(files.state)
         has_target = not restart and files.target.exists()
         if has_target:
             _check(files.target.name, known, digest, "exists and is no output of this command")
         self.is_complete = has_target and not files.growing.exists()
-        if self.is_complete:
-            return
-        if has_target and word == _RETRY and files.complete.exists():
-            self.retried = self._find_retried()
-        self._open(known, restart=restart)
+        if not self.is_complete:
+            is_retry = has_target and word == _RETRY and files.complete.exists()
+            self._open(known, restart=restart, is_retry=is_retry)
 
-    def retry(self) -> bool:
-        """Begin to score rows of a complete run again that have no verdict for a passing reason; False without any."""
-        self.retried = self._find_retried()
-        if self.retried:
+    def retry(self) -> int:
+        """Begin to score rows of a complete run again that have no verdict for a passing reason; return how many."""
+        count = sum(row.may_be_retried for _, row in self._read(self.files.complete))
+        if count:
             self.is_complete = False
-            self._open(self._digest)
-        return bool(self.retried)
+            self._open(self._digest, is_retry=True)
+        return count
 
-    def _find_retried(self) -> frozenset[int]:
-        return frozenset(row.row for _, row in self._read(self.files.complete) if row.may_be_retried)
-
-    def _open(self, known: str | None, *, restart: bool = False) -> None:
-        files = self.files
+    def _open(self, known: str | None, *, restart: bool = False, is_retry: bool = False) -> None:
+        files, self._is_retry = self.files, is_retry
         # Before the first line: lines without a digest belong to no run, and those of a retry know that they are.
-        state = f"{self._digest} {_RETRY}" if self.retried else self._digest
+        state = f"{self._digest} {_RETRY}\n" if is_retry else f"{self._digest}\n"
         try:
-            if self.retried:
-                replace_file(files.state, f"{state}\n".encode(), mode=_FILE_MODE)
+            if is_retry:
+                replace_file(files.state, state.encode(), mode=_FILE_MODE)
             self._file = _open_locked(files.growing)
             drop_torn_line(self._file)
             if restart:
@@ -123,7 +116,12 @@ class RunOutput:
             # Without a row, nothing depends on the earlier choices.
             if self._file.tell():
                 _check(files.growing.name, known, self._digest, "holds lines of a run that nothing is known of")
-            replace_file(files.state, f"{state}\n".encode(), mode=_FILE_MODE)
+            replace_file(files.state, state.encode(), mode=_FILE_MODE)
+            if is_retry:
+                there = {row.row for _, row in self._read(files.growing)}
+                for line, row in self._read(files.complete):
+                    if row.row not in there and not row.may_be_retried:
+                        self.write(line.rstrip(b"\n"), row.row)
         except OSError as error:
             self.close()
             raise InvalidInput(f"cannot be written ({error.strerror})", place=files.growing.name) from error
@@ -132,56 +130,30 @@ class RunOutput:
             raise
 
     def rows(self) -> Iterator[tuple[bytes, ResultRow]]:
-        """Yield the lines so far, in order, with their rows.
+        """Yield the lines so far with their rows.
 
-        Raises InvalidInput: a line is no result, or not that of its row; or the lines of a table are gone.
+        Raises InvalidInput: a line is no result of a row, or of one that has a line; or the lines of a table are gone.
         """
-        if self.is_complete:
-            yield from self._read(self.files.complete)
-            return
-        for line, row in self._read(self.files.growing):
-            self._written += 1
+        self.done.clear()
+        for line, row in self._read(self.files.complete if self.is_complete else self.files.growing):
+            self.done.add(row.row)
             yield line, row
 
     def _read(self, path: Path) -> Iterator[tuple[bytes, ResultRow]]:
-        for number, line in enumerate(_lines_of(path)):
-            found, row = read_line(line), self._shard.file_row(number)
-            if isinstance(found, str) or found.row != row:
-                detail = f"line {number + 1} is not the result of row {row}; was the file edited? {_RESTART}"
+        seen: set[int] = set()
+        for number, line in enumerate(_lines_of(path), 1):
+            row = read_line(line)
+            if isinstance(row, str) or row.row in seen or not self._shard.has(row.row):
+                detail = f"line {number} is not the result of a row of its own; was the file edited? {_RESTART}"
                 raise InvalidInput(detail, place=path.name)
-            yield line, found
+            seen.add(row.row)
+            yield line, row
 
-    def write(self, line: bytes) -> None:
-        """Append the line of the next row; `line` has no line end.
+    def write(self, line: bytes, row: int) -> None:
+        """Append the line of a row, without a line end.
 
         Raises InvalidInput: the disk is full, or the file cannot be written for another reason.
         """
-        self._next_earlier()
-        self._append(line)
-
-    def keep_before(self, row: int | None) -> Iterator[bytes]:
-        """Append the lines of a complete run before a row that is scored again, or all that are left; yield each.
-
-        Raises InvalidInput as `write`.
-        """
-        while self._shard.file_row(self._written) != row and (line := self._next_earlier()) is not None:
-            self._append(line)
-            yield line
-
-    def kept_costs(self) -> Iterator[float | None]:
-        """Yield the costs of the rows that are kept and not yet appended."""
-        if self.retried:
-            rows = (row for _, row in islice(self._read(self.files.complete), self._written, None))
-            yield from (row.cost for row in rows if row.row not in self.retried)
-
-    def _next_earlier(self) -> bytes | None:
-        if self._earlier is None:
-            lines = _lines_of(self.files.complete) if self.retried else iter(())
-            self._earlier = islice(lines, self._written, None)
-        line = next(self._earlier, None)
-        return None if line is None else line.rstrip(b"\n")
-
-    def _append(self, line: bytes) -> None:
         # Unbuffered: one call, so that a kill leaves whole lines and at most one torn one
         view = memoryview(line + b"\n")
         try:
@@ -189,7 +161,7 @@ class RunOutput:
                 view = view[self._file.write(view) or 0 :]
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=self.files.growing.name) from error
-        self._written += 1
+        self.done.add(row)
 
     def finish(self) -> None:
         """Give the results their name; a table is made from the lines, which stay beside it.
@@ -200,6 +172,8 @@ class RunOutput:
         try:
             if self._file is not None:
                 os.fsync(self._file.fileno())
+            if self._is_retry:
+                self._sort()
             # All rows are there: were it killed now, nothing would be left but to finish
             replace_file(files.state, f"{self._digest}\n".encode(), mode=_FILE_MODE)
             if files.form == "jsonl":
@@ -209,6 +183,17 @@ class RunOutput:
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=files.target.name) from error
         self.is_complete = True
+
+    def _sort(self) -> None:
+        """Put the lines in the order of their rows: those of rows that were scored again stand behind the kept ones."""
+        places, offset = [], 0
+        for line, row in self._read(self.files.growing):
+            places.append((row.row, offset, len(line)))
+            offset += len(line)
+        with self.files.growing.open("rb") as lines, atomic_write(self.files.growing) as file:
+            for _, start, size in sorted(places):
+                lines.seek(start)
+                file.write(lines.read(size))
 
     def _write_table(self) -> None:
         files, decoder = self.files, msgspec.json.Decoder(dict[str, Any])

@@ -5,13 +5,12 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import aclosing
 from types import FrameType
 from typing import NamedTuple, Protocol
 
-from plumbline.cli.progress import ScoreProgress
-from plumbline.cli.score.counts import RunCounts
+from plumbline.cli.progress import RunCounts, ScoreProgress
 from plumbline.cli.score.results import RunOutput
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.concurrency import end_tasks
@@ -118,7 +117,7 @@ class Run:
 
     def count_written_rows(self) -> None:
         for line, row in self.output.rows():
-            self.counts.add(line, row, is_new=False)
+            self.counts.add(line, row)
 
     def score_until_signal(
         self, engine: Engine, *, max_cost: float | None = None, echo: Callable[[bytes], None] | None = None
@@ -135,15 +134,13 @@ class Run:
 
         async def work() -> None:
             with self._source.open() as reader:
-                self._skip_written_rows(reader)
-                if self.counts.rows_before:
-                    budget.pay(self.counts.tally.usage().cost)
-                if max_cost is not None:
-                    for cost in self.output.kept_costs():
-                        budget.pay(cost)
+                self.count_written_rows()
+                before = frozenset(self.output.done)
+                if before:
+                    budget.pay(self.counts.builder.tally.usage().cost)
                 reporting = [] if self._progress is None else [asyncio.create_task(self._report(self._progress))]
                 try:
-                    await self._write(engine.score_rows(self._rows(reader, stop), stop, budget), reader, echo)
+                    await self._write(engine.score_rows(self._rows(reader, stop, before), stop, budget), reader, echo)
                 finally:
                     self.mended = reader.mended
                     await end_tasks(reporting)
@@ -154,7 +151,7 @@ class Run:
         left = None if self._is_done else self._damage or stop.reason or "it was stopped"
         if self._progress is not None:
             self._progress.end(counts, left)
-        return None if left is None else f"{counts.tally.rows} rows written, more remain: {left}"
+        return None if left is None else f"{counts.builder.rows} rows written, more remain: {left}"
 
     @property
     def _is_done(self) -> bool:
@@ -168,37 +165,19 @@ class Run:
     ) -> None:
         async with aclosing(scored_rows) as done:
             async for row, scored in done:
-                self._keep_before(row)
                 line = render_line(scored, self._language)
-                self.output.write(line)
+                self.output.write(line, row)
                 if echo is not None:
                     echo(line)
-                self._count(line, is_new=True)
+                if isinstance(read := read_line(line), ResultRow):
+                    self.counts.add(line, read)
+                    self.counts.rows_now += 1
                 self.counts.share = self._share_of(reader.position)
-        if self._is_done:
-            self._keep_before(None)
 
-    def _keep_before(self, row: int | None) -> None:
-        for kept in self.output.keep_before(row):
-            self._count(kept, is_new=False)
-
-    def _count(self, line: bytes, *, is_new: bool) -> None:
-        if isinstance(read := read_line(line), ResultRow):
-            self.counts.add(line, read, is_new=is_new)
-
-    def _skip_written_rows(self, reader: RecordReader) -> None:
-        """Count the rows that have a line, and read beyond them: their ids are seen."""
-        shard, counts = self._source.shard, self.counts
-        self.count_written_rows()
-        before = shard.file_row(counts.rows_before - 1) + 1 if counts.rows_before else 0
-        while reader.position.row < before:
-            if next(reader, None) is None:
-                detail = f"has fewer rows than the {counts.rows_before} that have results"
-                raise InvalidInput(detail, place=reader.name)
-        counts.start_part(self._share_of(reader.position))
-
-    def _rows(self, reader: RecordReader, stop: StopSignal) -> Iterator[Record | RecordProblem]:
-        """Yield the pending rows; damage in the file ends them, since those before it have results all the same."""
+    def _rows(
+        self, reader: RecordReader, stop: StopSignal, before: Collection[int]
+    ) -> Iterator[Record | RecordProblem]:
+        """Yield the rows that had no line before; damage in the file ends them: those in front have results."""
         limit = self._source.limit
         while not stop.is_set:
             try:
@@ -209,7 +188,9 @@ class Run:
             if row is None:
                 self._is_exhausted = True
                 return
-            if self._source.shard.has(row.row) and (not self.output.retried or row.row in self.output.retried):
+            if self._source.shard.has(row.row) and row.row not in before:
+                if not self._taken:
+                    self.counts.start_part(self._share_of(reader.position) or 0.0)
                 self._taken += 1
                 yield row
 

@@ -72,12 +72,12 @@ def score_file(given: argparse.Namespace) -> int:
 def _score_pending(given: argparse.Namespace, run: Run, engine: Engine, progress: ScoreProgress | None) -> bool:
     """Score the pending rows, of a complete run those that are worth a retry; return False if some are left."""
     output, name, can_rerun = run.output, run.output.files.target.name, "-" not in (given.output, given.data)
-    if output.is_complete and not output.retry():
-        _say(progress, f"{name} is complete; nothing is left to do (--restart scores again)")
-        run.count_written_rows()
-        return True
-    if output.retried:
-        _say(progress, f"{name}: {len(output.retried)} rows without a verdict are scored again")
+    if output.is_complete:
+        if not (count := output.retry()):
+            _say(progress, f"{name} is complete; nothing is left to do (--restart scores again)")
+            run.count_written_rows()
+            return True
+        _say(progress, f"{name}: {count} rows without a verdict are scored again")
     is_streamed = given.output == "-" and output.files.form == "jsonl"
     echo = (lambda line: _write_stdout(line + b"\n")) if is_streamed else None
     if (left := run.score_until_signal(engine, max_cost=given.max_cost, echo=echo)) is not None:
