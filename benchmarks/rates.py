@@ -1,9 +1,9 @@
 """Coverage and width of `plumbline rate`, and how often a promised threshold is broken, on labelled sets.
 
-    python -m benchmarks.rates DEV.jsonl [DEV_ZH.jsonl ...] [--tier embedding] [--draws 100] [--order low]
+    python -m benchmarks.rates DEV.jsonl [DEV_ZH.jsonl ...] [--tier embedding] [--draws 100]
 
 For each set with 30 answers of both kinds: 2,000 answers are drawn with their scores at a base rate of faithful ones
-(.5, .8, .9, .95); 50, 100 or 200 of them are labelled, at random or low scores more often, in each draw. Widths are
+(.5, .8, .9, .95); 50, 100 or 200 of them are labelled in each draw. Widths are
 beside those of as many labels alone, drawn at random. Promises are tried at 200 labels. Seeded; some minutes after
 scoring.
 """
@@ -21,7 +21,6 @@ from plumbline.extras.calibration.labels import read_labels
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import load_settings
 from plumbline.judging.tiers.tier import TierName
-from plumbline.rows.jobs.labels import chances, draw_low
 from plumbline.rows.report.rates import choose_threshold, estimate_rate
 
 _ROWS, _FEWEST, _GOOD = 2_000, 30, 0.85
@@ -50,7 +49,7 @@ def auroc(good: np.ndarray, bad: np.ndarray) -> float:
     return float(np.mean((good[:, None] > bad) + 0.5 * (good[:, None] == bad)))
 
 
-def simulate(sets: Sets, *, draws: int, order: str) -> dict[str, object]:
+def simulate(sets: Sets, *, draws: int) -> dict[str, object]:
     """Return coverage by base rate and number of labels, widths by how well the tier ranks, and promises."""
     rng = np.random.default_rng(0)
     held_by_cell: dict[tuple[float, int], dict[str, float]] = defaultdict(dict)
@@ -65,24 +64,17 @@ def simulate(sets: Sets, *, draws: int, order: str) -> dict[str, object]:
                 for _ in range(draws):
                     unfaithful = (np.arange(_ROWS) >= share * _ROWS).astype(int)
                     scores = np.where(unfaithful, rng.choice(bad, _ROWS), rng.choice(good, _ROWS))
-                    drawn_alike = rng.permutation(_ROWS)
-                    drawn, weights = drawn_alike, None
-                    if order == "low":
-                        low = draw_low(dict(enumerate(scores.tolist())), seed=str(rng.integers(2**53)))
-                        drawn = np.array([row for row, _ in low])
-                        weights = 1 / np.array(chances([size for _, size in low], count)[:count])
+                    drawn = rng.permutation(_ROWS)
                     chosen, rest = drawn[:count], drawn[count:]
                     try:
-                        found = estimate_rate(unfaithful[chosen], scores[chosen], scores[rest], weights=weights)
+                        found = estimate_rate(unfaithful[chosen], scores[chosen], scores[rest])
                     except InvalidInput:
                         refused += 1
                         continue
                     held.append(found.corrected.low <= unfaithful.mean() <= found.corrected.high)
                     width += found.corrected.high - found.corrected.low
-                    # Labels alone are drawn at random: drawing by score takes scores.
-                    alike = estimate_rate(unfaithful[drawn_alike[:count]], scores[drawn_alike[:count]], [])
-                    plain += alike.labels_only.high - alike.labels_only.low
-                    for risk in _RISKS if count == max(_LABELS) and order == "random" else ():
+                    plain += found.labels_only.high - found.labels_only.low
+                    for risk in _RISKS if count == max(_LABELS) else ():
                         promise = choose_threshold(
                             unfaithful[chosen], scores[chosen], scores, risk=risk, confidence=0.95
                         )
@@ -136,10 +128,9 @@ def main() -> None:
     parser.add_argument("sets", nargs="+")
     parser.add_argument("--tier", choices=("lexical", "embedding"), default="lexical")
     parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--order", choices=("random", "low"), default="random")
     options = parser.parse_args()
     sets = scores_by_set(options.sets, TierName(options.tier))
-    print(json.dumps(simulate(sets, draws=options.draws, order=options.order), indent=1))
+    print(json.dumps(simulate(sets, draws=options.draws), indent=1))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 
 from plumbline.extras.calibration.labels import read_labels
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.jobs.labels import Label, chances, draw_low, draw_rows, drawn_labels, majority
+from plumbline.rows.jobs.labels import Label, draw_rows, drawn_labels, majority
 from plumbline.rows.report.label_agreement import measure_label_agreement
 from plumbline.service.web.label_pages import labelled_line
 from tests.making.cases import load_cases
@@ -25,41 +25,14 @@ def test_everybody_draws_the_same_rows_of_a_run_and_others_of_another() -> None:
     assert draw_rows("job_a", 0) == []
 
 
-def test_low_scores_are_drawn_up_to_four_times_as_often_with_the_probability_that_is_named() -> None:
-    scores = {row: row / 100 for row in range(100)}
-    counts = dict.fromkeys(scores, 0)
-    for seed in range(2_000):
-        for row, _ in draw_low(scores, seed=str(seed))[:30]:
-            counts[row] += 1
-    sizes = dict(draw_low(scores, seed="x"))
-    named = dict(zip(sizes, chances(list(sizes.values()), 30), strict=True))
-
-    assert sum(named.values()) == pytest.approx(30)
-    assert max(sizes.values()) / min(sizes.values()) == pytest.approx(4, rel=0.03)
-    # Four standard deviations of 2,000 draws at .5 are .045.
-    assert all(abs(counts[row] / 2_000 - named[row]) < 0.045 for row in scores)
-
-
-def test_sizes_that_would_be_certain_are_one() -> None:
-    # 3 of (6, 1, 1, 1, 1): the first is certain, the others share two in proportion.
-    assert chances([1, 6, 1, 1, 1], 3) == pytest.approx([0.5, 1, 0.5, 0.5, 0.5])
-    assert chances([1, 2], 2) == [1, 1]
-
-
-def test_labels_of_an_order_count_until_a_row_was_left_out() -> None:
-    scores = {row: row / 100 for row in range(100) if row != 7}
+def test_labels_in_the_order_of_the_draw_count_until_a_row_was_left_out() -> None:
+    scored = set(range(100)) - {7}
     order = [row for row in draw_rows("job_a", 100) if row != 7]
-    low = [row for row, _ in draw_low(scores, seed="job_a")]
-    label = [Label(row, "ann", row % 2) for row in [*order[:40], *order[41:60]]]
-    skipped = [Label(row, "ann", None if at == 3 else 1) for at, row in enumerate(low[:35])]
+    labels = [Label(row, "ann", row % 2) for row in [*order[:40], *order[41:60]]]
+    skipped = [Label(row, "ann", None if at == 3 else 1) for at, row in enumerate(order[:35])]
 
-    alike = drawn_labels("job_a", 100, label, scores)
-    by_size = drawn_labels("job_a", 100, skipped, scores)
-
-    assert {row: each.label for row, each in alike.items()} == {row: row % 2 for row in order[:40]}
-    assert {each.weight for each in alike.values()} == {None}
-    assert set(by_size) == {*low[:3], *low[4:35]}
-    assert max(each.weight or 0 for each in by_size.values()) > 2 * min(each.weight or 0 for each in by_size.values())
+    assert drawn_labels("job_a", 100, labels, scored) == {row: (row % 2, ()) for row in order[:40]}
+    assert set(drawn_labels("job_a", 100, skipped, scored)) == {*order[:3], *order[4:35]}
 
 
 def labels_of(**labels: str) -> list[tuple[str, int, int]]:

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.cli.main import main
 from plumbline.ground.errors import InvalidInput
-from plumbline.rows.report.labelled_rates import RateOptions, RateTally, RowLabel
+from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.rates import choose_threshold, estimate_rate
 
 RNG_SEED = 20
@@ -53,7 +53,7 @@ def test_the_interval_holds_the_true_share_and_is_narrower_than_that_of_the_labe
     assert width < (0.95 if share < 0.1 else 0.85) * plain
 
 
-def test_labels_drawn_by_score_are_refused_and_with_their_weights_taken() -> None:
+def test_labels_drawn_by_score_are_refused() -> None:
     unfaithful, scores = population(0.2)
     rng = np.random.default_rng(RNG_SEED)
     # The less a row scores, the likelier it is labelled.
@@ -62,10 +62,6 @@ def test_labels_drawn_by_score_are_refused_and_with_their_weights_taken() -> Non
 
     with pytest.raises(InvalidInput, match="not drawn at random"):
         estimate_rate(unfaithful[drawn], scores[drawn], scores[~drawn])
-    found = estimate_rate(unfaithful[drawn], scores[drawn], scores[~drawn], weights=1 / chance[drawn])
-
-    assert found.corrected.low <= 0.2 <= found.corrected.high
-    assert unfaithful[drawn].mean() > 0.3
 
 
 def test_too_few_labels_are_refused() -> None:
@@ -172,21 +168,9 @@ def test_the_report_tells_the_rate_where_labels_exist_and_else_that_its_means_ar
     assert "None of these means is the share" in capsys.readouterr().out
 
 
-def test_a_promise_from_labels_with_weights_is_refused() -> None:
-    labels: dict[str | int, RowLabel] = {f"r{row}": RowLabel(1, 2.0) for row in range(60)}
-    tally = RateTally(labels)
-    for row in range(200):
-        tally.add(f"r{row}", "lexical", row / 200)
-
-    (rate,) = tally.rates(RateOptions(risk=0.1))
-
-    assert rate.estimate is None
-    assert "a promise takes labels of rows drawn alike" in str(rate.refused)
-
-
 def test_decisions_are_compared_with_labels_by_row_and_by_sentence() -> None:
     labels: dict[str | int, RowLabel] = {f"r{row}": RowLabel(int(row % 4 > 0)) for row in range(40)}
-    labels["r0"] = RowLabel(0, None, {"ann": [1]})
+    labels["r0"] = RowLabel(0, {"ann": [1]})
     tally = RateTally(labels)
     for row in range(80):
         # Faults are every fourth row; every eighth passes all the same, and row 1 fails without one.
@@ -213,13 +197,11 @@ def test_decisions_are_compared_with_labels_by_row_and_by_sentence() -> None:
     assert (by_sentence.faithful_passed, by_sentence.faithful_failed) == (51, 10)
 
 
-def test_what_is_drawn_by_low_scores_is_taken_with_its_weights_and_holds_the_truth(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_drawn_is_filled_in_and_holds_the_truth(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, labels = _files(tmp_path)
     unfaithful, _ = population(0.2, rows=400)
 
-    assert main(["rate", results, "--draw", "80", "--order", "low"]) == 0
+    assert main(["rate", results, "--draw", "80"]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert len(lines) == 80
     Path(labels).write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
@@ -230,7 +212,9 @@ def test_what_is_drawn_by_low_scores_is_taken_with_its_weights_and_holds_the_tru
     assert main(["rate", results, "--labels", labels, "--json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["estimate"]["corrected"]["low"] <= 0.2 <= found["estimate"]["corrected"]["high"]
-    assert found["agreement"] is None
+    Path(labels).write_text(json.dumps({**filled[0], "weight": 2.0}), encoding="utf-8")
+    assert main(["rate", results, "--labels", labels]) == 2
+    assert "labels.jsonl:1: has a weight" in capsys.readouterr().err
 
 
 def test_both_thresholds_leave_the_rest_to_a_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

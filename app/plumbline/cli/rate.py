@@ -72,23 +72,13 @@ def _print_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> No
 
 def _draw_lines(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
     """Yield lines to fill in, each tier's rows in the order in which they were drawn."""
-    from plumbline.rows.jobs.labels import chances, draw_low  # noqa: PLC0415 - as above
-
-    by_tier: dict[str, dict[str, float]] = {}
+    by_tier: dict[str, set[str]] = {}
     for scored in (row.scored for row in rows if row.scored is not None and row.scored.tier != "none"):
-        by_tier.setdefault(scored.tier, {})[scored.custom_id] = scored.faithfulness
+        by_tier.setdefault(scored.tier, set()).add(scored.custom_id)
     _check_rows(by_tier, options)
-    for score_by_id in by_tier.values():
-        ids, count = sorted(score_by_id), min(options.draw, len(score_by_id))
-        weights: list[float | None] = [None] * count
-        order = Random(_SEED).sample(range(len(ids)), count)  # noqa: S311 -- no secret
-        if options.order == "low":
-            drawn = draw_low({place: score_by_id[each] for place, each in enumerate(ids)}, seed=_SEED)
-            order = [place for place, _ in drawn]
-            weights = [1.0 / chance for chance in chances([size for _, size in drawn], count)[:count]]
-        for place, weight in zip(order, weights, strict=False):
-            line = {"custom_id": ids[place], "label": None} | ({} if weight is None else {"weight": weight})
-            yield msgspec.json.encode(line).decode()
+    for found in by_tier.values():
+        for custom_id in Random(_SEED).sample(sorted(found), min(options.draw, len(found))):  # noqa: S311 -- no secret
+            yield msgspec.json.encode({"custom_id": custom_id, "label": None}).decode()
 
 
 def _check_rows(found: Sized, options: argparse.Namespace) -> None:

@@ -233,7 +233,7 @@ class TierRate(WireModel):
         description="The same for what is blocked: at or below `threshold` at most `risk` of the answers are faithful.",
     )
     judge_rows: int | None = Field(default=None, description="Rows between both thresholds: a judge's calls.")
-    agreement: JudgeAgreement | None = Field(default=None, description="Null where labels have weights.")
+    agreement: JudgeAgreement | None = None
     sentences: JudgeAgreement | None = Field(
         default=None, description="The same by sentence, where people marked them."
     )

@@ -19,10 +19,9 @@ _MOST_NAMED: Final = 50
 
 
 class RowLabel(msgspec.Struct, frozen=True):
-    """A person's verdict on a row: 1 faithful, 0 not; `weight`: 1 / the probability that the row was chosen."""
+    """A person's verdict on a row: 1 faithful, 0 not."""
 
     label: Annotated[int, msgspec.Meta(ge=0, le=1)] | bool
-    weight: Annotated[float, msgspec.Meta(ge=1e-9, le=1e9)] | None = None
     # By person, or of all; counted from 0.
     sentences_at_fault: dict[str, list[int]] | tuple[int, ...] = ()
 
@@ -30,7 +29,7 @@ class RowLabel(msgspec.Struct, frozen=True):
 class _Line(msgspec.Struct):
     custom_id: str | int
     label: bool | int | float | str
-    weight: Annotated[float, msgspec.Meta(ge=1e-9, le=1e9)] | None = None
+    weight: object = None
     sentences_at_fault: dict[str, list[int]] | tuple[int, ...] = ()
 
 
@@ -83,12 +82,15 @@ def read_labels(lines: Iterable[bytes | None], *, name: str) -> dict[str | int, 
             continue
         try:
             read = _DECODER.decode(line)
-            label = RowLabel(parse_label(read.label), read.weight, read.sentences_at_fault)
+            label = RowLabel(parse_label(read.label), read.sentences_at_fault)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            expected = "expected custom_id and label (1 faithful, 0 not), and perhaps a weight (1e-9 to 1e9)"
-            raise InvalidInput(f"{error}; {expected}", place=f"{name}:{number}") from None
+            detail = f"{error}; expected custom_id and label (1 faithful, 0 not)"
+            raise InvalidInput(detail, place=f"{name}:{number}") from None
         except ValueError as error:
             raise InvalidInput(str(error), place=f"{name}:{number}") from None
+        if read.weight is not None:
+            detail = "has a weight, which version 0.3 does not read; expected labels of rows drawn alike"
+            raise InvalidInput(detail, place=f"{name}:{number}")
         if (custom_id := str(read.custom_id)) in found:
             detail = f"custom_id {custom_id[:_LONGEST_SHOWN]!r} is labelled twice; expected one label a row"
             raise InvalidInput(detail, place=f"{name}:{number}")
@@ -179,15 +181,10 @@ def _tier_rate(tier: ReportTier, found: _TierRows, options: RateOptions) -> Tier
     labelled = list(found.labelled.values())
     scores = [each.score for each in labelled]
     unfaithful = [1 - int(each.label.label) for each in labelled]
-    weights = [each.label.weight for each in labelled if each.label.weight is not None]
     rate = TierRate(tier=tier, rows=len(scores) + len(found.others), labels=len(scores))
     changes: dict[str, object] = {}
     try:
-        if weights and len(weights) < len(labelled):
-            raise InvalidInput("some labels have a weight and some none; expected one for each")
-        if weights and options.risk is not None:
-            raise InvalidInput("a promise takes labels of rows drawn alike; found labels with weights")
-        estimate = estimate_rate(unfaithful, scores, found.others, weights=weights or None)
+        estimate = estimate_rate(unfaithful, scores, found.others)
         if options.risk is not None:
             rows, risk = [*scores, *found.others], options.risk
             promise, block, judged = choose_thresholds(
@@ -198,10 +195,8 @@ def _tier_rate(tier: ReportTier, found: _TierRows, options: RateOptions) -> Tier
         return rate.model_copy(update={"refused": error.detail})
     if options.width is not None:
         changes["labels_for_width"] = labels_for_width(estimate, len(labelled), options.width)
-    if not weights:
-        # Of rows drawn by score these would be other shares.
-        decided = [(each.name, bool(each.label.label), each.decided) for each in labelled if each.decided is not None]
-        changes |= {"agreement": _agreement(decided), "sentences": _agreement(list(_sentences(labelled)))}
+    decided = [(each.name, bool(each.label.label), each.decided) for each in labelled if each.decided is not None]
+    changes |= {"agreement": _agreement(decided), "sentences": _agreement(list(_sentences(labelled)))}
     return rate.model_copy(update={"estimate": estimate, **changes})
 
 

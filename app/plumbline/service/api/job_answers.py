@@ -57,8 +57,7 @@ async def read_label_sample(store: JobStore, job: Job) -> LabelSample:
 
     def read() -> LabelSample:
         rows = [row for row in map(read_line, lines) if isinstance(row, ResultRow)]
-        scores = {row.row: row.scored.faithfulness for row in rows if row.scored is not None}
-        found = drawn_labels(job.id, total, labels, scores)
+        found = drawn_labels(job.id, total, labels, {row.row for row in rows if row.scored is not None})
         kept: dict[str | int, RowLabel] = {row: RowLabel(*each) for row, each in found.items()}
         return LabelSample(kept if len(kept) >= FEWEST else {}, rows)
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from functools import cache
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,13 +15,12 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import Job
-from plumbline.rows.jobs.labels import MOST_BY_SCORE, DrawOrder, Label, draw_low, draw_rows, majority
+from plumbline.rows.jobs.labels import Label, draw_rows, majority
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.judged_answer import judged_answer
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
 from plumbline.rows.report.result_lines import ResultRow, RowResult, read_line
-from plumbline.rows.report.run_comparison import read_head
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
 from plumbline.service.api.jobs import checked_id
@@ -35,7 +34,7 @@ _ROWS_AT_A_TIME: Final = 50
 _SEE_OTHER: Final = 303
 _LONGEST_NAME: Final = 100
 _MOST_SENTENCES: Final = 1_000
-_OTHER_FIELDS: Final = 6
+_OTHER_FIELDS: Final = 5
 _LABELS: Final = {"faithful": 1, "unfaithful": 0, "skip": None}
 
 
@@ -43,7 +42,6 @@ class _LabelQuery(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     person: str = Field(default="", max_length=_LONGEST_NAME)
-    order: DrawOrder = "random"
     drawn: bool = False
 
 
@@ -75,7 +73,7 @@ async def show_next(
     labels = await store.labels(tenant, job.id)
     person = query.person.strip()
     mine = {each.row for each in labels if each.person == person}
-    found = await _next_row(store, job, query.order, mine) if person else None
+    found = await _next_row(store, job, mine) if person else None
     people: dict[str, int] = {}
     for each in labels:
         people[each.person] = people.get(each.person, 0) + (each.label is not None)
@@ -84,7 +82,6 @@ async def show_next(
         "label_row.html" if person else "label_run.html",
         run=run_of(job),
         person=person,
-        order=query.order,
         done=len(mine),
         row=None if found is None else found[1].row,
         shown=None if found is None else judged_answer(found[0], found[1].sample, is_blind=True),
@@ -107,36 +104,26 @@ async def mark_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
             await store.drop_label(tenant, job.id, mine[-1].row, person)
     else:
         await store.put_label(tenant, job.id, _label_of(sent, mark, person, job.total or 0))
-    order = sent.get("order") if sent.get("order") in get_args(DrawOrder) else "random"
-    return RedirectResponse(link(request, f"{LABEL_PATH}/{job.id}", person=person, order=order), _SEE_OTHER)
+    return RedirectResponse(link(request, f"{LABEL_PATH}/{job.id}", person=person), _SEE_OTHER)
 
 
 async def export_labels(
     store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_LabelQuery, Query()]
 ) -> Response:
-    """Return the labelled rows for `plumbline calibrate`; with `drawn`, a sample with weights for `plumbline rate`."""
+    """Return the labelled rows for `plumbline calibrate`; with `drawn`, a sample of the run for `plumbline rate`."""
     job = await store.get(tenant, checked_id(job_id))
-    weights = (
-        {key: each.weight for key, each in (await read_label_sample(store, job)).labels.items()} if query.drawn else {}
-    )
+    drawn = (await read_label_sample(store, job)).labels if query.drawn else None
     labels = await store.labels(tenant, job.id, person=query.person or None)
 
     async def lines() -> AsyncGenerator[bytes, None]:
         for row, label in sorted(majority(labels).items()):
-            if query.drawn and row not in weights:
+            if drawn is not None and row not in drawn:
                 continue
             record = await store.record(tenant, job.id, row)
             if isinstance(record, Record):
                 given = [each for each in labels if each.row == row]
                 dataset = job.name or job.id
-                yield labelled_line(
-                    record.sample,
-                    label,
-                    given,
-                    custom_id=record.custom_id,
-                    dataset=dataset,
-                    weight=weights.get(row),
-                )
+                yield labelled_line(record.sample, label, given, custom_id=record.custom_id, dataset=dataset)
 
     response = BackpressureResponse(lines(), NDJSON)
     response.headers["Content-Disposition"] = f'attachment; filename="{job.id}.labels.jsonl"'
@@ -157,11 +144,8 @@ def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
     return Label(int(row), person, _LABELS[mark], tuple(sorted(at_fault)) if is_bad else ())
 
 
-async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int]) -> tuple[RowResult, Record] | None:
-    drawn = draw_rows(job.id, job.total or 0)
-    if order == "low":
-        drawn = await _by_score(store, job, drawn[:MOST_BY_SCORE])
-    left = [row for row in drawn if row not in mine]
+async def _next_row(store: JobStore, job: Job, mine: set[int]) -> tuple[RowResult, Record] | None:
+    left = [row for row in draw_rows(job.id, job.total or 0) if row not in mine]
     for start in range(0, len(left), _ROWS_AT_A_TIME):
         some = left[start : start + _ROWS_AT_A_TIME]
         lines = {each.row: each.line for each in await store.read_rows(job.tenant, job.id, some)}
@@ -175,16 +159,8 @@ async def _next_row(store: JobStore, job: Job, order: DrawOrder, mine: set[int])
     return None
 
 
-async def _by_score(store: JobStore, job: Job, rows: list[int]) -> list[int]:
-    heads: list[Any] = [read_head(each.line) for each in await store.read_rows(job.tenant, job.id, rows)]
-    scores = {head.row: score for head in heads if head.result and (score := head.result.faithfulness) is not None}
-    return [row for row, _ in draw_low(scores, seed=job.id)]
-
-
-def labelled_line(
-    sample: Sample, label: int, given: Sequence[Label], *, custom_id: str, dataset: str, weight: float | None = None
-) -> bytes:
-    """Return a row as `plumbline calibrate` reads it, with each person's label; `weight` is for `plumbline rate`."""
+def labelled_line(sample: Sample, label: int, given: Sequence[Label], *, custom_id: str, dataset: str) -> bytes:
+    """Return a row as `plumbline calibrate` reads it; what each person gave stands beside the label."""
     row = {
         "custom_id": custom_id,
         "dataset": dataset,
@@ -192,7 +168,6 @@ def labelled_line(
         "contexts": list(sample.contexts),
         "answer": sample.answer,
         "label": label,
-        **({} if weight is None else {"weight": weight}),
         "labels": {each.person: each.label for each in given if each.label is not None},
         "sentences_at_fault": {each.person: each.sentences for each in given if each.sentences},
     }
