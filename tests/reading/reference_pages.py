@@ -10,7 +10,7 @@ from typing import Any
 
 import plumbline
 import plumbline.client
-from plumbline.cli.main import build_parser
+from plumbline.cli.main import COMMANDS, build_parser
 from plumbline.client.samples import OptionFields
 from plumbline.ground.settings import Settings
 from plumbline.judging.tiers.tier import TierName
@@ -159,7 +159,7 @@ def cli_page() -> str:
         _NEXT["cli"],
     ]
     first: dict[str, str] = {}
-    for name, parser in _commands(build_parser(())):
+    for name, parser in (each for command in COMMANDS for each in _commands(build_parser([command]))):
         lines.append(f"{'###' if ' ' in name.removeprefix('plumbline ') else '##'} {name}")
         texts = [_text(text) for text in (parser.description, parser.epilog) if text]
         lines.extend(text for text in texts if first.setdefault(text, name) == name)

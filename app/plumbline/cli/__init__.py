@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 Run: TypeAlias = Callable[[argparse.Namespace], int]
-_TABLE: Final = "cli/commands"
+COMMAND_TABLE: Final = "cli/commands"
 _TEXTS: Final = ("help", "description", "epilog")
 _BOUNDS: Final = ("least", "above", "most", "below")
 _TYPES: Final[Mapping[str, Any]] = MappingProxyType({"int": int, "float": float, "path": Path})
@@ -33,7 +33,7 @@ def build_command(
         named: types and choices that options name, and lists for the `{names}` in texts.
     """
     runs = {"": run} if callable(run) else run
-    table = load_data(_TABLE)[name]
+    table = load_data(COMMAND_TABLE)[name]
     parsers = {"": _add_parser(commands, name, table, named)}
     if parts := table.get("parts"):
         actions = parsers[""].add_subparsers(required="" not in runs, metavar=table["metavar"])
@@ -47,7 +47,7 @@ def add_options(parser: "argparse._ActionsContainer", options: Mapping[str, Mapp
     """Add the options of one table; `@name` stands for those of `shared.name`."""
     for flags, given in options.items():
         if flags.startswith("@"):
-            add_options(parser, load_data(_TABLE)["shared"][flags[1:]], **named)
+            add_options(parser, load_data(COMMAND_TABLE)["shared"][flags[1:]], **named)
             continue
         keywords = {key: value for key, value in given.items() if key not in _BOUNDS}
         if "type" in given:
@@ -100,8 +100,7 @@ def _number_type(kind: Callable[[str], float], bounds: Mapping[str, float]) -> C
 
 def start_logging() -> "Settings":
     """Return the settings of this process, whose level its logs have; raises as `load_settings`."""
-    # Tenths of a second that commands without settings do not pay
-    from plumbline.ground.settings import load_settings  # noqa: PLC0415
+    from plumbline.ground.settings import load_settings  # noqa: PLC0415 - tenths of a second
     from plumbline.ground.telemetry import configure_logging  # noqa: PLC0415
 
     settings = load_settings()

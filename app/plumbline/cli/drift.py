@@ -2,14 +2,12 @@
 
 import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from plumbline.cli import print_json, print_lines
 from plumbline.ground.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from plumbline.rows.report.run_comparison import RowHead, RunComparison, TierDifference
-
+from plumbline.rows.records.data_file import read_lines
+from plumbline.rows.report.run_comparison import RowHead, RunComparison, TierDifference, compare_runs, read_head
 
 # Tests of a tier: of its scores, and of its decisions.
 _TESTS: Final = 2
@@ -17,10 +15,6 @@ _VERSION: Final = ("model", "prompt", "prompt_digest")
 
 
 def run_drift(options: argparse.Namespace) -> int:
-    # Parts of a second of import that the other commands do not pay
-    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
-    from plumbline.rows.report.run_comparison import compare_runs, read_head  # noqa: PLC0415
-
     heads = [[read_head(line) for line in read_lines(path) if line] for path in (options.before, options.now)]
     comparison = compare_runs(*heads)
     if not comparison.tiers:
@@ -39,7 +33,7 @@ def run_drift(options: argparse.Namespace) -> int:
     return int(any(is_drift for _, is_drift in found))
 
 
-def find_drift(comparison: "RunComparison", *, alpha: float) -> "list[tuple[TierDifference, bool]]":
+def find_drift(comparison: RunComparison, *, alpha: float) -> list[tuple[TierDifference, bool]]:
     """Tell of each tier if it has drifted; all tests together raise a false alarm in at most `alpha` of the cases.
 
     Tests: random signs of the differences of scores, McNemar's of changed decisions, each at alpha / their number
@@ -49,13 +43,13 @@ def find_drift(comparison: "RunComparison", *, alpha: float) -> "list[tuple[Tier
     return [(each, min(each.p_value, each.flip_p_value) <= level) for each in comparison.tiers]
 
 
-def _versions(heads: "Iterable[RowHead]", name: str) -> list[str]:
+def _versions(heads: Iterable[RowHead], name: str) -> list[str]:
     judges = [head.result.trace.judge for head in heads if head.result is not None]
     return sorted({value for judge in judges if (value := getattr(judge, name, None)) is not None})
 
 
 def _lines(
-    found: "Sequence[tuple[TierDifference, bool]]", changed: Mapping[str, list[list[str]]], other_tier: int
+    found: Sequence[tuple[TierDifference, bool]], changed: Mapping[str, list[list[str]]], other_tier: int
 ) -> Iterator[str]:
     for each, is_drift in found:
         interval = "" if each.low is None or each.high is None else f" [{each.low:+.3f}, {each.high:+.3f}]"

@@ -5,13 +5,17 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
+from plumbline.cli import COMMAND_TABLE
 from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
+from plumbline.ground.phrases import load_data
 from plumbline.ground.version import VERSION
 
 # Never read unasked: its values decide where keys are sent
@@ -29,8 +33,13 @@ _NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "mcp": "needs the MCP SDK: pip install 'plumbline-rag[mcp]'",
     }
 )
-# A process loads the file of its own command alone; all of them take some tenths of a second.
-_COMMANDS: Final = (
+# By what shows that a command can run, where the base install has it not
+_PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
+    dict.fromkeys(("serve", "worker", "calibrate", "detectors", "lab", "batch-file", "keys", "doctor"), "fastapi")
+    | {"retrieval": "scipy", "mcp": "mcp"}
+)
+# A process loads the file of its own command alone, which takes up to seconds.
+COMMANDS: Final = (
     "serve", "worker", "score", "report", "rate", "calibrate", "detectors", "retrieval", "lab", "batch-file", "keys",
     "doctor", "mcp",
 )  # fmt: skip
@@ -89,7 +98,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser of the command that the arguments name; of all commands if they name none."""
+    """Return the parser of the command that the arguments name; if they name none, a list of the commands."""
     parser = Parser(
         prog=_NAME, description="Check whether answers of a RAG application are supported by what it retrieved."
     )
@@ -98,15 +107,21 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     parser.add_argument(_ENV_FILE, metavar="PATH", help=help_text)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = arguments[0] if arguments else ""
-    for command in [named] if named in _COMMANDS else () if named == "--version" else _COMMANDS:
-        try:
-            import_module(f"plumbline.cli.{command.replace('-', '_')}").add_command(commands)
-        except ModuleNotFoundError as error:
-            # The base install has no service: the list of commands marks those that need it.
-            if not _is_third_party(error) or command == named:
-                raise
-            commands.add_parser(command, help=_NEEDS.get(command, _NEEDS_SERVICE))
+    if named in COMMANDS:
+        import_module(f"plumbline.cli.{named.replace('-', '_')}").add_command(commands)
+    else:
+        table = load_data(COMMAND_TABLE)
+        for command in COMMANDS:
+            is_there = _is_installed(_PACKAGES.get(command, "argparse"))
+            needs = _NEEDS.get(command, _NEEDS_SERVICE)
+            commands.add_parser(command, help=table[command]["help"] if is_there else needs)
     return parser
+
+
+def _is_installed(package: str) -> bool:
+    with suppress(ModuleNotFoundError):
+        return find_spec(package) is not None
+    return False
 
 
 def _is_third_party(error: ModuleNotFoundError) -> bool:

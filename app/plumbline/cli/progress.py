@@ -3,12 +3,13 @@
 import json
 import shutil
 import time
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import Any, Final, TextIO
 
-if TYPE_CHECKING:
-    from plumbline.rows.report.building import Report, ReportBuilder
-    from plumbline.rows.report.result_lines import ResultRow
-    from plumbline.rows.report.shown_rows import KeptRow
+from plumbline.rows.report.building import Report, ReportBuilder
+from plumbline.rows.report.markdown import worst_claim
+from plumbline.rows.report.result_lines import ResultRow
+from plumbline.rows.report.shown_rows import KeptRow
+from plumbline.rows.report.texts import one_line
 
 _REDRAWN_SECONDS: Final = 0.25
 _LINE_SECONDS: Final = 5.0
@@ -26,13 +27,13 @@ class RunCounts:
         share: finished share of the file, in [0, 1], None if unknown.
     """
 
-    def __init__(self, builder: "ReportBuilder") -> None:
+    def __init__(self, builder: ReportBuilder) -> None:
         self.builder = builder
         self.rows_now = self.to_retry = 0
         self.share: float | None = None
         self.start_part(0.0)
 
-    def add(self, line: bytes, row: "ResultRow") -> None:
+    def add(self, line: bytes, row: ResultRow) -> None:
         self.builder.add_row(row, size=len(line))
         self.to_retry += row.may_be_retried
 
@@ -94,7 +95,7 @@ class ScoreProgress(_ProgressOutput):
         if left is not None and self._is_json:
             self.write_event("ended", complete=False, left=left, **run.builder.tally.counts(), **self._pace)
 
-    def close_with(self, report: "Report") -> None:
+    def close_with(self, report: Report) -> None:
         """Write the counts of all rows, and the row that is worst."""
         summary = report.summary
         if self._is_json:
@@ -134,10 +135,8 @@ class LabProgress(_ProgressOutput):
         self.draw(f"{self._done}/{self._systems} systems{stage}")
 
 
-def closing_lines(report: "Report", seconds: float | None = None) -> list[str]:
+def closing_lines(report: Report, seconds: float | None = None) -> list[str]:
     """Return the end of a run for a person: the counts, and the worst row with the reason."""
-    from plumbline.rows.report.texts import one_line  # noqa: PLC0415 - not for other commands
-
     summary, statuses = report.summary, report.summary.statuses
     counts = {
         "passed": summary.passed,
@@ -167,13 +166,11 @@ def closing_lines(report: "Report", seconds: float | None = None) -> list[str]:
     return [head, one_line(f"{word}: {_reason(ranked[0])}", most=_LONGEST_LINE)]
 
 
-def _passed(kept: "KeptRow") -> bool | None:
+def _passed(kept: KeptRow) -> bool | None:
     return None if kept.row.result is None else kept.row.result.passed
 
 
-def _reason(kept: "KeptRow") -> str:
-    from plumbline.rows.report.markdown import worst_claim  # noqa: PLC0415 - as above
-
+def _reason(kept: KeptRow) -> str:
     row, result = kept.row, kept.row.result
     name = f"row {row.row}" if row.custom_id is None else row.custom_id
     if row.error is not None:

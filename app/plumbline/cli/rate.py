@@ -3,18 +3,15 @@
 import argparse
 from collections.abc import Iterator, Sized
 from random import Random
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from plumbline.cli import Commands, build_command, print_json, print_lines
-from plumbline.cli.drift import run_drift
 from plumbline.ground.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from plumbline.rows.report.result_lines import ResultRow
-    from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
-
+from plumbline.rows.records.data_file import read_lines
+from plumbline.rows.report.labelled_rates import RateOptions, RateTally, read_labels
+from plumbline.rows.report.result_lines import ResultRow, read_line
+from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
 
 _SEED = "plumbline"
 _MOST_NAMED = 10
@@ -26,14 +23,16 @@ def add_command(commands: Commands) -> None:
     build_command(commands, "rate", _rate)[""].set_defaults(score="faithfulness")
     threshold = build_command(commands, "rate threshold", _rate)[""]
     threshold.set_defaults(width=None, draw=None)
-    build_command(commands, "rate drift", run_drift)
+    build_command(commands, "rate drift", _drift)
+
+
+def _drift(options: argparse.Namespace) -> int:
+    from plumbline.cli.drift import run_drift  # noqa: PLC0415 - numpy, which the base install has not
+
+    return run_drift(options)
 
 
 def _rate(options: argparse.Namespace) -> int:
-    # Parts of a second of import that the other commands do not pay
-    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
-    from plumbline.rows.report.result_lines import ResultRow, read_line  # noqa: PLC0415
-
     rows = (row for path in options.results for row in map(read_line, read_lines(path)) if isinstance(row, ResultRow))
     if options.labels is not None:
         _print_rates(rows, options)
@@ -44,10 +43,7 @@ def _rate(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> None:
-    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415 - as above
-    from plumbline.rows.report.labelled_rates import RateOptions, RateTally, read_labels  # noqa: PLC0415
-
+def _print_rates(rows: Iterator[ResultRow], options: argparse.Namespace) -> None:
     tally = RateTally(read_labels(read_lines(options.labels), name=options.labels.name), score=options.score)
     models: set[str] = set()
     for row in rows:
@@ -70,7 +66,7 @@ def _print_rates(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> No
             print_lines(_bounds_lines(rates, models.pop()))
 
 
-def _draw_lines(rows: "Iterator[ResultRow]", options: argparse.Namespace) -> Iterator[str]:
+def _draw_lines(rows: Iterator[ResultRow], options: argparse.Namespace) -> Iterator[str]:
     """Yield lines to fill in, each tier's rows in the order in which they were drawn."""
     by_tier: dict[str, set[str]] = {}
     for scored in (row.scored for row in rows if row.scored is not None and row.scored.tier != "none"):
@@ -87,7 +83,7 @@ def _check_rows(found: Sized, options: argparse.Namespace) -> None:
         raise InvalidInput(detail, place=options.results[0].name)
 
 
-def _lines(rate: "TierRate", options: argparse.Namespace) -> Iterator[str]:
+def _lines(rate: TierRate, options: argparse.Namespace) -> Iterator[str]:
     yield f"tier {rate.tier}: {rate.rows:,} rows with a score, {rate.labels:,} of them labelled"
     if (found := rate.estimate) is not None:
         yield f"  unfaithful, corrected by the scores: {_format_share(found.corrected)}"
@@ -114,7 +110,7 @@ def _lines(rate: "TierRate", options: argparse.Namespace) -> Iterator[str]:
         yield f"  left for a judge: {rate.judge_rows:,} rows ({rate.judge_rows / rate.rows:.0%})"
 
 
-def _bounds_lines(rates: "list[TierRate]", model: str) -> Iterator[str]:
+def _bounds_lines(rates: list[TierRate], model: str) -> Iterator[str]:
     """Yield the setting that holds the bounds of a decision model, where the labels prove its upper one."""
     for rate in rates:
         if rate.tier == "llm" and rate.promise and rate.promise.threshold is not None and rate.judge_rows is not None:
@@ -123,7 +119,7 @@ def _bounds_lines(rates: "list[TierRate]", model: str) -> Iterator[str]:
             yield f"  PLUMBLINE_LLM_BOUNDS='{msgspec.json.encode({model: bounds}).decode()}'"
 
 
-def _agreement_lines(found: "JudgeAgreement", what: str) -> Iterator[str]:
+def _agreement_lines(found: JudgeAgreement, what: str) -> Iterator[str]:
     kappa = "-" if found.kappa is None else f"{found.kappa:.2f}"
     yield f"  {what} against people: kappa {kappa}, {found.base_rate:.1%} unfaithful by the labels"
     yield (
@@ -138,5 +134,5 @@ def _agreement_lines(found: "JudgeAgreement", what: str) -> Iterator[str]:
         yield f"    rows to read: {', '.join(names)}{f' and {more} more' if more else ''}"
 
 
-def _format_share(share: "ShareEstimate") -> str:
+def _format_share(share: ShareEstimate) -> str:
     return f"{share.share:.1%}, 95 % interval {share.low:.1%} to {share.high:.1%}"

@@ -2,20 +2,22 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plumbline.cli import Commands, build_command
+from plumbline.cli.score.gates import RunGates
+from plumbline.cli.score.options import check_gate_options
+from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
-
-if TYPE_CHECKING:
-    from plumbline.cli.score.gates import RunGates
-    from plumbline.judging.text.sample import Sample
-    from plumbline.rows.report.building import Report
-    from plumbline.schemas.report import BadLine
+from plumbline.judging.text.sample import Sample
+from plumbline.rows.records.data_file import read_lines
+from plumbline.rows.records.record import Record
+from plumbline.rows.report.building import Report, ReportBuilder
+from plumbline.rows.report.labelled_rates import read_labels
+from plumbline.rows.report.page import render_html
+from plumbline.schemas.report import BadLine
 
 
 def add_command(commands: Commands) -> None:
@@ -23,10 +25,6 @@ def add_command(commands: Commands) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    # Parts of a second of import that the other commands do not pay
-    from plumbline.cli.score.gates import RunGates  # noqa: PLC0415
-    from plumbline.cli.score.options import check_gate_options  # noqa: PLC0415
-
     check_gate_options(options)
     gates = RunGates(options, usual_drop=None)
     report = _build(options, gates)
@@ -35,13 +33,11 @@ def _report(options: argparse.Namespace) -> int:
     return gates.exit_code(report)
 
 
-def _write(report: "Report", options: argparse.Namespace) -> None:
+def _write(report: Report, options: argparse.Namespace) -> None:
     format_wanted = options.format or ("json" if options.output and options.output.suffix == ".json" else "html")
     if format_wanted == "json":
         text = report.summary.model_dump_json(indent=1) + "\n"
     else:
-        from plumbline.rows.report.page import render_html  # noqa: PLC0415 - as above
-
         title = options.title or options.results[0].name
         text = render_html(report, language=options.lang, title=title, samples=_samples(report, options))
     if options.output is None:
@@ -50,13 +46,10 @@ def _write(report: "Report", options: argparse.Namespace) -> None:
         replace_file(options.output.resolve(), text.encode(), mode=0o666)
 
 
-def _samples(report: "Report", options: argparse.Namespace) -> "Mapping[str, Sample]":
+def _samples(report: Report, options: argparse.Namespace) -> Mapping[str, Sample]:
     """Return the samples of the shown rows by custom_id; raise InvalidInput if the data has none of them."""
     if options.data is None:
         return {}
-    from plumbline.cli.score.source import open_source  # noqa: PLC0415 - as above
-    from plumbline.rows.records.record import Record  # noqa: PLC0415
-
     wanted = report.shown_ids
     with ExitStack() as stack:
         records = stack.enter_context(open_source(stack, options).open())
@@ -68,12 +61,8 @@ def _samples(report: "Report", options: argparse.Namespace) -> "Mapping[str, Sam
     return found
 
 
-def _build(options: argparse.Namespace, gates: "RunGates") -> "Report":
-    from plumbline.rows.records.data_file import read_lines  # noqa: PLC0415
-    from plumbline.rows.report.building import ReportBuilder  # noqa: PLC0415
-    from plumbline.rows.report.labelled_rates import read_labels  # noqa: PLC0415
-
-    paths: Sequence[Path] = options.results
+def _build(options: argparse.Namespace, gates: RunGates) -> Report:
+    paths = options.results
     if len({path.resolve() for path in paths}) < len(paths):
         raise InvalidInput("RESULTS.jsonl: a file is named twice; its rows would count twice")
     labels = {} if options.labels is None else read_labels(read_lines(options.labels), name=options.labels.name)

@@ -6,18 +6,18 @@ import gc
 import os
 import signal
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
 
 import structlog
 
+from plumbline.assembly import build, make_plan, open_jobs
 from plumbline.cli import Commands, build_command
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables
+from plumbline.ground.store.postgres import probe
 from plumbline.ground.telemetry import configure_logging
-
-if TYPE_CHECKING:
-    from plumbline.service.metrics.observer import Metrics
-
+from plumbline.service.access.access import build_access
+from plumbline.service.metrics.observer import Metrics
+from plumbline.service.worker_share import build_listeners
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -43,12 +43,6 @@ def _work(options: argparse.Namespace) -> int:
 
 
 async def _run_until_signal(settings: Settings, database_url: str, page: tuple[str, int] | None) -> None:
-    # Seconds of import that the other commands do not pay.
-    from plumbline.assembly import build, make_plan, open_jobs  # noqa: PLC0415
-    from plumbline.ground.store.postgres import probe  # noqa: PLC0415
-    from plumbline.service.access.access import build_access  # noqa: PLC0415
-    from plumbline.service.worker_share import build_listeners  # noqa: PLC0415
-
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     for each in _SIGNALS:
         loop.add_signal_handler(each, stopping.set)
@@ -71,7 +65,7 @@ async def _run_until_signal(settings: Settings, database_url: str, page: tuple[s
         structlog.get_logger().info("worker_ending")
 
 
-def _serve_metrics(metrics: "Metrics", page: tuple[str, int], stack: AsyncExitStack) -> None:
+def _serve_metrics(metrics: Metrics, page: tuple[str, int], stack: AsyncExitStack) -> None:
     try:
         port = stack.enter_context(metrics.serve(*page))
     except (OSError, OverflowError) as error:
