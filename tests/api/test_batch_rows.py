@@ -83,18 +83,6 @@ async def test_a_row_that_a_single_evaluation_could_not_read_costs_no_other_row(
     assert summary["judged"] == 1
 
 
-async def test_a_row_with_a_key_twice_costs_no_other_row() -> None:
-    body = f'{{"samples": [{{"answer": "a", "answer": "b", "contexts": []}}, {json.dumps(row("last"))}]}}'
-    async with running(plain_settings()) as client:
-        response = await client.post(BATCH_URL, content=body, headers=JSON_TYPE)
-
-    rows, summary = read_lines(response)
-    (error,) = [each["error"] for each in rows if "error" in each]
-    (problem,) = error["errors"]
-    assert (problem["pointer"], problem["detail"]) == ("/samples/0", "has the key 'answer' more than once")
-    assert summary["judged"] == 1
-
-
 async def test_of_rows_with_one_name_the_first_has_it() -> None:
     response = await post(row("a"), row("b"), row("a", "It is red."), row("a"), options=LEXICAL)
 
@@ -124,7 +112,6 @@ async def test_of_rows_with_one_name_the_first_has_it() -> None:
         (b'{"samples": null}', "/samples", "list"),
         (b'{"samples": [1, 2, 3, 4]}', "/samples", "at most 3 items"),
         (b'{"sample": [1]}', "/sample", "did you mean 'samples'"),
-        (b'{"samples": [1], "samples": [2]}', "", "'samples' more than once"),
         (b'{"samples": [1], "format": "csv"}', "/format", "'ndjson' or 'array'"),
         (b'{"samples": [1], "options": []}', "/options", "dictionary"),
         (b'{"samples": [1], "options": {"threshold": 2}}', "/options/threshold", "less than or equal to 1"),

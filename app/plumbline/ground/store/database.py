@@ -182,17 +182,12 @@ class Database:
                 connection = self._engine.connect()
                 now = self._begin(connection, call, begin)
             yield connection, now
-            is_reusable = self.backend.is_reusable(connection.connection.driver_connection)
         except (SQLAlchemyError, OSError):
-            is_reusable = False
-            raise
-        except BaseException:
-            is_reusable = True
+            call.let_go()
+            connection.invalidate()
             raise
         finally:
             call.let_go()
-            if not is_reusable:
-                connection.invalidate()
             connection.close()
 
     def _begin(self, connection: Connection, call: "_Abortable", begin: Begin) -> float:

@@ -75,7 +75,7 @@ def parse_strictly(body: bytes) -> Any:
 
     Raises:
         MalformedBody: empty, not UTF-8, not JSON, nested deeper than 32, or with more than 30,000 lists and objects.
-        RequestValidationError: it names up to 20 places with a duplicate key, more than 64 keys, a number that is not
+        RequestValidationError: it names up to 20 places with more than 64 keys, a number that is not
             finite or a string that is not text (NUL, lone surrogate), or the place at which it passes 30,000 values.
     """
     value = read_json(body)
@@ -95,7 +95,6 @@ def read_json(body: bytes, *, max_containers: int = MAX_VALUES) -> Any:
     try:
         return json.loads(
             text,
-            object_pairs_hook=_object,
             # A longer one is finite as a number of less precision, or refused as infinite.
             parse_int=lambda digits: int(digits) if len(digits) <= MAX_DIGITS else float(digits),
         )
@@ -141,12 +140,6 @@ def is_text(value: str) -> bool:
     return _UNTEXT.search(value) is None
 
 
-class _FlawedObject(dict[str, Any]):
-    """An object that is refused once its place is known."""
-
-    flaw: str
-
-
 def check_media_type(content_types: list[str]) -> None:
     """Raise UnsupportedBody unless there is one Content-Type, JSON in UTF-8; this also refuses forms (CSRF)."""
     media_type = content_types[0].partition(";")[0].strip() if len(content_types) == 1 else ""
@@ -167,20 +160,6 @@ def _check_containers(text: str, limit: int) -> None:
         structure = _STRING.sub("", text)
         if structure.count("[") + structure.count("{") > limit:
             raise MalformedBody(CodedText("json_too_deep_or_many", levels=MAX_DEPTH, limit=limit))
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields = dict(pairs)
-    if len(fields) == len(pairs) <= MAX_KEYS:
-        return fields
-    flawed = _FlawedObject()
-    if len(pairs) > MAX_KEYS:
-        flawed.flaw = CodedText("too_many_keys", count=len(pairs), limit=MAX_KEYS)
-    else:
-        names = [name for name, _ in pairs]
-        duplicate = next(name for name in names if names.count(name) > 1)
-        flawed.flaw = CodedText("key_repeated", name=printable(duplicate))
-    return flawed
 
 
 def _flaws(root: object) -> Iterator[tuple[_Path, str]]:
@@ -208,9 +187,9 @@ def _flaw(value: object) -> str | None:
         return None if is_text(value) else CodedText("not_text")
     if isinstance(value, float):
         return None if math.isfinite(value) else CodedText("number_not_finite")
-    if isinstance(value, _FlawedObject):
-        return value.flaw
     if isinstance(value, dict):
+        if len(value) > MAX_KEYS:
+            return CodedText("too_many_keys", count=len(value), limit=MAX_KEYS)
         return None if all(map(is_text, value)) else CodedText("key_not_text")
     return None
 
