@@ -1,19 +1,23 @@
 """The service under more load than it can take: who is answered, who is refused, and `/healthz` beside it.
 
-    python benchmarks/load.py [crowd] [steady] [mixed] [slow] [hanging] [--workers 2]
+    python benchmarks/load.py [steady] [crowd] [model] [mixed] [slow] [hanging] [disk] [sigterm] [kill] [--workers 2]
 
 `plumbline serve` runs in a process of its own on loopback; the load comes from a process of lower priority on the same
-cores. Trials without a name run all. Prints one table in Markdown. Linux.
+cores. Without names all trials run. Prints one table in Markdown. Linux; `disk` mounts a small file system.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import socket
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import numpy as np
 
+from benchmarks import shutdown
 from benchmarks.everyday import DATA, read_rows, table
 from benchmarks.service_process import ServiceProcess, running_service
 
@@ -169,7 +174,7 @@ async def slow_bodies(service: ServiceProcess) -> list[Answer]:
     while time.perf_counter() < until:
         for writer in writers:
             writer.write(b" ")
-        answers.append(await ask(service, crowd_body(1, ["lexical"])[:0] + _small_body()))
+        answers.append(await ask(service, _small_body()))
         await asyncio.sleep(0.2)
     for writer in writers:
         writer.close()
@@ -179,6 +184,46 @@ async def slow_bodies(service: ServiceProcess) -> list[Answer]:
 def _small_body() -> bytes:
     wanted = {"contexts": ["The ferry leaves at noon."], "answer": "The ferry leaves at noon.", "tiers": ["lexical"]}
     return json.dumps(wanted).encode()
+
+
+@contextmanager
+def hanging_database() -> Iterator[dict[str, str]]:
+    """Yield the settings of a database that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1_000) as listener:
+        port = listener.getsockname()[1]
+        yield {"PLUMBLINE_DATABASE_URL": f"postgresql://user:password@127.0.0.1:{port}/plumbline"}
+
+
+@contextmanager
+def full_disk() -> Iterator[dict[str, str]]:
+    """Yield the settings of a data folder on a file system of 8 MiB without room."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", folder], check=True)  # noqa: S603, S607
+        try:
+            with Path(folder, "ballast").open("wb", buffering=0) as file, suppress(OSError):
+                while True:
+                    file.write(bytes(1_024))
+            yield {"PLUMBLINE_DATA_DIR": folder}
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)  # noqa: S603, S607
+
+
+async def beside_jobs(service: ServiceProcess) -> list[Answer]:
+    """Send evaluations beside as many requests about jobs, which the store cannot serve."""
+    job = json.dumps({"rows": [json.loads(_small_body())]}).encode()
+    jobs = [asyncio.create_task(ask(service, job, path="/v1/jobs")) for _ in range(100)]
+    answers = [await ask(service, _small_body()) for _ in range(200)]
+    return [*answers, *(await asyncio.gather(*jobs))]
+
+
+def of_others(trial: str) -> list[str]:
+    """Return the row of a trial that is a benchmark of its own."""
+    if trial == "sigterm":
+        found = shutdown.one_run(1, 60, 5)
+        return ["SIGTERM, 60 kept connections", str(found), *[""] * (len(HEADINGS) - 2)]
+    command = [sys.executable, str(Path(__file__).with_name("kill_service.py")), "--kills", "4", "--rows", "4000"]
+    written = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    return ["kill -9, four times in a job", written.strip().splitlines()[-1], *[""] * (len(HEADINGS) - 2)]
 
 
 def main() -> None:
@@ -195,16 +240,23 @@ def main() -> None:
         "model": ("300 callers, embedding", lambda service: crowd(service, 300, model)),
         "mixed": ("mixed, 16 in flight", lambda service: mixed(service, options.requests, 16)),
         "slow": (f"beside {SLOW_CLIENTS} slow bodies", slow_bodies),
+        "hanging": ("hanging database, 100 jobs beside", beside_jobs),
+        "disk": ("full disk, 100 jobs beside", beside_jobs),
     }
+    places = {"hanging": hanging_database, "disk": full_disk}
     found = []
-    for trial in options.trials or loads:
+    for trial in options.trials or (*loads, "sigterm", "kill"):
+        if trial not in loads:
+            found.append(of_others(trial))
+            continue
         name, load = loads[trial]
-        knobs = {"PLUMBLINE_WORKERS": str(options.workers)}
-        with running_service(knobs, needs_model=trial in ("model", "mixed")) as service:
-            os.nice(LOWER_PRIORITY - os.nice(0))
-            found.append(asyncio.run(watch(service, name, lambda: load(service))))  # noqa: B023
-        print(found[-1].cells(), file=sys.stderr)
-    print(table(HEADINGS, [each.cells() for each in found]))
+        with places.get(trial, lambda: nullcontext({}))() as knobs:
+            knobs = {**knobs, "PLUMBLINE_WORKERS": str(options.workers)}  # noqa: PLW2901
+            with running_service(knobs, needs_model=trial in ("model", "mixed")) as service:
+                os.nice(LOWER_PRIORITY - os.nice(0))
+                found.append(asyncio.run(watch(service, name, lambda: load(service))).cells())  # noqa: B023
+        print(found[-1], file=sys.stderr)
+    print(table(HEADINGS, found))
 
 
 if __name__ == "__main__":

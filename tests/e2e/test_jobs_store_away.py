@@ -118,3 +118,21 @@ async def test_a_data_folder_that_cannot_be_written_is_a_503_and_the_rest_is_ser
     assert "the data folder" in read_problem(refused, 503).detail
     assert judged.status_code == 200
     assert done["status"] == "completed"
+
+
+async def test_of_many_requests_about_jobs_one_waits_for_a_database_that_hangs(tmp_path: Path) -> None:
+    connections = list[asyncio.StreamWriter]()
+    silent = await asyncio.start_server(lambda _, writer: connections.append(writer), "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    url = f"postgresql://user:password@127.0.0.1:{port}/plumbline?connect_timeout=2"
+    async with silent, running(plain_settings(database_url=url, data_dir=tmp_path)) as client:
+        refused = await asyncio.gather(*(client.post(JOBS_URL, json={"rows": ROWS}) for _ in range(20)))
+        judged = await client.post(URL, json={"contexts": [CONTEXT], "answer": CONTEXT, **LEXICAL})
+
+        for each in connections:
+            each.close()
+
+    assert {response.status_code for response in refused} == {503}
+    assert judged.status_code == 200
+    # The service's own look at the store is one of them.
+    assert len(connections) <= 3

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import text
 
+from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.files import try_lock
-from plumbline.ground.store.database import Transaction
+from plumbline.ground.store.database import Rest, Transaction
 from plumbline.ground.store.postgres import PostgresSchema, abort
+from plumbline.ground.texts import CodedText
 
 if TYPE_CHECKING:
     import psycopg
@@ -126,6 +128,7 @@ class SessionOwners(Owners):
         # When the lock was taken, in monotonic seconds.
         self._since = 0.0
         self._lock = threading.Lock()
+        self._rest = Rest()
 
     def name(self) -> str:
         return str(self._number)
@@ -140,10 +143,15 @@ class SessionOwners(Owners):
             except psycopg.Error:
                 self._disconnect()
             if self._connection is None:
+                # Callers queue for the lock: each would wait for a silent server anew.
+                if not self._rest.may_try():
+                    raise StoreUnavailable(CodedText("database_silent"))
                 try:
                     self._connect()
                 except psycopg.Error as error:
+                    self._rest.fail()
                     raise self._schema.unavailable(error) from error
+                self._rest.end()
 
     def may_rescue(self, sql: Transaction) -> bool:
         return bool(sql.execute(_MAY_RESCUE, {"lock": _OWNER_LOCK + 1, "schema": self._schema.schema}).scalar_one())
