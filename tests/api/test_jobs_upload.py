@@ -284,7 +284,7 @@ async def test_a_judge_that_there_is_not_is_named_in_each_form() -> None:
     assert store.left_over == []
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"name": "a", "name": "b"}', "é{", "[" * 5_000, "3"])
+@pytest.mark.parametrize("text", ["{", "[1]", "é{", "[" * 5_000, "3"])
 async def test_choices_that_are_no_json_object_are_refused(text: str) -> None:
     store = KeepingStore()
 
