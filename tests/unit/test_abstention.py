@@ -3,11 +3,12 @@
 import pytest
 
 from plumbline.judging.text.checkable import abstains
+from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 
-_ABSTAINING = ("abstaining_en", "abstaining_zh")
+_ABSTAINING = ("abstaining_en", "abstaining_zh", "abstaining_defaults")
 # What the answer asserts may hide behind the words of an abstention, or begin like one.
-_ASSERTING = ("asserting_en", "asserting_zh", "asserting_beside", "asserting_like")
+_ASSERTING = ("asserting_en", "asserting_zh", "asserting_beside", "asserting_like", "asserting_like_defaults")
 
 
 @pytest.mark.parametrize("sentence", [each for name in _ABSTAINING for each in load_cases("abstention", name)])
@@ -27,3 +28,17 @@ def test_nothing_said_is_no_abstention(sentence: str) -> None:
 
 def test_a_long_sentence_asserts_something_beside_its_abstention() -> None:
     assert not abstains("The context does not mention " + "the old bridge " * 20)
+
+
+@pytest.mark.parametrize(("question", "answer"), load_cases("abstention", "answered_refusals"))
+def test_a_refusal_whose_contexts_answer_is_checked(question: str, answer: str) -> None:
+    case = case_of(answer, *load_cases("abstention", "answering"), question=question)
+
+    assert case.answered_refusals == frozenset(case.checkable) == {0}
+
+
+@pytest.mark.parametrize(("question", "answer"), load_cases("abstention", "unanswered_refusals"))
+def test_a_refusal_whose_contexts_do_not_answer_is_no_claim(question: str, answer: str) -> None:
+    case = case_of(answer, *load_cases("abstention", "answering"), question=question)
+
+    assert (case.checkable, case.answered_refusals) == ((), frozenset())

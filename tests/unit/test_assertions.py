@@ -93,12 +93,16 @@ def test_the_auxiliary_goes_where_a_context_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "answer"), load_cases("assertions", "an_answer_to_no_question_of_yes_or_no_is_read_alone")
+    ("question", "answer"), load_cases("assertions", "an_answer_to_no_question_of_yes_or_no_asserts_nothing")
 )
-def test_an_answer_to_no_question_of_yes_or_no_is_read_alone(question: str, answer: str) -> None:
-    (assertion,) = _assertions(answer, question=question)
+def test_an_answer_to_no_question_of_yes_or_no_asserts_nothing(question: str, answer: str) -> None:
+    assert _assertions(answer, question=question) == []
 
-    assert assertion in answer
+
+def test_yes_before_a_statement_is_read_with_it() -> None:
+    (assertion,) = _assertions("Yes, the kettle holds 1.7 litres of water", question="Is it safe?")
+
+    assert assertion in "Yes, the kettle holds 1.7 litres of water"
 
 
 def test_offsets_of_sentences_are_those_of_the_answer() -> None:

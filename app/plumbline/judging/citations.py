@@ -140,7 +140,7 @@ class _Wording:
                 self._passages[chosen] = KnownPassages(restrict_to_contexts(self._case, chosen))
             passages = self._passages[chosen]
             (features,) = passages.measure([text])
-            is_copy = features.is_whole and any(passages.index.holds(row, text) for row in features.rows)
+            is_copy = features.is_whole and any(passages.index.passage(row).contains(text) for row in features.rows)
             is_stated = is_copy or features.is_known_amount
             support = VERBATIM_SUPPORT if is_stated else self._calibration.support(features.measures)
             self._supports[text, chosen] = support

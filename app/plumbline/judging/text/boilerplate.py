@@ -6,6 +6,7 @@ from typing import Final
 
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import has_word
+from plumbline.judging.text.short_answers import says_yes_or_no
 from plumbline.judging.text.words import STEM
 
 _MAX_CHARACTERS = 240
@@ -49,6 +50,9 @@ _RELATES = re.compile(rf"\b(?:{_PHRASES.pattern('en.relates')})\b|{_PHRASES.patt
 _ASKS_EN = re.compile(rf"\s*(?:and |so |or |also,? )?(?:{_PHRASES.pattern('en.asks')})\b")
 _RHETORICAL = re.compile(_PHRASES.pattern("en.rhetorical", "zh.rhetorical"))
 _NEGATION = re.compile(rf"\b(?:{_PHRASES.pattern('en.negations')})\b|n't\b|[不没未无非别]")
+_DISCOURSE = re.compile(rf"(?:(?:{_PHRASES.pattern('en.discourse', 'zh.discourse')})[\s,.!。！，…]*)+")
+_LONGEST_DISCOURSE = 40
+_LENGTH = re.compile(_PHRASES.pattern("en.lengths", "zh.lengths"))
 _COLON = re.compile("[:：]")
 _CLAUSE_BREAK = re.compile(r"[,;:!?.()，。；：、！？（）~～—–]+|\s-\s")
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|[0-9]+|[^\W\d_a-z]+")
@@ -81,7 +85,8 @@ def is_boilerplate(text: str, stems: Container[str] = frozenset()) -> bool:
     if len(text) > _MAX_CHARACTERS:
         return False
     folded = text.lower().translate(_EMPHASIS).replace("tl;dr", "tldr")
-    if _SALUTATION.match(folded):
+    is_discourse = len(folded) <= _LONGEST_DISCOURSE and _DISCOURSE.fullmatch(folded.strip())
+    if _SALUTATION.match(folded) or (is_discourse and says_yes_or_no(text) is None):
         return True
     if sources := _SOURCES.match(folded):
         return not has_word(_SOURCE_ITEM.sub("", folded[sources.end() :]), 0, _MAX_CHARACTERS)
@@ -120,7 +125,7 @@ def introduces(text: str, stems: Container[str], known: Container[str]) -> bool:
     bare = text.rstrip(" *_")
     if bare[-1:] not in (":", "：") or len(bare) > _MAX_LEAD_CHARACTERS:
         return False
-    folded = bare.lower().translate(_EMPHASIS)
+    folded = _LENGTH.sub(" ", bare.lower().translate(_EMPHASIS))
     if _NEGATION.search(folded):
         return False
     presents = _PRESENTS.match(folded) and not _RELATES.search(folded)

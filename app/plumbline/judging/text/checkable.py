@@ -56,7 +56,7 @@ def checkable_positions(
         and not _is_label(sentences[position], stems, known, leads=position < last)
     ]
     positions = within_deadline(unlabelled or spoken)
-    return tuple(position for position in positions if not _declines(sentences[position]))
+    return tuple(position for position in positions if not declines(sentences[position]))
 
 
 def _without_signature(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
@@ -68,7 +68,8 @@ def _without_signature(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
     return sentences
 
 
-def _declines(sentence: Sentence) -> bool:
+def declines(sentence: Sentence) -> bool:
+    """Return True if a sentence says no more than that the answer, or a field of it, is unknown."""
     if sentence.kind == "table_row":
         _, *values = split_cells(sentence.text)
         return bool(values) and all(value in EMPTY_CELLS or abstains(value) for value in values)
@@ -133,7 +134,7 @@ def abstains(text: str) -> bool:
     """Return True if all clauses say that the answer is unknown or not in the contexts; any other is judged."""
     if not may_abstain(text):
         return False
-    line = text.strip(_MARKUP).replace("’", "'")
+    line = text.strip(_MARKUP).replace("’", "'").replace("_", " ")
     if "'" in line or " m " in line:
         line = _LONE_M.sub("i'm", _TOKENISED.sub("'", line).replace(" n't", "n't"))
     if not line or len(line) > _MAX_ABSTENTION_CHARACTERS:
@@ -147,6 +148,15 @@ def abstains(text: str) -> bool:
         declines or _says_nothing(clause, is_first=position == 0)
         for position, (clause, declines) in enumerate(zip(clauses, declining, strict=True))
     )
+
+
+def name_missing(text: str) -> str:
+    """Return what a sentence says is unknown: "when it was built" of "The text does not say when it was built"."""
+    for clause in _CLAUSE_BREAK.split(text.strip(_MARKUP).replace("’", "'")):
+        for opening, abstaining in ((_OPENING_EN, _ABSTAINS_EN), (_OPENING_ZH, _ABSTAINS_ZH)):
+            if found := abstaining.match(clause, _end(opening, clause)):
+                return clause[found.end() :]
+    return ""
 
 
 def may_abstain(text: str) -> bool:

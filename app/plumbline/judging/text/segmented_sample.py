@@ -13,8 +13,9 @@ from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
 from plumbline.judging.text.boilerplate import LABELS, strip_boilerplate
-from plumbline.judging.text.checkable import abstains, checkable_positions, may_abstain
+from plumbline.judging.text.checkable import abstains, checkable_positions, declines, may_abstain, name_missing
 from plumbline.judging.text.citation_marks import FoundMarks, find_marks, strip_marks
+from plumbline.judging.text.refusals import is_answered
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.short_answers import question_assertions, says_yes_or_no
@@ -122,17 +123,21 @@ class ContextIndex:
     def __contains__(self, word: object) -> bool:
         return word in self._postings
 
-    def holds(self, row: int, text: str) -> bool:
-        """Return True if the sentence of that row contains the text verbatim, as `Passage.contains` says."""
+    def passage(self, row: int) -> Passage:
+        """Return the sentence of that row as a text in which copies are looked for."""
         passage = self._passages.get(row)
         if passage is None:
             passage = self._passages[row] = Passage(self.places[row][1].text)
-        return passage.contains(text)
+        return passage
 
     def best_share(self, words: Collection[str]) -> float:
         """Return the largest share of the words that one context sentence holds, in [0, 1]; 0 for no words."""
         distinct = frozenset(words)
         return max(self._candidates(distinct).values(), default=0) / len(distinct) if distinct else 0.0
+
+    def near(self, words: Collection[str]) -> list[str]:
+        """Return what the sentences with most of the words say, a few of them."""
+        return [self.texts[row] for row, _ in Counter(self._candidates(frozenset(words))).most_common(_MAX_CANDIDATES)]
 
     def best_match(self, text: str, words: Collection[str]) -> Match | None:
         """Return the context sentence that covers most of the words, verbatim ones first; None when none has any."""
@@ -143,7 +148,7 @@ class ContextIndex:
         top = max(candidates.values())
         best = sorted(row for row, count in candidates.items() if count == top)[:_MAX_CANDIDATES]
         share = top / len(distinct)
-        verbatim = next((row for row in best if share == 1.0 and self.holds(row, text)), None)
+        verbatim = next((row for row in best if share == 1.0 and self.passage(row).contains(text)), None)
         context, sentence = self.places[best[0] if verbatim is None else verbatim]
         return Match(context, sentence, share, verbatim is not None)
 
@@ -322,8 +327,8 @@ class SegmentedSample:
     """A sample with the sentences of its answer and of each of its contexts.
 
     `sentences` holds every span of the answer in order, markup included; `context_sentences[i]` those of context i.
-    `checkable` are the positions of the sentences that assert something. `index` holds the contexts' words, `stems`
-    those of the question.
+    `checkable` are the positions of the sentences that assert something, `answered_refusals` those of them that say
+    that the contexts lack what they have. `index` holds the contexts' words, `stems` those of the question.
     `language` is that of the answer, or of the contexts when the answer has no letters ("42").
     """
 
@@ -334,6 +339,7 @@ class SegmentedSample:
     index: ContextIndex
     language: Language
     stems: frozenset[str] = field(default=frozenset(), repr=False)
+    answered_refusals: frozenset[int] = frozenset()
 
     @cached_property
     def marks(self) -> FoundMarks:
@@ -416,12 +422,25 @@ def segment(sample: Sample) -> SegmentedSample:
     context_sentences = tuple(each.sentences for each in split)
     index = ContextIndex(context_sentences, [each.readings for each in split], flags=[each.flags for each in split])
     stems = question_stems(sample.question)
+    checkable = checkable_positions(sentences, stems, index)
+    said = [position for position in checkable if says_yes_or_no(sentences[position].text) is not None]
+    if said and not question_assertions(sample.question, sample.contexts):
+        # "Yes." in answer to nothing
+        checkable = tuple(position for position in checkable if position not in said)
+    refusals = [] if checkable else [place for place, each in enumerate(sentences) if declines(each)]
+    answered = frozenset(
+        position
+        for position in within_deadline(refusals)
+        for asked in (sample.question, name_missing(sentences[position].text))
+        if asked and is_answered(asked, index.near(content_words(asked)))
+    )
     return SegmentedSample(
         source=sample,
         sentences=sentences,
         context_sentences=context_sentences,
-        checkable=checkable_positions(sentences, stems, index),
+        checkable=checkable or tuple(sorted(answered)),
         index=index,
         language=detect_language(speaking),
         stems=stems,
+        answered_refusals=answered,
     )

@@ -80,7 +80,9 @@ STEM: Final = 5
 _NEGATIONS_EN = _STOP_WORDS.words("negations")
 _NEGATIONS_ZH = _STOP_WORDS.words("negations_chinese")
 FUNCTION_CHARACTERS = frozenset(_STOP_WORDS.read("function_characters"))
-COMMON_CHARACTERS = frozenset(_STOP_WORDS.read("common_characters").replace("\n", ""))
+COMMON_CHARACTERS, EVERYDAY_CHARACTERS = (
+    frozenset(_STOP_WORDS.read(name).replace("\n", "")) for name in ("common_characters", "everyday_characters")
+)
 _STOPWORDS_EN = STOP_WORDS["english"] - _NEGATIONS_EN | frozenset({"'s", "s", "t", "re", "ve", "ll", "d", "m"})
 _STOPWORDS_ZH = STOP_WORDS["chinese"] - _NEGATIONS_ZH
 
@@ -229,18 +231,27 @@ class Passage:
         No word or number may be cut, and the text may not negate beyond it: "the drug works" is no copy of "there is
         no evidence that the drug works".
         """
+        return self.find(part) is not None
+
+    def find(self, part: str) -> tuple[int, int] | None:
+        """Return where a part stands that the text `contains`, for `around`."""
         inner = normalise(part)
         self._searched += len(self._text)
         if not inner or self._searched > _MAX_CHARACTERS_SEARCHED or _negations(inner) != self._negations:
-            return False
-        if next(self._starts(f" {inner} "), None) is not None:
-            return True
+            return None
+        if (start := next(self._starts(f" {inner} "), None)) is not None:
+            return start + 1, start + 1 + len(inner)
         # Chinese has no blanks next to a copy.
-        return any(
-            _is_between_words(self._text[start - 1], inner[0])
-            and _is_between_words(inner[-1], self._text[start + len(inner)])
-            for start in self._starts(inner)
-        )
+        for start in self._starts(inner):
+            end = start + len(inner)
+            if _is_between_words(self._text[start - 1], inner[0]) and _is_between_words(inner[-1], self._text[end]):
+                return start, end
+        return None
+
+    def around(self, place: tuple[int, int], reach: int) -> tuple[str, str]:
+        """Return the normalised text before and behind a place that `find` gave, so many characters of each."""
+        start, end = place
+        return self._text[max(0, start - reach) : start], self._text[end : end + reach]
 
     def _starts(self, wanted: str) -> Iterator[int]:
         start = self._text.find(wanted)

@@ -61,8 +61,9 @@ class Finding:
 
     `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
     `copied`: share in [0, 1] of its runs of words that stand in a context; `hard_reasons`: identifiers that no context
-    has, and keys that structured contexts deny. Of a detector: `is_denied`, the contexts say
-    the opposite; `unsupported_words` that it marked, with their characters.
+    has, and keys that structured contexts deny; `open_reasons`: codes of what forbids to pass the sentence as a copy, a
+    clause that nothing covers, a condition left out, a name of the question. Of a detector: `is_denied`, the contexts
+    say the opposite; `unsupported_words` that it marked, with their characters.
     """
 
     measures: Mapping[str, float]
@@ -74,6 +75,7 @@ class Finding:
     is_denied: bool = False
     unsupported_words: tuple[str, ...] = ()
     hard_reasons: tuple[str, ...] = ()
+    open_reasons: tuple[str, ...] = ()
 
     @property
     def is_doubted(self) -> bool:

@@ -7,10 +7,11 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.text import offload
+from plumbline.judging.text.open_clauses import REACH, is_cut
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import content_words, detect_language, han_share
-from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
+from plumbline.judging.tiers.calibration import DOUBTS, CalibrationTable, Finding, build_judgement
 from plumbline.judging.tiers.lexical_features import measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
@@ -84,7 +85,9 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
     measured = zip(sample.assertions, measure_lexical_features(sample).items(), strict=True)
     for text, (position, features) in within_deadline(measured):
         wordings = (text, sample.sentences[position].text) if features.is_whole else ()
-        copy = next((row for row in features.rows if any(sample.index.holds(row, each) for each in wordings)), None)
+        passages = {row: sample.index.passage(row) for row in features.rows} if wordings else {}
+        held = ((row, place) for row in passages for each in wordings if (place := passages[row].find(each)))
+        copy, place = next(held, (None, (0, 0)))
         best = next(iter(features.rows), None) if copy is None else copy
         evidence = None
         if best is not None:
@@ -92,6 +95,8 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             evidence = Evidence(context, found.text, found.start, found.end, verified=True)
         # "27" for 二十七 is as good as the word itself; "12 °C" is no copy of "-12 °C", though it stands in it.
         is_copy = (copy is not None and not features.unknown_numbers) or features.is_known_amount
+        if copy is not None and is_cut(*passages[copy].around(place, REACH)):
+            is_copy = False
         findings[position] = Finding(
             features.measures,
             evidence,
@@ -100,7 +105,12 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             features.unknown_numbers,
             features.copied,
             hard_reasons=(*features.unknown_identifiers, *features.denied_keys),
+            open_reasons=features.open_reasons,
         )
+        if position in sample.answered_refusals:
+            # Whatever it names, it is about what the contexts lack, and a sentence of theirs seems to have it.
+            measures = {**features.measures, **dict.fromkeys(DOUBTS, 0.0)}
+            findings[position] = Finding(measures, evidence, is_copy=False, open_reasons=("refusal_answered",))
     return findings
 
 

@@ -5,7 +5,7 @@ Chosen on human labels, every dataset left out once; docs/explanation/agreement.
 
 import math
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, islice, pairwise
@@ -18,7 +18,8 @@ from plumbline.judging.quantities.numerals import han_to_digits
 from plumbline.judging.quantities.units import UNIT_AFTER
 from plumbline.judging.text import negation
 from plumbline.judging.text.identifiers import KnownIdentifiers
-from plumbline.judging.text.names import KnownNames
+from plumbline.judging.text.names import KnownNames, find_unknown_han
+from plumbline.judging.text.open_clauses import has_open_clause, leaves_out_condition
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.short_answers import question_assertions
 from plumbline.judging.text.structured_facts import StructuredFacts
@@ -27,10 +28,9 @@ from plumbline.judging.text.words import (
     FUNCTION_CHARACTERS,
     STEM,
     Words,
-    is_han,
     split_characters,
-    split_tokens,
     split_words,
+    to_simplified,
 )
 from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
 
@@ -53,8 +53,6 @@ _CHARACTERS_IN_GRAM = 4
 # "All", "each", "only", "most": common as they are, a claim that has one and no context is often one that overstates.
 _OVERSTATING = frozenset("都全每只最更必")
 _WEIGHTLESS = FUNCTION_CHARACTERS - _OVERSTATING
-# On dev 84 % of the answers with such a run are unfaithful, 99 % where the data are no pairs of inference.
-_SHORTEST_RUN, _UNCOMMON_IN_RUN = 3, 2
 # With what bounds it: 不超过2GB, 约半年.
 _AMOUNT = re.compile(
     rf"(?:不?超过|不[低少多大小高]于|不[足到]|至[少多]|最[多少高低]|大约|将近|接近|[约近])(?=\s?[\d半])|\d{UNIT_AFTER.pattern}|半(?:个?[年天月小])"
@@ -94,6 +92,7 @@ class LexicalFeatures:
     is_known_amount: bool = False
     unknown_identifiers: tuple[str, ...] = ()
     denied_keys: tuple[str, ...] = ()
+    open_reasons: tuple[str, ...] = ()
 
 
 def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatures]:
@@ -110,8 +109,8 @@ def measure_lexical_features(sample: SegmentedSample) -> dict[int, LexicalFeatur
     Chinese:
         `characters` in [0, 1]: share of the distinct characters in the best sentence, function characters apart; the
             commonest count half.
-        `unknown_names` in [0, 3]: how many runs of three characters or more, two of them uncommon, are of characters
-            that neither contexts nor question have: a name, most often.
+        `unknown_names` in [0, 3]: how many runs of characters that neither contexts nor question have have three
+            uncommon ones: a name, most often.
         `unknown_numbers`, `negation`: as above.
     """
     return dict(zip(sample.checkable, KnownPassages(sample).measure(sample.assertions), strict=True))
@@ -170,10 +169,12 @@ class KnownPassages:
         content: Sequence[str] | None = None,
         names: tuple[str, ...] = (),
         copied: float = 0.0,
+        is_of_question: bool = False,
     ) -> LexicalFeatures:
         """Return the features of a sentence: its measures of wording, and those that any language has.
 
-        `content`: its words of content, where they are known.
+        `content`: its words of content, where they are known; `is_of_question`: it has a name that only the question
+        has.
         """
         rows = tuple(self.rows[number] for number in covered.rows)
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
@@ -183,6 +184,11 @@ class KnownPassages:
         negates = bool(best) and (self._negates(text) or all(map(self._negates, best)))
         negates = negates and all(negation.differs(text, passage) for passage in best)
         denied = self._facts.find_denied(text)
+        is_open = {
+            "clause_not_covered": covered.best < 1.0 and has_open_clause(text, self.index.best_share),
+            "condition_left_out": covered.best < 1.0 and any(leaves_out_condition(text, each) for each in best[:1]),
+            "name_of_question": is_of_question,
+        }
         counted = {
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
             "negation": float(negates or bool(denied) or self._is_denied(text, content, best)),
@@ -198,6 +204,7 @@ class KnownPassages:
             is_known_amount,
             unknown_identifiers=identifiers,
             denied_keys=denied,
+            open_reasons=tuple(name for name, is_so in is_open.items() if is_so),
         )
 
     @cached_property
@@ -247,7 +254,17 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeat
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
             "unknown_names": float(min(_MAX_NAMES, len(names))),
         }
-        found.append(passages.features(text, measures, covered, content=spoken.content, names=names, copied=copied))
+        found.append(
+            passages.features(
+                text,
+                measures,
+                covered,
+                content=spoken.content,
+                names=names,
+                copied=copied,
+                is_of_question=len(names) < len(unknown),
+            )
+        )
     return found
 
 
@@ -280,24 +297,24 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Lexica
     )
     pairs = cover(units, others, size=2)
     vocabulary = frozenset(split_characters(passages.question)).union(*known)
+    told = to_simplified("\n".join([passages.question, *passages.texts]))
     found = []
     for text, single, pair in within_deadline(zip(texts, singles, pairs, strict=True)):
         measures = {
             "characters": single.best,
-            "unknown_names": float(min(_MAX_NAMES, len(names := _unknown_runs(text, vocabulary)))),
+            "unknown_names": float(
+                min(
+                    _MAX_NAMES,
+                    len(
+                        names := find_unknown_han(
+                            _AMOUNT.sub(" ", han_to_digits(to_simplified(text))), vocabulary, told
+                        )
+                    ),
+                )
+            ),
         }
         found.append(passages.features(text, measures, pair if pair.best == 1.0 else single, names=names))
     return found
-
-
-def _unknown_runs(text: str, known: Container[str]) -> tuple[str, ...]:
-    """Return the runs of characters outside of numbers and units that are not known, and no common words."""
-    runs: list[str] = []
-    for token in filter(is_han, split_tokens(_AMOUNT.sub(" ", han_to_digits(text)))):
-        marked = "".join(" " if unit in known or unit in _WEIGHTLESS else unit for unit in token)
-        long = (run for run in marked.split() if len(run) >= _SHORTEST_RUN)
-        runs += (run for run in long if sum(unit not in _LIGHT for unit in run) >= _UNCOMMON_IN_RUN)
-    return tuple(dict.fromkeys(runs))
 
 
 def _repeat_heavy_units(units: Units, heavy: Units) -> Units:

@@ -1,0 +1,42 @@
+"""Sentences that are no copies after all: a condition left out, a denial, an addition."""
+
+import pytest
+
+from plumbline.judging.tiers.lexical import collect_lexical_findings
+from tests.doubles.fakes import case_of
+from tests.making.cases import load_cases
+
+
+@pytest.mark.parametrize(("copy", "passage"), load_cases("open_clauses", "under_a_condition"))
+def test_a_copy_under_a_condition_or_a_denial_is_none(copy: str, passage: str) -> None:
+    assert not collect_lexical_findings(case_of(copy, passage))[0].is_copy
+
+
+@pytest.mark.parametrize(("copy", "passage"), load_cases("open_clauses", "by_itself"))
+def test_a_copy_of_a_plain_statement_is_one(copy: str, passage: str) -> None:
+    assert collect_lexical_findings(case_of(copy, passage))[0].is_copy
+
+
+@pytest.mark.parametrize(
+    ("answer", "reasons"),
+    [
+        ("The drill has a two-year warranty, which covers accidental damage.", ("clause_not_covered",)),
+        ("The P-3 drill can be returned within 14 days.", ("condition_left_out",)),
+        ("The drill has a two-year warranty, which starts on delivery.", ()),
+    ],
+)
+def test_what_nothing_covers_leaves_a_sentence_open(answer: str, reasons: tuple[str, ...]) -> None:
+    context = (
+        "The P-3 drill has a two-year warranty, which starts on delivery. It can be returned within 14 days if unused."
+    )
+
+    assert collect_lexical_findings(case_of(answer, context))[0].open_reasons == reasons
+
+
+def test_a_name_that_only_the_question_has_leaves_a_sentence_open() -> None:
+    question = "When did the mill in Harrow close?"
+    case = case_of("The mill in Harrow closed in 1911.", "The mill closed in 1911.", question=question)
+
+    (finding,) = collect_lexical_findings(case).values()
+
+    assert (finding.unknown_names, finding.open_reasons) == ((), ("name_of_question",))
