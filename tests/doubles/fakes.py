@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from plumbline.ground.errors import TierFailure
+from plumbline.ground.judge_settings import JudgeKind
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
@@ -151,6 +152,7 @@ class ScriptedChat:
     """
 
     model = "scripted"
+    kind: JudgeKind = "chat"
     variant = ""
 
     def __init__(

@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from plumbline.ground.judge_settings import DecisionBounds
+from plumbline.judging.judge.evidence.verdict_rules import REFUTED, UNANSWERED_QUESTION
 from plumbline.judging.text.scores import choose_criterion
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable
 from plumbline.judging.tiers.decision_bounds import (
-    REFUTED,
-    UNANSWERED_QUESTION,
     UNDECIDED,
     decide,
     settle,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from plumbline.ground.concurrency import InlineExecutor
+from plumbline.ground.judge_settings import JudgeKind
 from plumbline.judging.judge.metrics import find_metrics
 from plumbline.judging.judge.questions import load_prompts
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
@@ -44,6 +45,7 @@ class CaseJudge:
     """A ChatModel that judges sentences by one rule and gives the lists of a case in turn, request by request."""
 
     name, model, variant, context_tokens = "default", "scripted", "", 32_768
+    kind: JudgeKind = "chat"
 
     def __init__(self, case: dict[str, Any]) -> None:
         self.requests: list[ChatRequest] = []

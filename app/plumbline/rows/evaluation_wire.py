@@ -405,6 +405,7 @@ def _evidence(evidence: Evidence, in_contexts: list[OffsetMap], labels: Sequence
         start=start,
         end=end,
         verified=evidence.verified,
+        kind=None if evidence.kind == "quoted" else evidence.kind,
     )
 
 

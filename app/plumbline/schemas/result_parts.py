@@ -26,6 +26,11 @@ class EvidenceItem(SparseModel):
     start: int | None = Field(default=None, description="Left out where it was not found, or stands in the title.")
     end: int | None = None
     verified: bool = Field(description="True if the passage was found in that context.")
+    kind: Literal["quoted", "located"] | None = Field(
+        default=None,
+        description="`located`: the judge named the context at most, and code found the passage in it; left out for a "
+        "quote.",
+    )
 
 
 class WarningItem(SparseModel):
@@ -182,6 +187,9 @@ class JudgeItem(SparseModel):
     """The model that answered, and for an LLM the prompt by name, version, language and SHA-256."""
 
     model: str
+    kind: Literal["decisions", "systemone"] | None = Field(
+        default=None, description="What a decision model was asked with; left out for chat models and other tiers."
+    )
     prompt: str | None = None
     prompt_digest: str | None = None
     calls: int

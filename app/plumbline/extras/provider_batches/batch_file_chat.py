@@ -11,6 +11,7 @@ import msgspec
 
 from plumbline.extras.provider_batches.replies import BatchReply, ReplyIndex
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.judge_settings import JudgeKind
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.observation import Readiness, State
@@ -70,6 +71,7 @@ class BatchFileChatModel:
 
     def __init__(self, name: str, endpoint: Endpoint, tariff: Tariff, *, url: str, replies: ReplyIndex) -> None:
         self.name = name
+        self.kind: JudgeKind = "chat"
         self.model = endpoint.model
         self.context_tokens = endpoint.context_tokens
         self.variant = endpoint.variant

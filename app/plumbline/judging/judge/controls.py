@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.context_windows import Window
+from plumbline.judging.judge.evidence.verdict_rules import UNANSWERED_QUESTION
 from plumbline.judging.judge.replies import ClaimReply, Reading
 from plumbline.judging.quantities.comparison import facts_in
 from plumbline.judging.text.injection import instructing_sentences
@@ -60,6 +61,7 @@ _KINDS: Final = {
     )
     for name in _WORDS.read("kinds").split()
 }
+_PARTIAL_REPLIES: Final = frozenset({"truncated_reply", UNANSWERED_QUESTION})
 IdT = TypeVar("IdT", int, str)
 
 
@@ -114,7 +116,7 @@ def count_right(controls: Mapping[IdT, Control], reading: Reading[IdT], others: 
     One that the reply leaves out is wrong if the reply is whole and has verdicts on all `others`; else it is unknown.
     """
     claims = reading.claims
-    is_whole = "truncated_reply" not in reading.flags and all(each in claims for each in others)
+    is_whole = _PARTIAL_REPLIES.isdisjoint(reading.flags) and all(each in claims for each in others)
     right = sum(is_right(each, claims[number]) for number, each in controls.items() if number in claims)
     return right, (len(controls) if is_whole else sum(number in claims for number in controls)) - right
 

@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import count
 from pathlib import Path
+from random import Random
 from types import MappingProxyType
 from typing import Annotated, Any, Final
 
@@ -24,6 +26,7 @@ from plumbline.judging.judge.context_windows import Piece, Window
 from plumbline.judging.judge.controls import Control
 from plumbline.judging.judge.evidence.verdict_rules import is_unlike
 from plumbline.judging.judge.probes import AskedProbes, object_schema, reference_sentences, select_compared_claims
+from plumbline.judging.ports.decisions import DecisionQuestion, DecisionRequest
 from plumbline.judging.ports.exchange import ChatRequest
 from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.obfuscation import remove_hidden
@@ -33,6 +36,8 @@ from plumbline.judging.text.words import Language
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 _VARIABLES = frozenset({"marker", "data"})
+# Of the questions to decision models.
+_DECIDE, _VARIABLES_OF_QUESTIONS = "decide_claims", frozenset({"statement"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +59,8 @@ class Prompt:
     def label(self) -> str:
         return f"{self.name}/{self.version}.{self.language}"
 
-    def render_user(self, *, marker: str, data: str) -> str:
+    def render_user(self, **values: str) -> str:
         """Fill in the user message, in one pass: a placeholder inside a value stays as it is."""
-        values = {"marker": marker, "data": data}
         return _PLACEHOLDER.sub(lambda found: values[found.group(1)], self.user)
 
 
@@ -97,18 +101,23 @@ def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
         raise PromptError(f"{label}: not TOML in UTF-8 ({error})") from error
     if found := _PLACEHOLDER.search("\n".join((file.system, *file.parts.values()))):
         raise PromptError(f"{label}: 'system' uses {found.group()}, but only 'user' is filled in")
-    if (used := set(_PLACEHOLDER.findall(file.user))) != _VARIABLES:
-        raise PromptError(f"{label}: 'user' uses {sorted(used)}, expected {sorted(_VARIABLES)}")
+    variables = _VARIABLES_OF_QUESTIONS if name == _DECIDE else _VARIABLES
+    if (used := set(_PLACEHOLDER.findall(file.user))) != variables:
+        raise PromptError(f"{label}: 'user' uses {sorted(used)}, expected {sorted(variables)}")
     return Prompt(name, version, language, file.system, file.user, hashlib.sha256(raw).hexdigest(), file.parts)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompts:
-    """Prompts in one language: one makes claims and judges them, one judges given claims, one asks for metrics."""
+    """Prompts in one language: one makes claims and judges them, one judges given claims, one asks for metrics.
+
+    `decide` holds the questions to decision models.
+    """
 
     verify: Prompt
     check: Prompt
     metrics: Prompt
+    decide: Prompt
 
 
 # By the language of the sample.
@@ -117,12 +126,16 @@ PROMPT_VERSION: Final = "v4"
 
 
 def load_prompts(folder: Path | None = None) -> Prompts:
-    """Return the prompts of a folder, which may lack those of metrics, or the built-in ones; raise PromptError."""
-    own_metrics = folder if folder is not None and (folder / "ask_metrics").is_dir() else None
+    """Return the prompts of a folder, or the built-in ones, also of those that it may lack; raise PromptError."""
+
+    def own(name: str) -> Path | None:
+        return folder if folder is not None and (folder / name).is_dir() else None
+
     verify = read_prompts("verify_claims", PROMPT_VERSION, folder=folder)
     check = read_prompts("check_claims", PROMPT_VERSION, folder=folder)
-    metrics = read_prompts("ask_metrics", PROMPT_VERSION, folder=own_metrics)
-    return {language: JudgePrompts(verify[language], check[language], metrics[language]) for language in verify}
+    metrics = read_prompts("ask_metrics", PROMPT_VERSION, folder=own("ask_metrics"))
+    decide = read_prompts(_DECIDE, "v1", folder=own(_DECIDE))
+    return {each: JudgePrompts(verify[each], check[each], metrics[each], decide[each]) for each in verify}
 
 
 # From the data between the marks to a mark that no text in there can know.
@@ -146,6 +159,20 @@ def keyed_mark(secret: bytes) -> Mark:
         return hmac.digest(secret, data.encode("utf-8", "surrogatepass"), "sha256")[:_MARK_BYTES].hex()
 
     return mark
+
+
+NO_PASSAGE: Final = "none"
+_DECIDED: Final = (Verdict.SUPPORTED.value, Verdict.CONTRADICTED.value, Verdict.NOT_MENTIONED.value)
+# As OpenAI publishes it; with more contexts the place is found by code alone.
+_MOST_CHOICES: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimQuestions:
+    """A request to a decision model; `places`: of each question, by its name, the claim's id and what is asked."""
+
+    request: DecisionRequest
+    places: Mapping[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +234,9 @@ class Questions:
         temperature: float | None = None,
     ) -> ChatRequest:
         """Build a request for verdicts on claims; `doubts` by claim id say what a check found, for a second look."""
-        # Of a long answer the sentences around the claims are shown alone.
-        positions = range(len(self.sample.sentences))
-        if len(positions) > _MAX_SHOWN_SENTENCES:
-            named = [claim.sentence for claim in claims]
-            positions = positions[max(0, min(named) - _LEAD_SENTENCES) : max(named) + 1]
         data = {
             **self._surroundings(window),
-            "answer": self._sentences(positions, {position: position + 1 for position in positions})
+            "answer": self._sentences_around(claims)
             # Controls stand behind the last sentence.
             + [
                 {"id": claim.sentence + 1, "text": remove_hidden(claim.text)}
@@ -239,6 +261,34 @@ class Questions:
             ids={"id": [claim.id for claim in claims]},
         )
         return replace(request, temperature=temperature)
+
+    def on_decisions(self, window: Window, claims: Sequence[Claim], controls: Sequence[Claim]) -> ClaimQuestions:
+        """Build the questions for the verdicts on claims and the passages that decide them, and on controls.
+
+        A statement stands in its questions: nothing tells a control from a sentence of the answer.
+        """
+        prompt, data = self.prompts.decide, self._surroundings(window)
+        ids = {piece.number: f"c{piece.number}" for piece in window}
+        contexts = [{"id": ids[piece.number], "text": remove_hidden(piece.text)} for piece in window]
+        rest = {"question": data["question"], "answer": self._sentences_around(claims)}
+        mark = self.mark(_json({"contexts": contexts, **rest, "claims": [each.text for each in (*claims, *controls)]}))
+        names = (f"{mark}-{number}" for number in count(1))
+        says = prompt.parts
+        verdicts = {each: says[each] for each in _DECIDED}
+        passages = {**dict.fromkeys(ids.values(), ""), NO_PASSAGE: says["none"]}
+        asked: list[DecisionQuestion] = []
+        places: dict[str, tuple[str, str]] = {}
+        for claim in (*claims, *controls):
+            statement = prompt.render_user(statement=json.dumps(remove_hidden(claim.text), ensure_ascii=False))
+            kinds = {"verdict": verdicts}
+            if claim not in controls and len(passages) <= _MOST_CHOICES:
+                kinds["passage"] = passages
+            for kind, choices in kinds.items():
+                question = DecisionQuestion(next(names), f"{statement}\n{says[kind]}", choices)
+                asked.append(question)
+                places[question.name] = claim.id, kind
+        Random(mark).shuffle(asked)  # noqa: S311 - no secret
+        return ClaimQuestions(DecisionRequest(prompt.system, contexts, rest, tuple(asked)), places)
 
     def on_probes(self, window: Window, probes: AskedProbes, claims: Sequence[Claim]) -> ChatRequest:
         """Build a request for the verdicts of probes alone, with the data that they need."""
@@ -275,6 +325,14 @@ class Questions:
             verdicts=_count(probes),
             ids=_probe_ids(probes),
         )
+
+    def _sentences_around(self, claims: Sequence[Claim]) -> list[dict[str, object]]:
+        """Return the sentences of the answer, of a long one those around the claims alone."""
+        positions = range(len(self.sample.sentences))
+        if len(positions) > _MAX_SHOWN_SENTENCES and claims:
+            named = [claim.sentence for claim in claims]
+            positions = positions[max(0, min(named) - _LEAD_SENTENCES) : max(named) + 1]
+        return self._sentences(positions, {position: position + 1 for position in positions})
 
     def _sentences(self, positions: Iterable[int], numbers: Mapping[int, int]) -> list[dict[str, object]]:
         """Return the sentences at these positions, but for markup, with the numbers that they have."""

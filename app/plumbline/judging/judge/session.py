@@ -61,10 +61,10 @@ _RANK: Final = {
 }
 
 
-def split_into_replies(sample: SegmentedSample, max_output_tokens: int) -> Iterator[dict[int, int]]:
-    """Yield the checkable sentences in runs whose verdicts fit into one reply: numbers from 1 by position."""
+def split_into_replies(sample: SegmentedSample, size: int) -> Iterator[dict[int, int]]:
+    """Yield the checkable sentences in runs of so many: numbers from 1 by position."""
     numbered = iter({position: number for number, position in enumerate(sample.checkable, start=1)}.items())
-    while batch := dict(islice(numbered, verdicts_per_reply(max_output_tokens))):
+    while batch := dict(islice(numbered, size)):
         yield batch
 
 
@@ -107,6 +107,11 @@ class JudgeSession:
         self._progress = ProbeProgress(self.sample.probes, self.sample.segmented, self.sample.search)
         self._controls_left = self.sample.controls
 
+    @property
+    def _most_claims(self) -> int:
+        """Return the most sentences or claims of one request."""
+        return verdicts_per_reply(self.sample.questions.max_output_tokens)
+
     async def first_pass(self) -> tuple[Claim, ...]:
         """Return the claims of every checkable sentence with their verdicts, in the order of the answer.
 
@@ -117,7 +122,7 @@ class JudgeSession:
             TierFailure: a call failed, sentences stay without a verdict, or a control is wrong twice.
         """
         first, *others = self.sample.windows
-        batches = list(split_into_replies(self.sample.segmented, self.sample.questions.max_output_tokens))
+        batches = list(split_into_replies(self.sample.segmented, self._most_claims))
         # A judge that sees the whole answer and all contexts can be asked for everything at once.
         probes = self._progress.take(None) if len(batches) == 1 and not others else []
         drafted = await _all(self._draft(batch, first, probes) for batch in batches)
@@ -253,22 +258,12 @@ class JudgeSession:
         doubts: Mapping[str, str] = MappingProxyType({}),
         controls: Mapping[int, Control] = MappingProxyType({}),
     ) -> dict[str, Claim]:
-        sample = self.sample
-        size = verdicts_per_reply(sample.questions.max_output_tokens)
+        size = self._most_claims
 
         async def check(part: Sequence[Claim], controls: Mapping[int, Control]) -> dict[str, Claim]:
             async def ask(controls: Mapping[int, Control]) -> tuple[dict[str, Claim], tuple[int, int]]:
-                shown = control_claims(sample.segmented, controls.values())
-                asked = {each.id: each for each in (*part, *shown)}
-                checked, reading = await self._ask(
-                    partial(
-                        sample.questions.on_claims, window, list(asked.values()), doubts=doubts, temperature=temperature
-                    ),
-                    lambda reply, numbering: read_claims(
-                        reply.content, list(asked), numbering, is_truncated=reply.is_truncated
-                    ),
-                    lambda reading: build_checked_claims(reading, part, sample.search),
-                )
+                shown = control_claims(self.sample.segmented, controls.values())
+                checked, reading = await self._judge_claims(part, shown, window, doubts, temperature)
                 known = dict(zip((each.id for each in shown), controls.values(), strict=True))
                 return checked, count_right(known, reading, (each.id for each in part))
 
@@ -276,6 +271,26 @@ class JudgeSession:
 
         parts = [claims[start : start + size] for start in range(0, max(1, len(claims)), size)]
         return _best(await _all(check(part, {} if number else controls) for number, part in enumerate(parts)))
+
+    async def _judge_claims(
+        self,
+        claims: Sequence[Claim],
+        controls: Sequence[Claim],
+        window: Window,
+        doubts: Mapping[str, str],
+        temperature: float | None,
+    ) -> tuple[dict[str, Claim], Reading[str]]:
+        """Return the claims with the verdicts of one request, by id, and its reading, which has the controls too."""
+        asked = {each.id: each for each in (*claims, *controls)}
+        return await self._ask(
+            partial(
+                self.sample.questions.on_claims, window, list(asked.values()), doubts=doubts, temperature=temperature
+            ),
+            lambda reply, numbering: read_claims(
+                reply.content, list(asked), numbering, is_truncated=reply.is_truncated
+            ),
+            lambda reading: build_checked_claims(reading, claims, self.sample.search),
+        )
 
     async def _ask(
         self,
@@ -343,7 +358,9 @@ def _best(found: Iterable[Mapping[str, Claim]]) -> dict[str, Claim]:
             if UNANSWERED in one.flags:
                 best[claim_id] = other
             else:
-                best[claim_id] = max(one, other, key=lambda claim: (_RANK[claim.verdict], not is_open(claim)))
+                best[claim_id] = max(
+                    one, other, key=lambda each: (_RANK[each.verdict], not is_open(each), each.support or 0.0)
+                )
     return best
 
 

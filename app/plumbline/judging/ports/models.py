@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+from plumbline.ground.judge_settings import JudgeKind
+from plumbline.judging.ports.decisions import DecisionReply, DecisionRequest
 from plumbline.judging.ports.exchange import ChatReply, ChatRequest, DetectorReading, Ledger, Passage
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
@@ -18,6 +20,11 @@ class ChatModel(Protocol):
 
     @property
     def model(self) -> str: ...
+
+    @property
+    def kind(self) -> JudgeKind:
+        """Return what it is asked with; an address may say by its first refusal that it is no chat."""
+        ...
 
     @property
     def variant(self) -> str:
@@ -39,6 +46,19 @@ class ChatModel(Protocol):
 
     def readiness(self) -> Readiness:
         """Return the state, and in the detail provider, model, host and detected capabilities; no key."""
+        ...
+
+
+class DecisionModel(ChatModel, Protocol):
+    """A model that answers questions with probabilities, behind any provider."""
+
+    @property
+    def questions(self) -> int:
+        """Return the most questions of a request."""
+        ...
+
+    async def decide(self, request: DecisionRequest, *, seconds: float, ledger: Ledger) -> DecisionReply:
+        """Return the answers; ledger and errors as of `complete`."""
         ...
 
 

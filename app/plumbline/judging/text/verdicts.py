@@ -35,7 +35,8 @@ INCOMPLETE = "incomplete"
 class Evidence:
     """A passage of a context. `verified`: our search found it, and `context[start:end]` is that passage.
 
-    Unverified evidence is what a judge asserted: `context`, `start` and `end` are None.
+    Unverified evidence is what a judge asserted: `context`, `start` and `end` are None. `located`: the judge named the
+    context alone, and code found the passage in it that is nearest to the claim.
     """
 
     context: int | None
@@ -43,6 +44,7 @@ class Evidence:
     start: int | None
     end: int | None
     verified: bool
+    kind: Literal["quoted", "located"] = "quoted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,12 @@ class JudgeAccount:
     """Identity and cost of the judge. Tokens are the provider's own count, None where it gave none.
 
     `model`: several are joined by ", ". `cache`: None for tiers without one; a hit cost nothing. `controls`: sentences
-    with a known verdict that were judged along, None where there are none of the kind.
+    with a known verdict that were judged along, None where there are none of the kind. `kind`: what the judge was asked
+    with, where that was no chat.
     """
 
     model: str
+    kind: str | None = None
     prompt: str | None = None
     prompt_digest: str | None = None
     calls: int = 0

@@ -7,14 +7,11 @@ from typing import Final
 
 from plumbline.ground.judge_settings import DecisionBounds
 from plumbline.ground.texts import CodedText
-from plumbline.judging.judge.evidence.verdict_rules import with_flags
+from plumbline.judging.judge.evidence.verdict_rules import REFUTED, UNANSWERED_QUESTION, with_flags
 from plumbline.judging.text.scores import PassCriterion, score_claims
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Verdict
 from plumbline.judging.tiers.calibration import Calibration
 
-# What the check in code refutes, and what the model declined or did not answer: it decides neither.
-REFUTED: Final = "check_refutes"
-UNANSWERED_QUESTION: Final = "question_refused"
 UNDECIDED: Final = "undecided"
 # Support of either: as much speaks for it as against it.
 _OPEN_SUPPORT: Final = 0.5

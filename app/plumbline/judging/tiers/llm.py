@@ -16,6 +16,7 @@ from plumbline.ground.judge_settings import DecisionBounds
 from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.context_windows import Window, context_windows
 from plumbline.judging.judge.controls import control_claims, draw_controls
+from plumbline.judging.judge.decision_session import DecisionSession, claims_per_request
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     claims_that_decide,
@@ -34,7 +35,7 @@ from plumbline.judging.judge.questions import (
     keyed_mark,
     random_mark,
 )
-from plumbline.judging.judge.session import JudgeSession, PreparedSample, split_into_replies
+from plumbline.judging.judge.session import JudgeSession, PreparedSample, split_into_replies, verdicts_per_reply
 from plumbline.judging.ports.exchange import ChatRequest, Usage, estimate_tokens
 from plumbline.judging.ports.models import ChatModel
 from plumbline.judging.ports.observation import Readiness
@@ -54,28 +55,50 @@ from plumbline.judging.text.verdicts import (
 )
 from plumbline.judging.tiers.calibration import Calibration, CalibrationTable
 from plumbline.judging.tiers.decision_bounds import DEFAULT_BOUNDS, decide, settle, undecided_claims
+from plumbline.judging.tiers.decision_check import DecisionCheck
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 # Votes of one model at temperature 0 would be copies.
 _SAMPLING_TEMPERATURE: Final = 0.7
 # Share of the remaining time for a judge or endpoint with others behind it: one that hangs leaves them time.
 SHARE_OF_FIRST: Final = 0.6
+# Kind, name and braces of two questions; a context's id among the choices.
+_TOKENS_A_QUESTION: Final = 96
+_TOKENS_A_CHOICE: Final = 8
 # What is only counted has the same ids, and so the same length, each time.
 _ESTIMATE: Final = keyed_mark(b"estimate")
 
 
-def fit_windows(questions: Questions, *, context_tokens: int, metrics: Sequence[Metric] = ()) -> tuple[Window, ...]:
-    """Split the contexts for a model that reads so many tokens; raise TierFailure `too_long` where none fit."""
+def fit_windows(
+    questions: Questions, *, context_tokens: int, metrics: Sequence[Metric] = (), decided: int = 0
+) -> tuple[Window, ...]:
+    """Split the contexts for a model that reads so many tokens; raise TierFailure `too_long` where none fit.
+
+    `decided`: the most claims of a request, for decision models: they write nothing, and read each claim in its
+    questions.
+    """
     sample, prompts = questions.sample, questions.prompts
+    if decided:
+        parts, claims = prompts.decide.parts, min(decided, len(sample.checkable) + 2)
+        frame = estimate_tokens(2 * prompts.decide.user + "".join(parts.values()))
+        asked = estimate_tokens(prompts.decide.system) + estimate_tokens(sample.source.asked)
+        asked += claims * (frame + _TOKENS_A_QUESTION + _TOKENS_A_CHOICE * len(sample.source.contexts))
+        room = context_tokens - asked
+        tokens = room - min(estimate_tokens(sample.source.answer) * 3, room // 2)
+        return context_windows(sample.source.contexts, sample.context_sentences, tokens=_some(tokens, context_tokens))
     instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
     for probe in probes_for(metrics, sample.source):
         instructions += estimate_tokens(probe.instructions(prompts.metrics.parts))
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
     room = context_tokens - instructions - questions.max_output_tokens - estimate_tokens(sample.source.asked)
     tokens = room - min(estimate_tokens(sample.source.answer) * 2, room // 2)
+    return context_windows(sample.source.contexts, sample.context_sentences, tokens=_some(tokens, context_tokens))
+
+
+def _some(tokens: int, context_tokens: int) -> int:
     if tokens <= 0:
         raise TierFailure(FailureReason.TOO_LONG, CodedText("no_room_for_contexts", tokens=context_tokens))
-    return context_windows(sample.source.contexts, sample.context_sentences, tokens=tokens)
+    return tokens
 
 
 def expected_requests(
@@ -101,7 +124,7 @@ def expected_requests(
     controls = draw_controls(sample, windows[0]) if has_controls else {}
     material = Material(sample, EvidenceSearch(()))
     probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
-    batches = list(split_into_replies(sample, max_output_tokens))
+    batches = list(split_into_replies(sample, verdicts_per_reply(max_output_tokens)))
     joined = [each for each in probes if len(batches) == len(windows) == 1 and not each[0].needs_reference]
     if apart := [each for each in probes if each not in joined]:
         yield questions.on_probes(windows[0], apart, ())
@@ -151,32 +174,47 @@ class LlmTier:
         Raises:
             TierFailure: no judge answered with a verdict on every sentence.
         """
-        until, before = time.monotonic() + seconds, options.ledger.usage
+        until = time.monotonic() + seconds
         chats = self._chats_by_name(tuple(dict.fromkeys(options.judges)))
         second = self._chats_by_name((options.escalation,))[0] if options.escalation else None
-        smallest = min(chat.context_tokens for chat in (*chats, *((second,) if second else ())))
+        known = [_abilities(chat) for chat in chats]
+        try:
+            return await self._judge(sample, options, until, chats, second)
+        except TierFailure:
+            # Another window, fewer questions or another kind of model than was known: it is asked accordingly.
+            if [_abilities(chat) for chat in chats] == known:
+                raise
+        return await self.judge(sample, options, seconds=until - time.monotonic())
+
+    async def _judge(
+        self,
+        sample: SegmentedSample,
+        options: JudgeOptions,
+        until: float,
+        chats: Sequence[ChatModel],
+        second: ChatModel | None,
+    ) -> Judgement:
+        before, asked = options.ledger.usage, (*chats, *((second,) if second else ()))
         run = partial(offload.run, executor=self._executor, inline=offload.is_small(sample.source))
-        inspection, prepared = await run(lambda: self._prepare(sample, smallest, options.metrics))
+        inspection, prepared = await run(lambda: self._prepare(sample, asked, options.metrics))
+        check = DecisionCheck(sample, prepared.search)
 
         def session(chat: ChatModel) -> JudgeSession:
-            return JudgeSession(prepared, chat, options.ledger, until, self._executor)
+            if chat.kind == "chat":
+                return JudgeSession(prepared, chat, options.ledger, until, self._executor)
+            return DecisionSession(prepared, chat, options.ledger, until, self._executor, check=check)
 
-        try:
-            lead, claims, failed = await _first_answering_session([session(chat) for chat in chats])
-        except TierFailure as failure:
-            is_learnt = min(chat.context_tokens for chat in chats) < smallest
-            if failure.reason is FailureReason.TOO_LONG and is_learnt:
-                return await self.judge(sample, options, seconds=until - time.monotonic())
-            raise
+        lead, claims, failed = await _first_answering_session([session(chat) for chat in chats])
         answers = await lead.answer_probes(claims) if prepared.probes else NO_ANSWERS
         sessions = [lead]
         votes: list[Mapping[str, Claim]] = []
         missing = list(failed)
         if claims:
             sessions += map(session, chats[len(failed) + 1 :])
-            asked: list[tuple[JudgeSession, float | None]] = [(each, None) for each in sessions[1:]]
-            asked += [(each, _SAMPLING_TEMPERATURE) for each in sessions for _ in range(options.samples - 1)]
-            votes, silent = await _votes(claims, asked)
+            voting: list[tuple[JudgeSession, float | None]] = [(each, None) for each in sessions[1:]]
+            chatting = [each for each in sessions if each.chat.kind == "chat"]
+            voting += [(each, _SAMPLING_TEMPERATURE) for each in chatting for _ in range(options.samples - 1)]
+            votes, silent = await _votes(claims, voting)
             missing += silent
         vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
@@ -223,7 +261,7 @@ class LlmTier:
             *(self._chats_by_name((options.escalation,)) if options.escalation else ()),
         ]
         prompts = self._prompts[sample.language]
-        judges = [f"{chat.name}={chat.model}{chat.variant}" for chat in chats]
+        judges = [f"{chat.name}={chat.model}{chat.variant} {chat.kind}" for chat in chats]
         limits = [str(self._max_output_tokens), str(options.samples)]
         escalation = f"{options.escalation} {options.threshold} {options.disputed}" if options.escalation else ""
         controls = ["controls"] if self._has_controls else []
@@ -234,7 +272,11 @@ class LlmTier:
         if any(probe.needs_reference for probe in probes):
             asked.append(hashlib.sha256((sample.source.reference or "").encode("utf-8", "surrogatepass")).hexdigest())
         return "\n".join(
-            [*judges, prompts.verify.digest, prompts.check.digest, *limits, escalation, *controls, *bounds, *asked]
+            [
+                *judges,
+                *(each.digest for each in (prompts.verify, prompts.check, prompts.decide)),
+                *(*limits, escalation, *controls, *bounds, *asked),
+            ]
         )
 
     def readiness(self) -> Readiness:
@@ -243,7 +285,7 @@ class LlmTier:
 
     def _calibration(self, chat: ChatModel, sample: SegmentedSample) -> Calibration | None:
         """Return the calibration of a decision model; None for a chat model."""
-        if getattr(chat, "kind", "chat") == "chat":
+        if chat.kind == "chat":
             return None
         return self._calibrations.find(tier=self.name, model=chat.model, language=sample.language)
 
@@ -259,11 +301,13 @@ class LlmTier:
         return [self._chats[name] for name in names if name is not None]
 
     def _prepare(
-        self, sample: SegmentedSample, context_tokens: int, metrics: Sequence[Metric]
+        self, sample: SegmentedSample, asked: Sequence[ChatModel], metrics: Sequence[Metric]
     ) -> tuple[Inspection, PreparedSample]:
         inspection = inspect(sample.source)
         questions = Questions(sample, self._prompts[sample.language], self._max_output_tokens, self._mark)
-        windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
+        smallest = min(chat.context_tokens for chat in asked)
+        decided = max(map(claims_per_request, asked)) if all(chat.kind != "chat" for chat in asked) else 0
+        windows = fit_windows(questions, context_tokens=smallest, metrics=metrics, decided=decided)
         search = EvidenceSearch(
             sample.source.contexts,
             suspects=inspection.suspects,
@@ -279,11 +323,13 @@ class LlmTier:
     def _account(
         self, sample: PreparedSample, sessions: Sequence[JudgeSession], before: Usage, after: Usage
     ) -> JudgeAccount:
-        prompts = sample.questions.prompts
+        prompts, kind = sample.questions.prompts, sessions[0].chat.kind
         used = (prompts.verify, *((prompts.metrics,) if sample.probes else ()))
+        used = used if kind == "chat" else (prompts.decide,)
         metered = (after.calls - before.calls) > (after.unmetered_calls - before.unmetered_calls)
         return JudgeAccount(
             model=", ".join(dict.fromkeys(model for each in sessions for model in each.models)),
+            kind=None if kind == "chat" else kind,
             prompt=" + ".join(prompt.label for prompt in used),
             prompt_digest=" + ".join(prompt.digest for prompt in used),
             calls=after.calls - before.calls,
@@ -292,6 +338,11 @@ class LlmTier:
             controls=len(sample.controls) if self._has_controls else None,
             controls_right=sessions[0].controls_right if self._has_controls else None,
         )
+
+
+def _abilities(chat: ChatModel) -> tuple[str, int, int]:
+    """Return what refusals of a model may teach: its kind, its window, and its most claims of a request."""
+    return chat.kind, chat.context_tokens, claims_per_request(chat)
 
 
 async def _first_answering_session(

@@ -30,6 +30,9 @@ NOWHERE = "number_not_in_contexts"
 NO_CLAIM = "no_claim_doubtful"
 UNCOVERED = "claims_incomplete"
 UNANSWERED = "unanswered"
+# Of a decision model: what the check in code refutes, and what it declined or did not answer. It decides neither.
+REFUTED = "check_refutes"
+UNANSWERED_QUESTION = "question_refused"
 _JUDGE_SAID = "judge_said_"
 # Doubts that the second prompt names, in its words.
 _DOUBT_NAMES = {MISSING: "quote", UNVERIFIED: "quote", NOWHERE: "number", NO_CLAIM: "no_claim", UNANSWERED: "unread"}
