@@ -30,11 +30,7 @@ from plumbline.judging.tiers.verdict_cache import CachedTier, MemoryVerdictStore
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, check_http_url, resolve_judges
 from plumbline.models.detectors.description import Description, find_description
 from plumbline.models.detectors.detector import LocalDetector
-from plumbline.models.embeddings.embedding_service import (
-    EmbeddingService,
-    resolve_embedding_fallback,
-    resolve_embedding_service,
-)
+from plumbline.models.embeddings.embedding_service import EmbeddingService, resolve_embedding_service
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import CACHE_BYTES, Precision
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause
@@ -86,7 +82,6 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
         ConfigurationError, PromptError, CalibrationError: in one line.
     """
     resolve_embedding_service(settings)
-    resolve_embedding_fallback(settings)
     if settings.public_url is not None:
         check_http_url(settings.public_url, "PLUMBLINE_PUBLIC_URL")
     if settings.cache_path is not None and settings.cache_path.is_dir():
@@ -145,11 +140,10 @@ def build(
         executor = Threads(max_workers=_share_of(_CPU_THREADS, plan.settings), thread_name_prefix="scoring")
         stack.callback(executor.shutdown, wait=True, cancel_futures=True)
     encoder = plan.encoder or _build_encoder(plan.settings, stack, observer)
-    remote = build_remote_encoder(resolve_embedding_fallback(plan.settings), plan.settings, observer=observer)
     fallback = None
-    if remote is not None:
-        stack.push_async_callback(remote.aclose)
-        fallback = EmbeddingTier(remote, plan.calibrations, executor, max_windows=_MAX_WINDOWS)
+    if (other := build_fallback_encoder(plan.settings, observer=observer)) is not None:
+        stack.push_async_callback(other.aclose)
+        fallback = EmbeddingTier(other, plan.calibrations, executor, max_windows=_MAX_WINDOWS)
     embedding = EmbeddingTier(encoder, plan.calibrations, executor, max_windows=_MAX_WINDOWS, fallback=fallback)
     llm: Tier = (
         _build_llm_tier(plan, executor, stack, observer)
@@ -159,7 +153,7 @@ def build(
     loaders: dict[TierName, Loader] = {embedding.name: embedding.prepare}
     detector = _build_detector_tier(plan, executor, stack, loaders)
     is_set = not isinstance(detector, AbsentTier)
-    is_local = remote is None and (plan.encoder is not None or resolve_embedding_service(plan.settings) is None)
+    is_local = other is None and (plan.encoder is not None or resolve_embedding_service(plan.settings) is None)
     samples = _CONCURRENT_ENCODER_SAMPLES if is_local else _share_of(MAX_MODEL_CALLS, plan.settings)
     cascade = JudgeCascade(
         [llm, *([detector] if is_set else []), embedding, LexicalTier(plan.calibrations, executor)],
@@ -280,9 +274,9 @@ def build_encoder(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> 
     Raises:
         ConfigurationError: what an embeddings API needs is missing or wrong.
     """
-    remote = build_remote_encoder(resolve_embedding_service(settings), settings, observer=observer)
-    if remote is not None:
-        return remote
+    service = resolve_embedding_service(settings)
+    if service is not None and not service.is_fallback:
+        return _build_remote_encoder(service, settings, observer)
     precision: Precision = "bf16" if settings.embedding_precision == "bf16" else "fp32"
     return SharedEncoder(
         ModelChoice(settings.embedding_model, settings.embedding_backend, precision),
@@ -292,16 +286,17 @@ def build_encoder(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> 
     )
 
 
-def build_remote_encoder(
-    service: EmbeddingService | None, settings: Settings, *, observer: Observer = NULL_OBSERVER
-) -> "RemoteEncoder | None":
-    """Build the encoder of an embeddings API; None without one."""
-    if service is None:
-        return None
-    # late: a local model needs no HTTP
-    from plumbline.models.embeddings import remote_encoder  # noqa: PLC0415
+def build_fallback_encoder(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> "RemoteEncoder | None":
+    """Build the encoder of what the local model does not read; None without one."""
+    service = resolve_embedding_service(settings)
+    return _build_remote_encoder(service, settings, observer) if service and service.is_fallback else None
 
-    return remote_encoder.build_remote_encoder(service, settings, observer=observer)
+
+def _build_remote_encoder(service: EmbeddingService, settings: Settings, observer: Observer) -> "RemoteEncoder":
+    # late: a local model needs no HTTP
+    from plumbline.models.embeddings.remote_encoder import build_remote_encoder  # noqa: PLC0415
+
+    return build_remote_encoder(service, settings, observer=observer)
 
 
 def _build_encoder(settings: Settings, stack: AsyncExitStack, observer: Observer) -> "SharedEncoder | RemoteEncoder":

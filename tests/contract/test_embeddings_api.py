@@ -306,7 +306,7 @@ async def test_a_rate_limit_without_room_is_a_reason(judge: ScriptedJudge) -> No
         ({"embedding_provider": "openai"}, "PLUMBLINE_EMBEDDING_API_KEY: needed with the provider 'openai'"),
         ({"embedding_provider": "openai", "embedding_api_key": "ключ"}, "no HTTP header can carry"),
         ({"embedding_provider": "local", "embedding_base_url": "http://h"}, "of no use with"),
-        ({"embedding_provider": "tei", "embedding_fallback": "dashscope"}, "EMBEDDING_FALLBACK: needs"),
+        ({"embedding_provider": "local+openai"}, "PLUMBLINE_EMBEDDING_API_KEY: needed with the provider 'openai'"),
     ],
 )
 def test_an_api_that_cannot_be_asked_is_refused_at_the_start(knobs: dict[str, Any], says: str) -> None:
@@ -397,7 +397,7 @@ async def test_languages_that_the_setting_leaves_out_are_not_sent(judge: Scripte
 
 def fallback_settings(server: ScriptedJudge) -> Settings:
     """Settings of a local model, and of text-embedding-v4 for what it does not read."""
-    knobs = {"embedding_provider": "local", "embedding_fallback": "dashscope", "embedding_model": None}
+    knobs = {"embedding_provider": "local+dashscope", "embedding_model": None}
     return remote_settings(server, **plain_settings(**knobs).model_dump(exclude_unset=True))
 
 

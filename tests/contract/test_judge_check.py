@@ -227,10 +227,10 @@ def test_the_doctor_offers_and_tries_an_api_for_what_the_local_model_does_not_re
     monkeypatch.setenv("DASHSCOPE_API_KEY", KEY)
     main(["doctor"])
     offered = capsys.readouterr().out
-    for name, value in {"PROVIDER": "local", "FALLBACK": "dashscope", "BASE_URL": trial.base_url}.items():
+    for name, value in {"PROVIDER": "local+dashscope", "BASE_URL": trial.base_url}.items():
         monkeypatch.setenv(f"PLUMBLINE_EMBEDDING_{name}", value)
     trial.reply_when(lambda request: "input" in request.json, embeddings())
     main(["doctor"])
 
-    assert "do PLUMBLINE_EMBEDDING_FALLBACK=dashscope has text-embedding-v4 read it" in offered
+    assert "do PLUMBLINE_EMBEDDING_PROVIDER=local+dashscope has text-embedding-v4 read it" in offered
     assert "ok     embedding, other languages: dashscope: text-embedding-v4 at 127.0.0.1" in capsys.readouterr().out

@@ -33,8 +33,8 @@ _NO_MODEL: Final = (
 _OTHERS: Final = "embedding, other languages"
 _NO_CHINESE: Final = "Chinese is left to tier lexical: the local model does not read it, and DASHSCOPE_API_KEY is set"
 _OFFER: Final = (
-    "PLUMBLINE_EMBEDDING_FALLBACK={} has text-embedding-v4 read it, for a charge, `uncalibrated` until you calibrate: "
-    "docs/how-to/embeddings.md"
+    "PLUMBLINE_EMBEDDING_PROVIDER=local+{} has text-embedding-v4 read it, for a charge, `uncalibrated` until you "
+    "calibrate: docs/how-to/embeddings.md"
 )
 # The client reads them, no service
 _OF_CLIENT: Final = frozenset({"PLUMBLINE_API_KEY", "PLUMBLINE_URL"})
@@ -100,20 +100,18 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
 
 
 def _embedding(settings: Settings) -> Iterator[Finding]:
-    from plumbline.assembly import build_encoder, build_remote_encoder  # noqa: PLC0415
+    from plumbline.assembly import build_encoder, build_fallback_encoder  # noqa: PLC0415
     from plumbline.models.chat.endpoints import PROVIDERS, find_key  # noqa: PLC0415
-    from plumbline.models.embeddings import embedding_service  # noqa: PLC0415
+    from plumbline.models.embeddings.embedding_service import resolve_embedding_service  # noqa: PLC0415
 
-    server = embedding_service.resolve_embedding_service(settings)
-    is_named = bool(_OF_EMBEDDING & settings.model_fields_set)
-    encoders = [("embedding", server, build_encoder(settings), is_named)]
-    other = embedding_service.resolve_embedding_fallback(settings)
-    if (remote := build_remote_encoder(other, settings)) is not None:
-        encoders.append((_OTHERS, other, remote, True))
-    elif server is None and find_key(None, PROVIDERS["dashscope"]) is not None:
+    service, is_named = resolve_embedding_service(settings), bool(_OF_EMBEDDING & settings.model_fields_set)
+    if service is None and find_key(None, PROVIDERS["dashscope"]) is not None:
         region = "dashscope-intl" if settings.llm_provider == "dashscope-intl" else "dashscope"
         yield Finding("note", _OTHERS, _NO_CHINESE, _OFFER.format(region))
-    for subject, service, encoder, is_named in encoders:
+    encoders = {"embedding": build_encoder(settings), _OTHERS: build_fallback_encoder(settings)}
+    for subject, encoder in encoders.items():
+        if encoder is None:
+            continue
         readiness = asyncio.run(_warm_up(encoder))
         if readiness.state is State.READY:
             yield Finding("ok", subject, readiness.detail)

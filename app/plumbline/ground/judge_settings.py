@@ -12,9 +12,12 @@ _Vendor = Literal["dashscope", "dashscope-intl", "openai", "deepseek", "gemini",
 ProviderName = Literal[_Vendor, "openrouter", "azure", "vllm", "llamacpp", "sglang", "ollama", "litellm", "generic"]
 # What a judge is asked with: a chat completion, OpenAI's decisions, or System One's.
 JudgeKind = Literal["chat", "decisions", "systemone"]
+# fmt: off
 EmbeddingProviderName = Literal[
-    "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic"
+    "local", "dashscope", "dashscope-intl", "openai", "azure", "vllm", "llamacpp", "ollama", "tei", "generic",
+    "local+dashscope", "local+dashscope-intl", "local+openai",
 ]
+# fmt: on
 DEFAULT_JUDGE: Final = "default"
 _JUDGE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")

@@ -301,13 +301,9 @@ class Settings(BaseSettings):
     embedding_provider: EmbeddingProviderName | None = Field(
         None,
         description="`local`, or the server whose `/embeddings` is called: `dashscope`, `dashscope-intl`, `openai`; "
-        "with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, `tei`, `generic`. Empty: `generic` if there is a base "
-        "URL, else `local`.",
-    )
-    embedding_fallback: Literal["dashscope", "dashscope-intl", "openai"] | None = Field(
-        None,
-        description="Server that makes the vectors of what a local model does not read, Chinese with MiniLM: "
-        "`dashscope` (`text-embedding-v4`), `dashscope-intl`, `openai`. Texts leave this machine; calls cost money.",
+        "with a base URL `azure`, `vllm`, `llamacpp`, `ollama`, `tei`, `generic`. `local+dashscope`, and the other two "
+        "alike: the server for what the local model does not read, such as Chinese. Empty: `generic` if there is a "
+        "base URL, else `local`.",
     )
     embedding_base_url: str | None = Field(
         None, description="Base URL of the OpenAI-compatible server that makes the vectors."

@@ -19,7 +19,7 @@ from plumbline.judging.scoring import unreachable_warning
 from plumbline.judging.tiers.calibration import highest_score
 from plumbline.judging.tiers.tier import TierName
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, resolve_judges
-from plumbline.models.embeddings.embedding_service import resolve_embedding_fallback, resolve_embedding_service
+from plumbline.models.embeddings.embedding_service import resolve_embedding_service
 from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer
@@ -99,9 +99,7 @@ class LocalEngine:
         names = options.judges or [next(iter(self.judges), DEFAULT_JUDGE)]
         # The endpoint of each vote on a row
         self.votes = [self.judges[name][0] for name in names if name in self.judges for _ in range(options.samples)]
-        self.vectors = None
-        if TierName.EMBEDDING in self.tiers:
-            self.vectors = resolve_embedding_service(self.settings) or resolve_embedding_fallback(self.settings)
+        self.vectors = resolve_embedding_service(self.settings) if TierName.EMBEDDING in self.tiers else None
 
     def check(self, max_cost: float | None) -> str | None:
         """Return a warning if the threshold is above the highest score of a tier that rows may reach.

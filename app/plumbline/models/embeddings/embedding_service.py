@@ -18,6 +18,7 @@ from plumbline.models.chat.endpoints import PROVIDERS, EmbeddingApi, Endpoint, P
 from plumbline.models.encoder.model_files import find_preset
 
 _PATH: Final = "/embeddings"
+_LOCAL_FIRST: Final = "local+"
 _TEI: Final = Provider("tei", needs_key=False, embeddings=EmbeddingApi())
 
 
@@ -29,6 +30,7 @@ class EmbeddingService:
     dimensions: int | None
     prefix: str
     languages: frozenset[str] | None
+    is_fallback: bool = False
 
     @property
     def model(self) -> str:
@@ -52,26 +54,15 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
     """Return the embeddings API of the settings, None for a local model; raise ConfigurationError if one is missing."""
     name = settings.embedding_provider or ("generic" if settings.embedding_base_url else "local")
     if name == "local":
-        if settings.embedding_base_url and settings.embedding_fallback is None:
+        if settings.embedding_base_url:
             raise ConfigurationError("PLUMBLINE_EMBEDDING_BASE_URL: of no use with PLUMBLINE_EMBEDDING_PROVIDER=local")
         return None
-    if settings.embedding_fallback is not None:
-        raise ConfigurationError("PLUMBLINE_EMBEDDING_FALLBACK: needs PLUMBLINE_EMBEDDING_PROVIDER=local, or none")
-    languages = frozenset(settings.embedding_languages) or None
-    return _resolve(_TEI if name == "tei" else PROVIDERS[name], settings.embedding_model, languages, settings)
-
-
-def resolve_embedding_fallback(settings: Settings) -> EmbeddingService | None:
-    """Return the embeddings API for what the local model does not read; None without; raise as for the other."""
-    name = settings.embedding_fallback
-    return None if name is None else _resolve(PROVIDERS[name], None, None, settings)
-
-
-def _resolve(
-    provider: Provider, model: str | None, languages: frozenset[str] | None, settings: Settings
-) -> EmbeddingService:
+    is_fallback = name.startswith(_LOCAL_FIRST)
+    provider = _TEI if name == "tei" else PROVIDERS[name.removeprefix(_LOCAL_FIRST)]
     api = provider.embeddings or EmbeddingApi()
-    model = model or api.default_model
+    # The local model's are not the server's
+    named, languages = (None, ()) if is_fallback else (settings.embedding_model, settings.embedding_languages)
+    model = named or api.default_model
     names = ("PLUMBLINE_EMBEDDING_BASE_URL", "PLUMBLINE_EMBEDDING_MODEL", "PLUMBLINE_EMBEDDING_API_KEY")
     key = settings.embedding_api_key
     endpoint = build_endpoint(provider, settings.embedding_base_url, model, key, names=names, path=_PATH)
@@ -82,7 +73,8 @@ def _resolve(
         max_tokens=settings.embedding_max_tokens or api.max_tokens,
         dimensions=settings.embedding_dimensions,
         prefix=preset.prefix,
-        languages=languages or preset.languages,
+        languages=frozenset(languages) or preset.languages,
+        is_fallback=is_fallback,
     )
 
 
