@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Final, Literal, get_args
 
 from pydantic import (
@@ -38,29 +37,14 @@ PREFIX = "PLUMBLINE_"
 _MIN_KEY_LENGTH = 16
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 CompatName = Literal["promptfoo", "litellm", "tool"]
-# Variables before 0.3: what to do where one is still set. A constant has the value that was the default.
-_CONSTANT: Final = "it has one value now, which fits all; unset it"
-_REMOVED: Final[Mapping[str, str]] = MappingProxyType(
+# Variables before 0.3; CHANGELOG.md says what each gave way to.
+_REMOVED: Final = frozenset(
     {
-        **dict.fromkeys(
-            (
-                *("CACHE_MAX_BYTES", "CPU_THREADS", "DETECTOR_CACHE_BYTES", "EMBEDDING_BATCH_SIZE"),
-                *("EMBEDDING_CACHE_BYTES", "EMBEDDING_MAX_CONCURRENCY", "EMBEDDING_MAX_WINDOWS"),
-                *("EMBEDDING_QUEUE_SECONDS", "EMBEDDING_TIMEOUT_SECONDS", "MAX_CONNECTIONS"),
-            ),
-            _CONSTANT,
-        ),
-        **dict.fromkeys(
-            ("EMBEDDING_RPM", "EMBEDDING_TPM"), "calls wait as the server's 429 and Retry-After ask; unset it"
-        ),
-        **dict.fromkeys(
-            ("KEY_REQUESTS_PER_MINUTE", "KEY_TOKENS_PER_DAY", "KEY_COST_PER_DAY"),
-            "a gateway in front limits callers; unset it",
-        ),
-        "DETECTOR_PRECISION": "detectors run in fp32; unset it",
-        **dict.fromkeys(("DETECTOR_URL", "DETECTOR_API_KEY"), "detectors run in the service's process; unset it"),
-        "PROMPTS_VERSION": "there is one version; PLUMBLINE_PROMPTS_DIR names prompts of your own; unset it",
-        "EMBEDDING_CACHE_PATH": "vectors are kept in memory alone; unset it",
+        *("CACHE_MAX_BYTES", "CPU_THREADS", "DETECTOR_API_KEY", "DETECTOR_CACHE_BYTES", "DETECTOR_PRECISION"),
+        *("DETECTOR_URL", "EMBEDDING_BATCH_SIZE", "EMBEDDING_CACHE_BYTES", "EMBEDDING_CACHE_PATH"),
+        *("EMBEDDING_MAX_CONCURRENCY", "EMBEDDING_MAX_WINDOWS", "EMBEDDING_QUEUE_SECONDS", "EMBEDDING_RPM"),
+        *("EMBEDDING_TIMEOUT_SECONDS", "EMBEDDING_TPM", "KEY_COST_PER_DAY", "KEY_REQUESTS_PER_MINUTE"),
+        *("KEY_TOKENS_PER_DAY", "MAX_CONNECTIONS", "PROMPTS_VERSION"),
     }
 )
 # Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
@@ -411,8 +395,8 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
     known = {variable_name(field).removeprefix(PREFIX) for field in Settings.model_fields}
     unknown = sorted(name for name in names if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in known)
     for name in unknown:
-        if advice := _REMOVED.get(name.removeprefix(PREFIX)):
-            raise ConfigurationError(f"{name} is no setting since 0.3: {advice}")
+        if name.removeprefix(PREFIX) in _REMOVED:
+            raise ConfigurationError(f"{name} is no setting since 0.3; unset it, the changelog says what to use")
         if close := get_close_matches(name.removeprefix(PREFIX), known, n=1, cutoff=_MISTYPED):
             raise ConfigurationError(f"unknown setting {name}; did you mean {PREFIX}{close[0]}?")
     return unknown

@@ -31,8 +31,6 @@ _MOST_CHARACTERS = 1_000_000
 
 
 class CitationVerdict(StrEnum):
-    """Verdict on one passage that a mark names."""
-
     SUPPORTED = "supported"
     # It supports a part of the statement, or the whole together with other passages cited there.
     PARTIAL = "partial"
@@ -166,8 +164,6 @@ class _Wording:
 
 
 class _CitedSentence:
-    """One sentence that asserts something, with its marks and the tier's claims."""
-
     def __init__(
         self,
         case: SegmentedSample,
@@ -199,7 +195,6 @@ class _CitedSentence:
         return found
 
     def is_fully_supported(self) -> bool:
-        """Return True if the cited passages together support all that the sentence asserts."""
         if self._has_kinds:
             return all(self._supports(claim, self._cited) for claim in self._claims)
         return self._supports(self._assertion, self._cited)
@@ -240,7 +235,6 @@ class _CitedSentence:
         return (CitationVerdict.NOT_SUPPORTED if better is None else CitationVerdict.WRONG_PASSAGE), better
 
     def _supports(self, part: Claim | str, contexts: Collection[int]) -> bool:
-        """Return True if these contexts together support a part."""
         if not contexts:
             return False
         if isinstance(part, Claim):
@@ -281,7 +275,6 @@ class _CitedSentence:
         return self._wording.support(text, cited) >= self._wording.support(text, others) + _CLEARLY_MORE
 
     def _better(self, part: Claim | str, cited: Container[int]) -> int | None:
-        """Return a context that is not cited and supports a part."""
         if isinstance(part, Claim):
             return min(_quoted_contexts(part), default=None) if part.verdict is Verdict.SUPPORTED else None
         (claim,) = self._claims[:1]

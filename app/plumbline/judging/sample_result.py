@@ -17,8 +17,6 @@ from plumbline.judging.tiers.tier import TierName
 
 
 class SampleStatus(StrEnum):
-    """Status of a result."""
-
     JUDGED = "judged"
     ABSTAINED = "abstained"
     EMPTY_ANSWER = "empty_answer"

@@ -11,8 +11,6 @@ from plumbline.ground.errors import InvalidInput, quoted
 
 
 class Cutoff(Enum):
-    """Cutoff @k of a measure: required, optional or not allowed."""
-
     REQUIRED = "required"
     OPTIONAL = "optional"
     NONE = "none"

@@ -29,11 +29,9 @@ class RankedRows:
     grade: IntArray
 
     def where(self, mask: BoolArray) -> "RankedRows":
-        """Return the rows that the mask selects, in their order."""
         return RankedRows(self.query[mask], self.rank[mask], self.position[mask], self.grade[mask])
 
     def within(self, k: int | IntArray | None) -> BoolArray:
-        """Return which rows stand among the first k; k may be given per row."""
         return np.ones(len(self.rank), dtype=np.bool_) if k is None else self.position <= k
 
     def weigh(self, weigh_rank: Callable[[FloatArray], FloatArray], k: int | IntArray | None) -> FloatArray:
@@ -63,11 +61,9 @@ class Rankings:
     lengths: tuple[FloatArray, ...] | None = None
 
     def per_query(self, query: IntArray, weights: FloatArray | None = None) -> FloatArray:
-        """Sum the weights, or count the rows, by query."""
         return np.bincount(query, weights, minlength=len(self.query_ids)).astype(np.float64)
 
     def retrieved_within(self, k: int | None) -> FloatArray:
-        """Count the unique documents among the first k, per query."""
         if k is None:
             return self.retrieved.astype(np.float64)
         if self.cut_query is None or self.cut_position is None:

@@ -75,11 +75,9 @@ class Candidates:
         return "".join([*parts, text[end:]])
 
     def without_marks(self, text: str) -> str:
-        """Remove the characters that marks are made of."""
         return MARK.sub("", text)
 
     def unmark(self, text: str) -> str:
-        """Put the candidates back in place of their marks."""
         return MARK.sub(lambda mark: self._ids[ord(mark[0]) - _FIRST_MARK], text)
 
     def find(self, item: str) -> str | None:
@@ -122,7 +120,6 @@ class Candidates:
         return _shape(bare) in self._shapes and not _is_number(bare)
 
     def knows(self, item: str) -> bool:
-        """Return True if an item is a candidate, or its position."""
         if not self.are_given:
             return False
         position = self._position(item) if self._has_positions else None

@@ -52,7 +52,6 @@ class Reading:
 
 
 def meaning(label: str) -> Meaning:
-    """Return the role that a key or heading gives to a list."""
     text = _fold(label)
     return next((role for role, pattern in _MEANINGS.items() if pattern.search(text)), Meaning.OTHER)
 
@@ -77,7 +76,6 @@ def is_value_key(name: str) -> bool:
 
 
 def flat(blocks: Blocks) -> list[str]:
-    """Return the items of all blocks in their order."""
     return [item for block in blocks for item in block]
 
 
@@ -155,19 +153,16 @@ def read_table(rows: Sequence[Mapping[str, object]], label: str) -> Iterator[Rea
 
 
 def row_id(row: Mapping[str, object]) -> str | None:
-    """Return the document that a row names."""
     name = row_key(row)
     return next((str(value) for own, value in row.items() if key(own) == name), None)
 
 
 def row_key(row: Mapping[str, object]) -> str | None:
-    """Return the key under which a row names its document."""
     keys = {key(name) for name, value in row.items() if isinstance(value, str)}
     return next((name for name in WORDS.read("columns.ids") if name in keys), None)
 
 
 def number(value: object) -> float | None:
-    """Return a number, also one in a text; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

@@ -24,8 +24,6 @@ Results = Mapping[str, float] | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Results of one system, by query_id."""
-
     name: str
     results: Mapping[str, Results]
 

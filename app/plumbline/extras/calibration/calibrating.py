@@ -69,8 +69,6 @@ class MeasuredRows:
 
 @dataclass(frozen=True, slots=True)
 class MeasuringTier:
-    """A tier's name, model and measuring function."""
-
     name: TierName
     model: str
     measure: Measure

@@ -251,8 +251,6 @@ def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> 
 
 
 class _Path:
-    """Scores of answers from the logits of sentences, and their gradient."""
-
     def __init__(
         self, answers: MeasuredAnswers, gate: CalibrationGate | None, aggregation: CalibrationAggregation = MEAN
     ) -> None:

@@ -131,7 +131,6 @@ def _confusion(
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    """Return `above / below`, NaN if undefined."""
     shape = np.broadcast_shapes(above.shape, below.shape)
     ratio: FloatArray = np.full(shape, np.nan)
     np.divide(above, below, out=ratio, where=np.broadcast_to(below > 0.0, shape))
@@ -297,7 +296,6 @@ class DrawPlan:
 
 
 def number_or_none(value: float) -> float | None:
-    """Return the value, None in place of NaN."""
     return None if np.isnan(value) else float(value)
 
 

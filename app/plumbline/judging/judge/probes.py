@@ -97,13 +97,11 @@ class Probe:
         return "reference" in self.shows
 
     def instructions(self, parts: Mapping[str, str]) -> str:
-        """Return its instructions to a judge, from the parts of a prompt."""
         text = parts[self.part or self.name]
         return f"{text.rstrip()}\n  {self.stated}\n" if self.stated else text
 
     @property
     def schema(self) -> dict[str, Any]:
-        """Return the schema of an item, the verdict last."""
         text = {"type": "string"}
         about = {self.about: text if self.about == "claim_id" else {"type": "integer"}} if self.about else {}
         verdict = {self.verdict: {"type": "string", "enum": list(self.words)}}
@@ -204,7 +202,6 @@ def _reference_ids(material: Material) -> tuple[str, ...]:
 
 
 def select_compared_claims(claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims of the answer that are compared with the reference: each once, what is no claim left out."""
     return [claim for claim in mark_duplicates(claims) if claim.is_checkable and not is_duplicate(claim)]
 
 

@@ -54,7 +54,6 @@ def fold_word(word: str) -> str:
 
 
 def first_member(members: Mapping[str, object], names: Sequence[str]) -> object:
-    """Return the first member that is there under one of the names; None without any."""
     return next((members[name] for name in names if name in members), None)
 
 

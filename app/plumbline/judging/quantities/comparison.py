@@ -111,7 +111,6 @@ def _spell_out(amount: Amount) -> Iterator[Reading]:
 
 
 def facts_in(text: str) -> Facts:
-    """Return what a passage states."""
     return Facts(read_amounts(text, is_claim=False))
 
 
@@ -181,7 +180,6 @@ def _bounds_too(hedge: Hedge, other: Amount) -> bool:
 
 
 def are_opposed(one: Amount, other: Amount) -> bool:
-    """Return True if two equal amounts differ in their sign, or in what they are counted for."""
     if not other.text:
         return False
     sign, other_sign = (find_sign(each.text, each.start, each.end) for each in (one, other))

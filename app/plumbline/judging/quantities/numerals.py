@@ -146,7 +146,6 @@ def english_value(numeral: str) -> float:
 
 
 def english_part(count: str, part: str) -> float:
-    """Return the value of "two thirds"."""
     divisor = _PARTS[part] if part in _PARTS else _PARTS[part.rstrip("s")]
     return count_value(count) / divisor
 

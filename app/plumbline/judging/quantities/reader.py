@@ -265,7 +265,6 @@ _FIRST_YEARS: Mapping[str, int] = WORDS.read("first_years")
 
 
 def _find_phrases(text: str) -> Iterator[Amount]:
-    """Yield the amounts of a prepared text that phrases name."""
     present = set(filter(text.__contains__, _ASCII_WORDS if text.isascii() else _ALL_WORDS))
     for words, pattern, read in _RULES if present else ():
         if not present.isdisjoint(words):

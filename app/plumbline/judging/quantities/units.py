@@ -22,7 +22,6 @@ class Unit:
     is_imperial: bool = False
 
     def is_like(self, other: "Unit") -> bool:
-        """Return True if amounts of both can be compared."""
         one, two = self.dimension, other.dimension
         return one == two or one.startswith(f"{two}/") or two.startswith(f"{one}/")
 

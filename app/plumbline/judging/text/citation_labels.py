@@ -157,7 +157,6 @@ class LabelResolver:
         return self._find_all([int(unicodedata.normalize("NFKC", digit)) for digit in match["circled"]])
 
     def _read_raised(self, match: re.Match[str]) -> list[Named]:
-        """Return what superscripts name: numbers, or the digits of one that is no number of a passage."""
         given = [int(each) for each in re.findall(r"\d+", unicodedata.normalize("NFKC", match["raised"]))]
         digits = [int(digit) for number in given for digit in str(number)]
         has_all = all(self._find(each) is not None for each in given)

@@ -49,7 +49,6 @@ class Identifier:
 
 
 def find_identifiers(text: str) -> Iterator[Identifier]:
-    """Yield the identifiers of a text, in order."""
     spans = (each.span() for each in _CANDIDATE.finditer(text))
     for match in (match for start, end in spans for match in _PATTERNS.finditer(text, start, end)):
         written = match.group().rstrip(_TRAILING)
@@ -68,7 +67,6 @@ class KnownIdentifiers:
         self._folded: list[str] | None = None
 
     def find_unknown(self, text: str) -> tuple[str, ...]:
-        """Return the identifiers of a text that no text has, as they are written."""
         found = {each.text: each for each in find_identifiers(text)}
         return tuple(name for name, each in list(found.items())[:_MAX_IDENTIFIERS] if not self._has(each))
 

@@ -143,7 +143,6 @@ def may_deny(text: str) -> bool:
 
 
 def split_clauses(text: str) -> Iterator[Clause]:
-    """Yield the clauses of some length."""
     is_zh = detect_language(text) == "zh"
     no, no_negation = (_NO_ZH, _NO_NEGATION_ZH) if is_zh else (_NO_EN, _NO_NEGATION_EN)
     left_out = _NEGATORS | _FAILURES | _PERMISSIONS

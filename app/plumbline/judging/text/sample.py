@@ -27,7 +27,6 @@ NO_LABELS = ContextLabels()
 
 
 def join_labels(labels: Sequence[ContextLabels]) -> tuple[ContextLabels, ...]:
-    """Return the labels of a sample's contexts; empty if none has any."""
     return tuple(labels) if any(each != NO_LABELS for each in labels) else ()
 
 
@@ -67,12 +66,10 @@ class Sample:
 
     @property
     def asked(self) -> str:
-        """Return the question as a judge reads it, with what was said before it."""
         return self.history or self.question
 
     @property
     def labelled_contexts(self) -> tuple[tuple[str, ContextLabels], ...]:
-        """Return the contexts with their labels."""
         return tuple(zip(self.contexts, self.context_labels or (NO_LABELS,) * len(self.contexts), strict=True))
 
 

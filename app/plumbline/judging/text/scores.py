@@ -59,8 +59,6 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
 
 
 class PassRule(StrEnum):
-    """Rules by which an answer passes."""
-
     ALL_SUPPORTED = "all_supported"
     CALIBRATED = "calibrated"
     THRESHOLD = "threshold"
@@ -102,7 +100,6 @@ def choose_criterion(threshold: float | None, *, boundary: float | None, is_doub
 
 
 def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:
-    """Count the claims of each verdict, every verdict named; duplicates are not counted."""
     counts = dict.fromkeys(Verdict, 0)
     for claim in claims:
         if not is_duplicate(claim):

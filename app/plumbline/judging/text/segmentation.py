@@ -96,8 +96,6 @@ def _spans(text: str, block: TextBlock, *, is_cased: bool) -> list[tuple[int, in
 
 
 class _Splitter:
-    """One walk over a block, from one bracket, quote or terminator to the next."""
-
     def __init__(self, text: str, block: TextBlock, *, is_cased: bool) -> None:
         self._text = text
         self._block = block
@@ -232,7 +230,6 @@ class _Splitter:
 
 
 def _after(pattern: re.Pattern[str], text: str, position: int, limit: int) -> int:
-    """Return the end of the match of `pattern` at `position`; `position` itself without one."""
     match = pattern.match(text, position, limit)
     return match.end() if match else position
 

@@ -130,8 +130,6 @@ def _json(text: str) -> list[_Value] | None:
 
 
 class _JsonReader:
-    """The values of JSON, mark by mark."""
-
     def __init__(self, text: str) -> None:
         self._text = text
         self._needs_comma = False
@@ -310,7 +308,6 @@ def split_cells(row: str) -> list[str]:
 
 
 def _column(cell: str, name_of: Callable[[str], str]) -> tuple[str, str]:
-    """Return the name and the unit of a column; empty strings for none."""
     if len(cell) > _MAX_HEADER_CHARACTERS:
         return "", ""
     if cell[1:2].islower():

@@ -127,7 +127,6 @@ _Spelt = tuple[frozenset[str], str]
 
 
 def _spelt(text: str) -> _Spelt:
-    """Return the stems of a text's words and numbers, and its Chinese characters in a row."""
     tokens = split_tokens(text)
     return frozenset(token[:STEM] for token in tokens if not is_han(token)), "".join(filter(is_han, tokens))
 

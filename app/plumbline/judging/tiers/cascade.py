@@ -85,7 +85,6 @@ class JudgeCascade:
         tiers: Sequence[TierName] | None,
         deadline_seconds: float,
     ) -> CascadeResult:
-        """Return the first judgement that a tier can give; `tiers` None asks all in the default order."""
         order = tuple(self._tiers) if tiers is None else tuple(tiers)
         until = time.monotonic() + deadline_seconds
         waited = 0.0

@@ -76,7 +76,6 @@ class MemoryVerdictStore:
         )
 
     async def get(self, key: str) -> bytes | None:
-        """Return the value; None if it is missing or too old."""
         stored, value = self._entries.get(key) or (0.0, None)
         if value is not None and self._clock() - stored >= self._ttl_seconds:
             self._entries.drop(key)
@@ -84,15 +83,12 @@ class MemoryVerdictStore:
         return value
 
     async def put(self, key: str, value: bytes) -> None:
-        """Store the value, in place of others if there is no room."""
         self._entries.put(key, (self._clock(), value))
 
     def readiness(self) -> Readiness:
-        """Return the bounds."""
         return Readiness(State.READY, self._detail)
 
     async def close(self) -> None:
-        """Forget everything."""
         self._entries.clear()
 
 

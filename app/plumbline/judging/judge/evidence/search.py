@@ -197,12 +197,10 @@ class EvidenceSearch:
 
     @cached_property
     def facts(self) -> Facts:
-        """Return all numbers of all contexts."""
         return facts_in("\n".join(self.texts))
 
     @cached_property
     def names(self) -> KnownNames:
-        """Return the names that contexts and question have."""
         words = frozenset(split_words(self.question).every).union(*(words.every for words in self.index.words))
         return KnownNames(words, [self.question, *self.texts])
 
