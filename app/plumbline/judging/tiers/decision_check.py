@@ -53,7 +53,7 @@ class DecisionCheck:
         if UNANSWERED in claim.flags:
             reason = CodedText("decision_not_answered")
             return replace(claim, support=None, reason=reason, flags=(UNANSWERED_QUESTION,))
-        copy = next((row for row in features.rows if index.holds(row, text)), None)
+        copy = next((row for row in features.rows if index.passage(row).contains(text)), None)
         row = self._find_row(claim, text, features) if copy is None else copy
         evidence = () if row is None else (self._evidence(row),)
         claim = replace(claim, evidence=evidence)
