@@ -173,25 +173,12 @@ async def test_a_deadline_that_passes_is_a_timeout() -> None:
     assert failed.value.reason is FailureReason.TIMEOUT
 
 
-async def test_an_english_model_refuses_another_language() -> None:
+@pytest.mark.parametrize("answer", ["大坝不安全。", "大坝很安全。"])
+async def test_an_english_model_refuses_another_language_and_its_copies(answer: str) -> None:
     with pytest.raises(TierFailure) as refused:
-        await _judge("大坝不安全。", "大坝很安全。", tier=_tier(WordEncoder(MINILM)))
+        await _judge(answer, "大坝很安全。", tier=_tier(WordEncoder(MINILM)))
 
     assert refused.value.reason is FailureReason.UNSUPPORTED_LANGUAGE
-
-
-async def test_a_copy_is_judged_in_a_language_that_the_model_does_not_read() -> None:
-    (claim,) = (await _judge("大坝很安全。", "大坝很安全。", tier=_tier(WordEncoder(MINILM)))).claims
-
-    assert (claim.support, claim.flags) == (VERBATIM_SUPPORT, ("verbatim",))
-
-
-async def test_a_copy_of_words_that_the_model_does_not_know_is_judged() -> None:
-    encoder = WordEncoder(unknown_words={"xx", "yy"})
-
-    (claim,) = (await _judge("xx yy", "Lamp. xx yy rope.", tier=_tier(encoder))).claims
-
-    assert claim.flags == ("verbatim",)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from itertools import combinations, product
 from plumbline.judging.quantities.amount import Amount, Stated
 from plumbline.judging.quantities.dates import LEAP_YEAR, Date
 from plumbline.judging.quantities.numerals import HAN_NUMERAL, count_value
-from plumbline.judging.quantities.reader import YEARS
-from plumbline.judging.quantities.units import DAY, PERCENT, WORDS, YEAR, Unit
+from plumbline.judging.quantities.reader import YEARS, read_amounts
+from plumbline.judging.quantities.units import DAY, HOUR, MINUTE, MONTH, PERCENT, WORDS, YEAR, Unit
 
 _Value = tuple[float, Unit | None]
 
@@ -17,7 +17,9 @@ _Value = tuple[float, Unit | None]
 _MAX_OPERANDS = 8
 # The sum of so many amounts is hit by chance too seldom to need a word such as "together".
 _TELLING_TERMS = 3
-_MAX_DAYS, _MAX_SPAN_YEARS = 400, 200
+_MAX_DAYS, _MAX_SPAN_YEARS = 4_000, 200
+_MOST_COUNTED, _ROUNDING = 100, 0.005
+_HOUR = 60
 _SUM, _DIFFERENCE, _EACH, _SHARED, _MEAN, _TIMES, _CHANGE, _SHARE = (
     re.compile(WORDS.pattern(f"calculations.{name}"))
     for name in ("sum", "difference", "each", "shared", "mean", "times", "change", "share")
@@ -42,9 +44,9 @@ _CALL_REACH = 24
 def calculate(claim: str, evidence: Stated) -> tuple[list[_Value], set[tuple[int, ...]]]:
     """Return the amounts, and the parts of dates, that follow from those of a few passages.
 
-    Of at most eight amounts: the span between two years; a year or a date so many "later"; an amount that "rose by
-    50 %" or "doubled"; and where a word of the claim or the passages calls for it, sums, differences, products, equal
-    parts, changes and shares of amounts of like units.
+    Of at most eight amounts: the span between two years, dates or times; a year or a date so many "later"; an amount
+    that "rose by 50 %" or "doubled"; so many times an amount that the claim counts; where a word of the claim or the
+    passages calls for it, sums, differences, products, equal parts, means, changes and shares of amounts of like units.
     """
     stated = [each for each in evidence.amounts if each.is_asked and each.kind in ("number", "year")]
     years = {float(date.year) for date in evidence.dates if date.year}
@@ -52,13 +54,46 @@ def calculate(claim: str, evidence: Stated) -> tuple[list[_Value], set[tuple[int
     plain = [each for each in stated if each.value not in years]
     if len(years) > _MAX_OPERANDS or len(plain) > _MAX_OPERANDS:
         return [], set()
+    operands = [(each.value, each.unit) for each in plain]
     days = [each.value * each.unit.size / DAY.size for each in evidence.amounts if each.unit and _is_called_span(each)]
     values = [
         *_by_years(years, days, evidence.text),
         *_by_factors(plain, evidence, has_share=bool(_SHARE.search(claim))),
     ]
-    values += _as_claimed(claim, evidence.text, [(each.value, each.unit) for each in plain])
+    values += [*_as_claimed(claim, evidence.text, operands), *_between(evidence)]
+    values += _multiples(read_amounts(claim).amounts, operands)
     return values, {later for date, count in product(evidence.dates, days) for later in _shift_date(date, round(count))}
+
+
+def _between(evidence: Stated) -> Iterator[_Value]:
+    """Yield the hours and minutes between two times of day, and the days, weeks and months between two dates."""
+    times = sorted({minutes for each in evidence.times for minutes in each.minutes})
+    for one, other in combinations(times[:_MAX_OPERANDS], 2):
+        hours, minutes = divmod(other - one, _HOUR)
+        yield from (((other - one) / _HOUR, HOUR), (float(hours), HOUR), (float(minutes), MINUTE))
+    days = {date for each in evidence.dates if (date := _as_day(each))}
+    for first, last in combinations(sorted(days)[:_MAX_OPERANDS], 2):
+        count = (last - first).days
+        if count <= _MAX_DAYS:
+            yield from ((float(count), DAY), (count + 1.0, DAY))
+            months = 12 * (last.year - first.year) + last.month - first.month
+            yield from ((float(months), MONTH), (months + 1.0, MONTH))
+
+
+def _as_day(date: Date) -> datetime.date | None:
+    try:
+        return datetime.date(date.year or LEAP_YEAR, date.month or 0, date.day or 1)
+    except ValueError:
+        return None
+
+
+def _multiples(claimed: Sequence[Amount], operands: Sequence[_Value]) -> Iterator[_Value]:
+    """Yield what the claim has of "four tickets cost 48 euros" where one costs 12 euros: the product and the count."""
+    counts = {each.value for each in claimed if each.unit is None and 1 < each.value <= _MOST_COUNTED}
+    for count, (value, unit) in product(counts, operands):
+        made = count * value
+        if unit is not None and any(each.unit is unit and abs(each.value - made) < _ROUNDING for each in claimed):
+            yield from ((made, unit), (count, None))
 
 
 def _is_called_span(amount: Amount) -> bool:
@@ -106,16 +141,17 @@ def _as_claimed(claim: str, text: str, operands: Sequence[_Value]) -> Iterator[_
     units = {unit for _, unit in plain} - {None}
     if len(plain) >= _TELLING_TERMS and len(units) <= 1:
         yield sum(value for value, _ in plain), next(iter(units), None)
-    called = {words for words in (_SUM, _DIFFERENCE, _MEAN, _TIMES, _SHARED, _CHANGE, _SHARE) if words.search(claim)}
+    if plain and len(units) <= 1 and _MEAN.search(claim):
+        yield sum(value for value, _ in plain) / len(plain), next(iter(units), None)
+    called = {words for words in (_SUM, _DIFFERENCE, _TIMES, _SHARED, _CHANGE, _SHARE) if words.search(claim)}
     for (one, unit), (other, other_unit) in combinations(plain, 2):
         if unit is not other_unit and None not in (unit, other_unit):
             continue
         either = unit or other_unit
         share = 100 * min(one, other) / max(one, other) if one and other else 0.0
         made: dict[re.Pattern[str], list[_Value]] = {
-            _SUM: [(one + other, either)],
-            _DIFFERENCE: [(abs(one - other), either)],
-            _MEAN: [((one + other) / 2, either)],
+            _SUM: [(one + other, either), (2.0, None)],
+            _DIFFERENCE: [(abs(one - other), either), (2.0, None)],
             _TIMES: [(one / other, None), (other / one, None)] if share else [],
             _SHARED: [(one / other, unit), (other / one, other_unit)] if share else [],
             _CHANGE: [(100 * abs(other - one) / one, PERCENT)] if share else [],
@@ -127,6 +163,10 @@ def _as_claimed(claim: str, text: str, operands: Sequence[_Value]) -> Iterator[_
 
 
 def _shift_date(date: Date, days: int) -> Iterator[tuple[int, ...]]:
+    if date.year and date.month and not date.day:
+        months = round(days * DAY.size / MONTH.size)
+        for at in (12 * date.year + date.month - 1 + sign * months for sign in (1, -1)):
+            yield at // 12, at % 12 + 1
     if not (date.month and date.day and days <= _MAX_DAYS):
         return
     try:

@@ -37,6 +37,7 @@ _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
 _KIND = r"\b(?:type|phase|stage|grade|level|class|category|tier|zone)[ -]"
 _KIND_BEFORE, _FIRST_KIND = re.compile(_KIND + r"\Z"), re.compile(_KIND + r"i\b|(?<![a-z])i[型级类期]")
 _LONGEST_KIND = 12
+_IDIOM = re.compile(WORDS.pattern("idioms.whole"))
 _SAID_BEFORE = re.compile(rf"(?:{WORDS.pattern('idioms.before')})\Z")
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
 _MEASURES = frozenset(WORDS.read("han.measures").replace("\n", ""))
@@ -90,7 +91,7 @@ def _prepare_claim(piece: str) -> str:
         piece = blank_spans(piece, names)
     if "[" in piece or "(" in piece or not piece.isascii():
         piece = _CITED.sub(" ", piece)
-    return _TORN_APART.sub(r"\1", _LIST_MARK.sub("", prepare_text(piece)))
+    return _TORN_APART.sub(r"\1", _IDIOM.sub(" ", _LIST_MARK.sub("", prepare_text(piece))))
 
 
 def _prepare_passage(piece: str) -> str:

@@ -38,7 +38,10 @@ UNIT_BY_NAME: Final = dict(_units_by_name("names"))
 OTHER_UNIT_BY_NAME: Final = dict(_units_by_name("also"))
 PERCENT: Final = UNIT_BY_NAME["%"]
 YEAR: Final = UNIT_BY_NAME["year"]
+MONTH: Final = UNIT_BY_NAME["month"]
 DAY: Final = UNIT_BY_NAME["day"]
+HOUR: Final = UNIT_BY_NAME["hour"]
+MINUTE: Final = UNIT_BY_NAME["min"]
 CELSIUS: Final = UNIT_BY_NAME["°c"]
 FAHRENHEIT: Final = UNIT_BY_NAME["°f"]
 # Quarters of a year by their number: Q3, the third quarter.

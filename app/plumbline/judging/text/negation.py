@@ -224,11 +224,11 @@ def _differs_zh(claim: str, evidence: str) -> bool:
     if negations:
         return (
             len(negations) == 1
-            and not _NEGATIVE_ZH.search(given)
+            and not any(turn in _HAN_NEGATORS or turn not in claim for turn in _NEGATIVE_ZH.findall(given))
             and not _NO_STATEMENT_ZH.search(said)
             and _states_zh(given, said[: negations[0].start()], said[negations[0].end() :])
         )
-    if _NEGATIVE_ZH.search(claim):
+    if _NEGATIVE_ZH.search(said):
         return False
     places = islice(_NO_ZH.finditer(given), _MAX_PLACES)
     return any(
@@ -242,6 +242,8 @@ def _states_zh(text: str, before: str, after: str, *, repeated: int = _OBJECT_HA
 
     Of what stands after it the first `repeated` characters must be there, and more where the text has no subject.
     """
+    # Behind a comma the subject is the one before it: 该手机很轻，不支持快充.
+    is_elided = before.rstrip().endswith(("，", ","))
     text, before, after = (_NOT_HAN.sub("", part) for part in (text, before, after))
     if len(after) < _PAIR:
         return False
@@ -255,6 +257,7 @@ def _states_zh(text: str, before: str, after: str, *, repeated: int = _OBJECT_HA
         is_stated = begins and text.startswith(after[:_REACH_HAN], at)
         if subject and subject in text[max(0, at - _PAIR - _GAP_HAN) : at]:
             is_stated = True
+        is_stated = is_stated or (is_elided and at >= _PAIR and before.startswith(text[:at]))
         if is_stated and text.find(end, at) >= 0:
             return True
         at = text.find(start, at + 1)

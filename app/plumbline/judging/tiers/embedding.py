@@ -19,7 +19,7 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.tiers.calibration import CalibrationTable, Finding, build_judgement
-from plumbline.judging.tiers.lexical import collect_lexical_findings, find_copies, is_in_one_script
+from plumbline.judging.tiers.lexical import collect_lexical_findings, is_in_one_script
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
@@ -117,8 +117,6 @@ class EmbeddingTier:
         until = time.monotonic() + seconds
         run = asyncio.get_running_loop().run_in_executor
         if not self._reads(sample):
-            if copies := await run(self._executor, find_copies, sample):
-                return then(copies, 0)
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
                 CodedText(
@@ -136,8 +134,6 @@ class EmbeddingTier:
             )
         reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic(), scope=options.tenant)
         if unread := self._find_unread(plan, reading):
-            if copies := await run(self._executor, find_copies, sample):
-                return then(copies, 0)
             raise TierFailure(FailureReason.UNSUPPORTED_LANGUAGE, unread)
         alignment, last = await self._align(plan, reading, options, until)
 

@@ -45,6 +45,8 @@ _MAX_NAMES = 3
 _MAX_NUMBERS = 2
 # Sentences with most of an answer's words that are compared with it for a negation.
 _MAX_COMPARED = 3
+# So few are calculated with together.
+_FEW_LINES = 5
 # A longer one is no sentence, and would be gone over for each sentence of the answer.
 _LONGEST_COMPARED = 2_000
 # Others with a negation that it may go against, and those that may agree with it all the same.
@@ -179,7 +181,11 @@ class KnownPassages:
         rows = tuple(self.rows[number] for number in covered.rows)
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
         identifiers = self._identifiers.find_unknown(self._written.get(text, text))
-        numbers = (*self.amounts.find_missing(text, best), *self._facts.find_misplaced(text), *identifiers)
+        numbers = (
+            *self.amounts.find_missing(text, self._surroundings(rows)),
+            *self._facts.find_misplaced(text),
+            *identifiers,
+        )
         best = [passage for passage in best if len(passage) <= _LONGEST_COMPARED]
         negates = bool(best) and (self._negates(text) or all(map(self._negates, best)))
         negates = negates and all(negation.differs(text, passage) for passage in best)
@@ -206,6 +212,14 @@ class KnownPassages:
             denied_keys=denied,
             open_reasons=tuple(name for name, is_so in is_open.items() if is_so),
         )
+
+    def _surroundings(self, rows: Sequence[int]) -> list[str]:
+        """Return the sentences that hold most of another, those next to them, or all of a short context."""
+        lines = self.index.lines
+        if len(lines) <= _FEW_LINES:
+            return lines
+        near = {near for row in rows[:_MAX_COMPARED] for near in (row - 1, row, row + 1) if 0 <= near < len(lines)}
+        return [lines[row] for row in sorted(near)]
 
     @cached_property
     def _denying(self) -> list[tuple[str, frozenset[str]]]:
