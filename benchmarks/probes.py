@@ -2,13 +2,14 @@
 
 `tests/data/probes.jsonl` has a true and a false twin about the same contexts, by kind;
 `tests/data/everyday_prose.jsonl` has answers in the prose of an LLM, half of them with one wrong sentence (`wrong`).
-Half of both is Chinese, and both were written before a rule was changed for them. Prints tables in Markdown and one
-line of JSON last.
+Half of both is Chinese, and both were written before a rule was changed for them. Near-copies, in eight shapes, are
+made of the contexts of the latter. Prints tables in Markdown and one line of JSON last.
 """
 
 import argparse
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,12 @@ DATA = Path(__file__).parents[1] / "tests" / "data"
 CHAINS: Mapping[str, tuple[str, ...]] = {"embedding": ("embedding", "lexical"), "lexical": ("lexical",)}
 # A false twin that scores above this reads as a good answer, whatever `passed` says.
 _HIGH = 0.7
+
+# Between sentences, above a table, before a sentence, between two that become one, and after the last.
+_GLUE: Mapping[str, tuple[str, str, str, str, str]] = {
+    "en": (" ", "| No. | Text |", "According to the document, ", ", and ", "I hope this helps!"),
+    "zh": ("", "| 编号 | 内容 |", "根据资料，", "，", "希望以上信息对您有帮助。"),
+}
 
 Row = dict[str, Any]
 
@@ -49,6 +56,34 @@ class Decided:
 def read_rows(name: str, folder: Path = DATA) -> list[Row]:
     with (folder / f"{name}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+def near_copies(rows: Sequence[Row]) -> list[Row]:
+    """Sentences of each context, copied word for word or nearly so: each shape once a context."""
+    made = []
+    for number, (context, lang) in enumerate({row["contexts"][0]: row["lang"] for row in rows}.items()):
+        is_chinese = lang == "zh"
+        ends = r"(?<=[。！？])" if is_chinese else r"(?<=[.!?])\s+(?=[A-Z0-9])"
+        sentences = [each for each in re.split(ends, context) if each]
+        one, other = sentences[number % (len(sentences) - 1) :][:2]
+        gap, heads, opener, joint, closing = _GLUE[lang]
+        later = other if is_chinese else other[0].lower() + other[1:]
+        shapes = {
+            "one sentence": one,
+            "two sentences": one + gap + other,
+            "first and last": sentences[0] + gap + sentences[-1],
+            "opener": opener + (one if is_chinese else one[0].lower() + one[1:]),
+            "joined": one[:-1] + joint + later,
+            "closing": one + gap + closing,
+            "list": f"- {one}\n- {other}",
+            "table": f"{heads}\n|---|---|\n| 1 | {one} |\n| 2 | {other} |",
+        }
+        made += [
+            {"id": f"{kind}-{number}", "kind": kind, "lang": lang, "contexts": [context], "question": ""}
+            | {"answer": answer, "label": 1}
+            for kind, answer in shapes.items()
+        ]
+    return made
 
 
 def answers_of(row: Row) -> list[tuple[str, bool]]:
@@ -124,8 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
 
     found: dict[str, dict[str, dict[str, int]]] = {}
-    for data in ("probes", "everyday_prose"):
-        rows = read_rows(data, options.data)
+    prose = read_rows("everyday_prose", options.data)
+    sets = {"probes": read_rows("probes", options.data), "near-copies": near_copies(prose), "everyday prose": prose}
+    for data, rows in sets.items():
         for tier in options.tiers:
             decided = decide(rows, CHAINS[tier])
             if options.show_failures:
