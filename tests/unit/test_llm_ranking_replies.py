@@ -33,7 +33,8 @@ def test_ids_in_any_style(style: str, kind: str) -> None:
 @pytest.mark.parametrize("style", BY_POSITION)
 def test_positions_in_any_style(style: str, kind: str) -> None:
     candidates, (text, places) = CANDIDATES[kind], BY_POSITION[style]
-    numbers = {f"p{n}": place + 1 for n, place in enumerate(ORDER)} | {f"z{n}": each for n, each in enumerate(ORDER)}
+    numbers: dict[str, object] = {f"p{n}": place + 1 for n, place in enumerate(ORDER)}
+    numbers |= {f"z{n}": place for n, place in enumerate(ORDER)} | {f"l{n}": "ABCDE"[at] for n, at in enumerate(ORDER)}
 
     parsed = parse_ranking(text.format(**numbers), candidates=candidates)
 

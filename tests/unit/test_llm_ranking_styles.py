@@ -49,10 +49,18 @@ def test_without_candidates_it_is_read_or_told(style: str, case: str) -> None:
 @pytest.mark.parametrize("style", TOLD)
 def test_a_ranking_with_two_readings_is_told(style: str, case: str) -> None:
     candidates, ranked = CASES[case]
+    # scores decide where documents are listed as they were offered
+    offered = [*ranked, *(each for each in candidates if each not in ranked)]
 
-    parsed = parse_ranking(TOLD[style].format(*ranked), candidates=candidates)
+    parsed = parse_ranking(TOLD[style].format(*ranked), candidates=offered)
 
     assert (parsed.ids, parsed.parse_ok) == ((), False)
+
+
+def test_scores_decide_where_documents_are_listed_as_they_were_offered() -> None:
+    parsed = parse_ranking("doc_1: 0.1\ndoc_2: 0.9\ndoc_3: 0.5", candidates=CASES["underscore"][0])
+
+    assert parsed.ids == ("doc_2", "doc_3", "doc_1")
 
 
 @pytest.mark.parametrize("style", ["ranks or scores", "scores in lines against the written order", "chain both ways"])

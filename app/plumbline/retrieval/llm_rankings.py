@@ -13,6 +13,8 @@ from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, me
 _THINK_TAG: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
 _MAX_UNKNOWN_LENGTH: Final = 200
+# Begins as JSON
+_CUT_OFF: Final = re.compile(r"\s*(?:```[a-z]*\s*)?(?:\{|\[\s*[\"{])")
 # Of text in lower case.
 _RISING: Final = re.compile(WORDS.pattern("prose.rising"))
 
@@ -114,7 +116,9 @@ def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[R
     yield "json", readings
     if has_unread and not readings:
         return
-    marked = candidates.mark(reply, with_ranks=False)
+    if _CUT_OFF.match(reply) and not reply.rstrip(" \n`").endswith(("}", "]")):
+        return
+    marked = candidates.number_positions(candidates.mark(reply, with_ranks=False))
     yield "table", read_tables(marked, candidates)
     yield "pairs", read_pairs(marked)
     yield "chain", [*read_brackets(marked), *read_chains(marked)]
@@ -177,6 +181,9 @@ def _resolve(reading: Reading, form: str, candidates: Candidates) -> ParsedRanki
     first = [[each for _ in block if (each := next(found)) not in seen and not seen.add(each)] for block in blocks]  # type: ignore[func-returns-value]
     ties = tuple(tuple(map(str, block)) for block in first if len(block) > 1)
     other = ids if reading.other is None else _known_ids(reading, candidates)
+    if reading.is_other_written and candidates.are_as_offered(other):
+        # listed as they were offered: the order tells nothing, the scores do
+        other = ids
     readings = (ids, other) if other != ids else ()
     return ParsedRanking(ids, unknown, len(named) - len(ids), bool(ids), form, ties, (), readings)
 

@@ -26,8 +26,14 @@ _ATOM: Final = re.compile(rf"{_WORD}++|\S")
 _GLUED_AFTER: Final = re.compile(rf"{_WORD}|[.#/@]{_WORD}|::")
 _GLUED_BEFORE: Final = re.compile(rf"{_WORD}[.#/@]\Z|::\Z|(?:^|.){_WORD}\Z", re.DOTALL)
 _DIGITS: Final = re.compile("[0-9]+")
-INDEX: Final = r"(?:(?:passage|document|doc|文档|段落)\s?+[\[(#【［]?+|[\[(【［])([0-9]{1,6}+)(?![0-9])[\])】］]?+"
-NAMED_INDEX: Final = re.compile(INDEX, re.IGNORECASE)
+# A position from 1 or 0, or a letter, in brackets: `[3]`; `number_positions` writes them so.
+INDEX: Final = r"[\[(【［]([0-9]{1,6}+|[A-Z])[\])】］]"
+NAMED_INDEX: Final = re.compile(INDEX)
+_POSITION: Final = re.compile(
+    r"(?<![^\W\d_])(?:passage|document|doc|item|文档|文章|段落)\s?+[:：]?+\s?+[\[(#【［]?+([0-9]{1,6}+|[A-Z](?![^\W_]))(?![0-9])[\])】］]?+"
+    r"|(?<![0-9.])([0-9]{1,6}+)号|(?:(?<=[,，、>] )|^)#([0-9]{1,6}+)(?=[,，、]|\s?>|\Z)",
+    re.IGNORECASE,
+)
 _ID_SIGN: Final = re.compile(r"[0-9_]|[^\W\d_][-:/@\#.][^\W\d_]")
 # Brackets of a citation, the end of a Chinese sentence
 _PROSE_SIGN: Final = re.compile(
@@ -44,6 +50,7 @@ class Candidates:
     def __init__(self, ids: Sequence[str] | None) -> None:
         self.are_given = ids is not None
         self._ids = tuple(ids or ())
+        self._has_no_letters = not any(len(doc_id) == 1 and doc_id.isalpha() for doc_id in self._ids)
         self._has_positions = not any(map(_is_number, self._ids))
         self._place_by_id: dict[str, int] = {}
         self._lengths: dict[str, set[int]] = {}
@@ -73,6 +80,10 @@ class Candidates:
                     end = stop
                     break
         return "".join([*parts, text[end:]])
+
+    def number_positions(self, marked: str) -> str:
+        """Write each named position of a candidate as `[3]`: `Passage 3`, `Doc: 3`, `文档3`, `3号`."""
+        return _POSITION.sub(lambda found: f"[{next(filter(None, found.groups())).upper()}]", marked)
 
     def without_marks(self, text: str) -> str:
         return MARK.sub("", text)
@@ -109,10 +120,15 @@ class Candidates:
         return [self._ids[place] if 0 <= place < len(self._ids) else None for place in places]
 
     def _position(self, item: str) -> int | None:
-        plain = item.strip(_DECORATION)
-        named = NAMED_INDEX.fullmatch(plain)
-        index = named[1] if named else plain
-        return int(index) if _is_number(index) and len(index) <= _MAX_INDEX_DIGITS else None
+        plain = self.number_positions(item.strip(_DECORATION)).strip(_DECORATION)
+        if len(plain) == 1 and plain.isascii() and plain.isupper() and self._has_no_letters:
+            return ord(plain) - ord("A") + 1
+        return int(plain) if _is_number(plain) and len(plain) <= _MAX_INDEX_DIGITS else None
+
+    def are_as_offered(self, ids: Sequence[str]) -> bool:
+        """Return True if ids stand in the order in which they were offered."""
+        places = [self._place_by_id[doc_id] for doc_id in ids if doc_id in self._place_by_id]
+        return len(places) == len(ids) and places == sorted(places)
 
     def is_made_up(self, item: str) -> bool:
         """Return True for an id with letters that looks like a candidate's: `doc_99` next to `doc_1`."""

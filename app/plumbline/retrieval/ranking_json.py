@@ -38,13 +38,17 @@ def json_readings(text: str) -> tuple[list[Reading], bool]:
     rows: list[dict[str, object]] = []
     has_unread = False
     for label, value, is_alone in _json_values(text):
-        if isinstance(value, dict) and row_id(value) is not None:
+        if isinstance(value, dict) and row_id(value) is not None and not any(map(_holds_rows, value.values())):
             rows.append(value)
         elif isinstance(value, dict) or is_alone or not all(isinstance(each, _Number) for each in value):
             readings = list(_read_json(value, label, _MAX_DEPTH))
             has_unread = has_unread or (isinstance(value, dict) and bool(value) and not readings)
             found += readings
     return [*found, *read_table(rows, "")], has_unread
+
+
+def _holds_rows(value: object) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(each, dict) for each in value))
 
 
 def label_before(text: str, start: int, end: int) -> str:

@@ -30,6 +30,7 @@ _MEANINGS: Final = {
 # Columns by their keys; ranks and distances rise, scores fall.
 _KINDS: Final = {kind: re.compile(WORDS.pattern(f"columns.{kind}")) for kind in ("rank", "score", "distance")}
 _FLAG_KEY: Final = re.compile(WORDS.pattern("columns.flag"))
+_MOST_FOLDED: Final = 1_000
 _GAP: Final = re.compile(r"[ -]+")
 
 Blocks = list[list[str]]
@@ -49,6 +50,7 @@ class Reading:
     label: str = ""
     other: Blocks | None = None
     is_from_zero: bool = False
+    is_other_written: bool = False
 
 
 def meaning(label: str) -> Meaning:
@@ -62,6 +64,9 @@ def excludes(label: str) -> bool:
 
 
 def _fold(text: str) -> str:
+    if len(text) > _MOST_FOLDED:
+        # takes time quadratic in a run of combining marks
+        return text.casefold()
     return text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
 
 
@@ -116,7 +121,8 @@ def order_rows(rows: Sequence[Row], label: str = "", *, is_written: bool = True)
     if is_written and not is_ranked:
         orders.append(written)
     best = orders[0] if orders else written
-    return Reading(best, label, next((each for each in orders if flat(each) != flat(best)), None))
+    other = next((each for each in orders if flat(each) != flat(best)), None)
+    return Reading(best, label, other, is_other_written=other is written)
 
 
 def _sort_blocks(pairs: Sequence[tuple[list[str], float]], *, is_rising: bool) -> Blocks:
