@@ -1,18 +1,19 @@
 """Parse a ranking out of an LLM's reply, in linear time, whatever its form."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from plumbline.retrieval.ranking_candidates import Candidates, bare_item
-from plumbline.retrieval.ranking_json import json_readings
-from plumbline.retrieval.ranking_text import read_brackets, read_chains, read_lines, read_pairs, read_prose, read_tables
-from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, meaning
+from plumbline.retrieval.ranking_text import read_chains, read_lines, read_pairs, read_prose, read_tables
+from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, json_readings, meaning
 
 _THINK_TAG: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
 _PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
 _MAX_UNKNOWN_LENGTH: Final = 200
+# A ranking of one has no order.
+_FEWEST: Final = 2
 # Begins as JSON
 _CUT_OFF: Final = re.compile(r"\s*(?:```[a-z]*\s*)?(?:\{|\[\s*[\"{])")
 # Of text in lower case.
@@ -21,18 +22,11 @@ _RISING: Final = re.compile(WORDS.pattern("prose.rising"))
 
 @dataclass(frozen=True, slots=True)
 class ParsedRanking:
-    """Ranking parsed from a reply.
+    """Ranking parsed from a reply: its ids best first, each once, if `parse_ok`: the reply holds just one.
 
-    Args:
-        ids: best first, each once; empty unless `parse_ok`.
-        unknown: ids that the reply names and the candidates do not hold, each once; always empty without candidates.
-        duplicates_removed: later mentions of an id in `ids`, within the form that was read.
-        parse_ok: whether `ids` holds the one ranking that the reply may mean; a refusal, an empty list, a list of
-            unknown ids and a reply of several meanings are all False.
-        form: `json`, `table`, `chain`, `lines`, `tokens`, or `none` when no form was found.
-        ties: ids that the reply holds equal; they stand in `ids` as they are written.
-        excluded: ids that the reply says it leaves out.
-        readings: two rankings that the reply may mean; empty when there is one.
+    unknown: ids that the reply names and the candidates do not hold. duplicates_removed: later mentions of an id. form:
+    `json`, `table`, `pairs`, `chain`, `lines`, `tokens`, or `none`. ties: ids held equal. excluded: ids that the reply
+    says it leaves out. readings: two rankings that the reply may mean, if there are.
     """
 
     ids: tuple[str, ...]
@@ -48,15 +42,8 @@ class ParsedRanking:
 def parse_ranking(text: str, *, candidates: Sequence[str] | None = None, append_missing: bool = False) -> ParsedRanking:
     """Parse the ranking in an LLM's reply; takes time linear in the text and never raises.
 
-    `<think>` blocks go first, an unclosed one to the end of the text. Then the first form that names a candidate:
-
-    - `json`: a list of ids, of objects with an id, or of pairs; an object that holds such a list, maps ranks to ids or
-      ids to scores; in a code fence or not.
-    - `table`: with a header, between bars, commas or tabs.
-    - `chain`: `[3] > [1]`, `doc_3 < doc_1`, `doc_5 = doc_1 > doc_3`, `[doc_5], [doc_1]`, in ASCII or full width.
-    - `lines`: numbered or bulleted lines, of which the rank is stripped; else lines or comma-separated pieces that
-      hold nothing but an id, or an id and a score.
-    - `tokens`: candidates in prose that ranks, in the order in which they appear (never without candidates).
+    Without its `<think>` blocks, the first form that names a candidate counts: JSON, a table with a header, a chain as
+    `[3] > [1]`, lines or pieces between commas that hold an id (numbered, bulleted, with a score), prose that ranks.
 
     Keys, headings and columns are read by their meaning: ranks rise, scores fall, what is excluded or was only offered
     is no ranking, and a final ranking is preferred to any other. Where that leaves two rankings (scores against the
@@ -64,12 +51,11 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None, append_
     `parse_ok` is False and `readings` holds both.
 
     `candidates`: the ids that were offered, in that order. The items of a ranking are all ids, or all positions in that
-    order: from 1, or from 0 where a 0 or a reranker's `index` says so. An unknown item before or between known ones
-    leaves the ranking unread, unless it is a made-up id of the candidates' form. Without candidates every id is taken
-    as known, a number is an id, and prose holds no ids.
+    order: letters, or numbers from 1, from 0 where a 0 or a reranker's `index` says so. An unknown item before or
+    between known ones leaves the ranking unread, unless it is a made-up id of the candidates' form. Without candidates
+    every id is taken as known, a number is an id, and prose holds no ids.
 
-    `append_missing`: candidates that a ranking leaves out follow it in the order in which they were offered, as in
-    RankLLM; those that the reply excludes do not.
+    `append_missing`: candidates that a ranking leaves out, and the reply does not exclude, follow it as offered.
     """
     parsed = _parse(text, Candidates(candidates))
     if not (append_missing and parsed.parse_ok):
@@ -121,15 +107,15 @@ def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[R
     marked = candidates.number_positions(candidates.mark(reply, with_ranks=False))
     yield "table", read_tables(marked, candidates)
     yield "pairs", read_pairs(marked)
-    yield "chain", [*read_brackets(marked), *read_chains(marked)]
+    yield "chain", read_chains(marked)
     yield "lines", read_lines(marked, candidates)
     if candidates.are_given:
         yield "tokens", read_prose(reply, candidates)
 
 
 def _add_reverse(parsed: ParsedRanking, reply: str) -> ParsedRanking:
-    """Return the ranking with its reverse as another reading, where the reply says that it rises."""
-    if len(parsed.ids) < len(("worst", "best")) or not _RISING.search(reply.lower().replace("_", " ")):
+    """Add the reverse as another reading, where the reply says that its ranking rises."""
+    if len(parsed.ids) < _FEWEST or not _RISING.search(reply.lower().replace("_", " ")):
         return parsed
     return replace(parsed, ids=(), ties=(), parse_ok=False, readings=(parsed.ids, parsed.ids[::-1]))
 
@@ -147,7 +133,9 @@ def _choose(parsed: Sequence[tuple[Meaning, ParsedRanking]], form: str) -> Parse
     best = max(top, key=lambda each: len(each.ids))
     place_by_id = {doc_id: place for place, doc_id in enumerate(best.ids)}
     rivals = [each.readings[1] for each in top if each.readings]
-    rivals += [each.ids for each in (*top, *broken) if not _is_within(each.ids, place_by_id)]
+    for each in (*top, *broken):
+        places = [place_by_id.get(doc_id, -1) for doc_id in each.ids]
+        rivals += [each.ids] if -1 in places or places != sorted(places) else []
     if not rivals and not set(best.ids).isdisjoint(excluded):
         rivals = [tuple(doc_id for doc_id in best.ids if doc_id not in excluded)]
     if rivals:
@@ -155,39 +143,28 @@ def _choose(parsed: Sequence[tuple[Meaning, ParsedRanking]], form: str) -> Parse
     return replace(best, excluded=excluded)
 
 
-def _is_within(ids: Sequence[str], place_by_id: Mapping[str, int]) -> bool:
-    """Return True if the ids stand in the longer ranking, in the same order."""
-    places = [place_by_id.get(doc_id, -1) for doc_id in ids]
-    return -1 not in places and places == sorted(places)
-
-
 def _resolve(reading: Reading, form: str, candidates: Candidates) -> ParsedRanking:
     """Match the items of a reading to ids; it is unread where nothing explains an item before or between others."""
-    items = flat(reading.blocks)
-    matched = candidates.find_all(items, is_from_zero=reading.is_from_zero)
+    items, is_from_zero = flat(reading.blocks), reading.is_from_zero
+    matched = candidates.find_all(items, is_from_zero=is_from_zero)
     named = [doc_id for doc_id in matched if doc_id is not None]
     ids = tuple(dict.fromkeys(named))
     missed = {item: bare_item(candidates.unmark(item)) for item, own in zip(items, matched, strict=True) if own is None}
     unknown = tuple(dict.fromkeys(name[:_MAX_UNKNOWN_LENGTH] for name in missed.values() if name))
     last = max((place for place, doc_id in enumerate(matched) if doc_id is not None), default=0)
     strange = [item for item in items[:last] if missed.get(item) and not candidates.is_made_up(item)]
-    if (unknown and not candidates.are_given) or strange:
-        if not candidates.are_given:
-            return ParsedRanking((), (), 0, parse_ok=False, form=form)
+    if not candidates.are_given and (unknown or strange):
+        return ParsedRanking((), (), 0, parse_ok=False, form=form)
+    if strange:
         return ParsedRanking(ids, unknown, 0, parse_ok=False, form=form)
     found, blocks = iter(matched), reading.blocks
     seen: set[str | None] = {None}
     # set.add returns None: ids that were met before, and what is unknown, stand in no tie.
     first = [[each for _ in block if (each := next(found)) not in seen and not seen.add(each)] for block in blocks]  # type: ignore[func-returns-value]
     ties = tuple(tuple(map(str, block)) for block in first if len(block) > 1)
-    other = ids if reading.other is None else _known_ids(reading, candidates)
-    if reading.is_other_written and candidates.are_as_offered(other):
-        # listed as they were offered: the order tells nothing, the scores do
-        other = ids
-    readings = (ids, other) if other != ids else ()
+    others = candidates.find_all(flat(reading.other or []), is_from_zero=is_from_zero)
+    other = tuple(dict.fromkeys(doc_id for doc_id in others if doc_id is not None)) or ids
+    # Listed as they were offered, the order tells nothing and the scores do.
+    is_settled = reading.is_other_written and candidates.are_as_offered(other)
+    readings = () if is_settled or None in others or other == ids else (ids, other)
     return ParsedRanking(ids, unknown, len(named) - len(ids), bool(ids), form, ties, (), readings)
-
-
-def _known_ids(reading: Reading, candidates: Candidates) -> tuple[str, ...]:
-    found = candidates.find_all(flat(reading.other or []), is_from_zero=reading.is_from_zero)
-    return tuple(dict.fromkeys(doc_id for doc_id in found if doc_id is not None))

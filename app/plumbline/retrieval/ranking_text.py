@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from plumbline.retrieval.ranking_candidates import INDEX, MARK, MARKS, NAMED_INDEX, Candidates, looks_like_an_id
-from plumbline.retrieval.ranking_json import label_before, stands_alone
+from plumbline.retrieval.ranking_candidates import MARK, MARKS, NAMED_INDEX, Candidates, looks_like_an_id
 from plumbline.retrieval.ranking_values import (
     WORDS,
     Blocks,
@@ -14,6 +13,7 @@ from plumbline.retrieval.ranking_values import (
     excludes,
     flat,
     is_value_key,
+    label_before,
     order_rows,
     read_table,
     row_id,
@@ -38,27 +38,7 @@ def read_tables(text: str, candidates: Candidates) -> Iterator[Reading]:
             return
 
 
-# No opening bracket inside: a search that fails stops at the next one, so no character is read twice.
-_BRACKETED: Final = re.compile(r"[\[【［]([^\[\]【】［］]*+)[\]】］]")
-_GROUP: Final = re.compile(
-    r"[\[【［][^\[\]【】［］]*+[\]】］](?>(?:[\s,，、;；]{0,16}+[\[【［][^\[\]【】［］]*+[\]】］])*)"
-)
 _SEPARATOR: Final = re.compile(r"[,，、;；]")
-
-
-def read_brackets(text: str) -> Iterator[Reading]:
-    """Yield items of brackets in a row, `[a], [b]` or `[a, b]`, that stand alone; not those cited in a sentence."""
-    last = 0
-    for group in _GROUP.finditer(text):
-        items = [
-            item.strip() for each in _BRACKETED.findall(group[0]) for item in _SEPARATOR.split(each) if item.strip()
-        ]
-        is_all = bool(items) and len(text.strip()) == len(group[0])
-        if is_all or (len(items) >= _CHAIN_LENGTH and stands_alone(text, *group.span())):
-            yield Reading([[item] for item in items], label_before(text, last, group.start()))
-        last = group.end()
-
-
 _PAIR: Final = re.compile(
     r"[(（\[]\s*['\"“]?([^'\"“”()（）\[\],，\n]{1,200}?)['\"”]?\s*[,，:：]\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*[)）\]]"
 )
@@ -72,18 +52,19 @@ def read_pairs(text: str) -> Iterator[Reading]:
 
 
 # A link has room or a bracket on both sides: `<urn:uuid:…>` ends in a sign that chains nothing.
-_LINK: Final = re.compile(rf"(?<=[\s\]】］]|{MARKS})(>=|=>|->|>>|[>＞≻≥→⇒]|<=|[<＜≺≤]|[=＝~≈])(?=[\s\[【［]|{MARKS})")
+_LINK: Final = rf"(?<=[\s\]】］]|{MARKS})(?:>=|=>|->|>>|[>＞≻≥→⇒]|<=|[<＜≺≤]|[=＝~≈])(?=[\s\[【［]|{MARKS})"
 _TIGHT_LINK: Final = re.compile(rf"(?<=[\w\])）】］]|{MARKS})([>＞≻→＝=])(?=[\w\[(（【［]|{MARKS})")
 _SIGN: Final = re.compile("[>＞≻≥→⇒<＜≺≤]")
 _WORSE_SIGNS: Final = frozenset({"<=", "<", "＜", "≺", "≤"})
 _EQUAL_SIGNS: Final = frozenset("=＝~≈")
 _CHAIN_LENGTH: Final = 2
-_WORD_OR_INDEX: Final = re.compile(
-    rf"{MARKS}|{INDEX}|[\[【［][^\[\]【】［］]{{0,200}}+[\]】］]|[^\s：，。\[【［{MARKS[1:-1]}]++", re.IGNORECASE
+# A candidate, what is in brackets, or a word from its beginning on.
+_LINKED: Final = (
+    rf"{MARKS}|[\[【［][^\[\]【】［］]{{0,200}}+[\]】］]"
+    rf"|(?<![^\s：，。:(（\"'`*])[^\s：，。,、;；\[\]【】［］{MARKS[1:-1]}]++"
 )
-# Words such as `排序：` that stand right before the first item.
-_LEAD_IN: Final = re.compile(rf"(?:[:：=]|[是为])\s*+(?:[\[【［]|{MARKS})")
-_MAX_EDGE: Final = 400
+_CHAIN: Final = re.compile(rf"(?:{_LINKED})(?>(?:[\s*`\"']*+{_LINK}[\s*`\"']*+(?:{_LINKED}))+)")
+_LINKS: Final = re.compile(_LINK)
 
 
 def read_chains(text: str) -> Iterator[Reading]:
@@ -92,53 +73,23 @@ def read_chains(text: str) -> Iterator[Reading]:
         return
     if "<" not in text and any(sign in text for sign in ">＞≻→"):
         text = _TIGHT_LINK.sub(r" \1 ", text)
-    parts = _LINK.split(text)
-    chain: Blocks = []
-    label, signs = "", list[str]()
-    for part, sign in zip(map(str.strip, parts[::2]), [*parts[1::2], ""], strict=True):
-        block = _link_items(part)
-        if block is None:
-            # prose ends one chain and may start another
-            _link(chain, signs, [next((each[0] for each in _WORD_OR_INDEX.finditer(part[:_MAX_EDGE])), "")])
-            yield from _chain(chain, signs, label)
-            last = next(reversed([each[0] for each in _WORD_OR_INDEX.finditer(part[-_MAX_EDGE:])]), "")
-            label = label_before(part, 0, len(part) - len(last))
-            chain, signs = [[last]] if last and sign else [], []
-        else:
-            _link(chain, signs, block)
-        signs.append(sign)
-    yield from _chain(chain, signs, label)
-
-
-def _link(chain: Blocks, signs: Sequence[str], block: list[str]) -> None:
-    if chain and signs and signs[-1] in _EQUAL_SIGNS:
-        chain[-1] += block
-    elif all(block) and (chain or not signs):
-        chain.append(block)
-
-
-def _chain(chain: Blocks, signs: Sequence[str], label: str) -> Iterator[Reading]:
-    directions = {sign in _WORSE_SIGNS for sign in signs if sign and sign not in _EQUAL_SIGNS}
-    if len(flat(chain)) >= _CHAIN_LENGTH and directions:
-        falling = chain[::-1] if directions == {True} else chain
-        yield Reading(falling, label, other=chain[::-1] if len(directions) > 1 else None)
-
-
-def _link_items(part: str) -> list[str] | None:
-    """Return the items of a link that holds nothing else: one word, what is in brackets, or several with commas."""
-    bare = part.rstrip(".。!！")
-    if _LEAD_IN.search(bare):
-        return None
-    if _BRACKETED.fullmatch(bare) or NAMED_INDEX.fullmatch(bare):
-        return [part]
-    pieces = [piece.strip() for piece in _SEPARATOR.split(bare.strip("()（）{}")) if piece.strip()]
-    return pieces if pieces and all(len(piece.split(None, 1)) == 1 for piece in pieces) else None
+    last = 0
+    for found in _CHAIN.finditer(text):
+        items, signs = map(str.strip, _LINKS.split(found[0])), _LINKS.findall(found[0])
+        chain: Blocks = []
+        for item, sign in zip(items, [">", *signs], strict=True):
+            chain[-1:] = [[*chain[-1], item]] if chain and sign in _EQUAL_SIGNS else [*chain[-1:], [item]]
+        directions = {sign in _WORSE_SIGNS for sign in signs if sign not in _EQUAL_SIGNS}
+        label, last = label_before(text, last, found.start()), found.end()
+        if directions:
+            falling = chain[::-1] if directions == {True} else chain
+            yield Reading(falling, label, other=chain[::-1] if len(directions) > 1 else None)
 
 
 _HAN: Final = "一二三四五六七八九十"
 _BULLET: Final = r"(?:[-*+•·‣▪–—]\s++|\#{1,6}\s++)"
 _RANK: Final = (
-    r"(?:\*\*)?+(?:[(（]?+[0-9]{1,4}+(?:[.．、:：]|[)）])(?![0-9])|\[[0-9]{1,4}+\](?!\s?[,，:：(（])"
+    r"(?:\*\*)?+(?:[(（]?+[0-9]{1,4}+(?:[.．、:：]|[)）])(?![0-9])|\[[0-9]{1,4}+\](?!\s?(?:[,，、;；:：(（]|\Z))"
     r"|\#[0-9]{1,4}+[.:：)]?+(?=\s)"
     r"|(?:rank|top|no\.)\s?+\#?+[0-9]{1,4}+\s?+[.:：)-]"
     r"|[0-9]{1,3}+(?:st|nd|rd|th)(?>(?:\s(?:place|rank))?)\s?+[.:：)-]"
