@@ -160,21 +160,19 @@ async def test_jobs_results_and_labels_of_0_2_are_there_and_half_done_jobs_go_on
     # Row 1 had its result, and the deleted job's results are not the new one's.
     assert sorted(handler.calls)[:3] != [0, 1, 2]
     assert new.id in [job.id for job in listed]
-    assert counts[JobState.FAILED] == (1 if "job_unread" in {job.id for job in listed} else 0)
+    assert counts[JobState.FAILED] == (2 if "job_unread" in {job.id for job in listed} else 0)
 
 
-async def test_uploads_that_0_2_had_not_read_are_read_and_its_files_go(tmp_path: Path) -> None:
+async def test_uploads_that_0_2_had_not_read_fail_with_what_to_do_and_its_files_go(tmp_path: Path) -> None:
     folder = folder_of_0_2(tmp_path / "data")
     store = JobStore.in_folder(folder)
     async with working(store, Handler()):
-        unread = await ended(store, "job_unread")
-        unreadable = await ended(store, "job_unreadable")
+        jobs = [await ended(store, name) for name in ("job_unread", "job_unreadable")]
         await store.rescue()
     await store.close()
 
-    assert (unread.state, unread.counts.done) == (JobState.COMPLETED, 2)
-    assert (unreadable.state, unreadable.total) == (JobState.FAILED, None)
-    assert "no good row" in (unreadable.problem or "")
+    assert [(job.state, job.total) for job in jobs] == [(JobState.FAILED, None)] * 2
+    assert all("submit it again" in (job.problem or "") for job in jobs)
     assert not (folder / "rows").exists()
     assert not list((folder / "uploads").iterdir())
 

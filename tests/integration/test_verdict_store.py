@@ -333,16 +333,6 @@ PRAGMA application_id = 1347180099;
 """
 
 
-async def test_a_file_of_0_2_is_begun_anew(open_store: Open, tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "verdicts.db") as connection:
-        connection.executescript(_OF_0_2)
-    connection.close()
-    store = open_store(tmp_path / "verdicts.db")
-    await store.put("b", b"new")
-
-    assert [await store.get(key) for key in "ab"] == [None, b"new"]
-
-
 async def test_without_the_database_verdicts_are_misses_and_one_line() -> None:
     store = open_shared_verdicts(NOWHERE, max_bytes=MEBIBYTE, ttl_seconds=100)
     with capture_logs() as logs:

@@ -4,7 +4,7 @@ import errno
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -19,9 +19,6 @@ from plumbline.ground.texts import CodedText
 # To wait for another process's transaction; one takes some milliseconds.
 _BUSY_SECONDS: Final = 5.0
 
-# Reads an upload that 0.2 had taken and not yet read: rows, their bytes, and why the rest cannot be read.
-ReadUpload = Callable[..., Iterator[tuple[int, bytes, str | None]]]
-
 
 class SqliteFile(Backend):
     """`Backend` on a file of mode 0600 in a folder of mode 0700.
@@ -30,7 +27,6 @@ class SqliteFile(Backend):
         application_id: written into the file's header; a file with another one is not touched.
         format_version: of the header; programs from before 0.3 refuse a file of another one.
         journal_bytes: bound of the write-ahead log between checkpoints.
-        read_upload: for the migration of a data folder of 0.2.
     """
 
     dialect = "sqlite://"
@@ -47,10 +43,8 @@ class SqliteFile(Backend):
         journal_bytes: int,
         busy_seconds: float = _BUSY_SECONDS,
         clock: Callable[[], float] = time.time,
-        read_upload: ReadUpload | None = None,
     ) -> None:
         self.path = path
-        self.read_upload = read_upload
         self.own_tables = tables
         self._application_id = application_id
         self._format_version = format_version

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import Connection, delete, func, select, text
+from sqlalchemy import delete, func, select, text
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.database import Database, Rest, Transaction
@@ -125,7 +125,7 @@ class SqlVerdictStore:
 
 
 class _CacheFile(SqliteFile):
-    """A file of verdicts, begun anew when it is of 0.2, and put aside when it is damaged: its content can be missed."""
+    """A file of verdicts, which is put aside when it is damaged: its content can be missed."""
 
     def __init__(self, path: Path, *, clock: Callable[[], float]) -> None:
         super().__init__(
@@ -137,13 +137,6 @@ class _CacheFile(SqliteFile):
             busy_seconds=_BUSY_SECONDS,
             clock=clock,
         )
-
-    def tables(self, connection: Connection) -> set[str]:
-        return super().tables(connection) - {"verdicts"}
-
-    def create(self, connection: Connection) -> None:
-        connection.exec_driver_sql("DROP TABLE IF EXISTS verdicts")
-        super().create(connection)
 
     def unavailable(self, error: Exception) -> StoreUnavailable:
         cause = getattr(error, "orig", error)

@@ -96,7 +96,6 @@ class JobStore:
             application_id=_APPLICATION_ID,
             format_version=_FORMAT_VERSION,
             journal_bytes=_JOURNAL_BYTES,
-            read_upload=chunked_rows,
             clock=clock,
         )
         return cls(Database(file), folder, lease_seconds=lease_seconds)

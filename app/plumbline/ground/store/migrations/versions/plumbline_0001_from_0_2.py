@@ -4,14 +4,13 @@ Revision ID: plumbline_0001
 """
 
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import sqlalchemy as sa
 from alembic import context, op
 
-from plumbline.ground.errors import PlumblineError
+from plumbline.ground.texts import CodedText, store_text
 
 revision = "plumbline_0001"
 down_revision = None
@@ -78,14 +77,10 @@ def _upgrade_sqlite(connection: sa.Connection) -> None:
         "DROP INDEX IF EXISTS job_upload",
     ):
         connection.execute(sa.text(statement))
-    folder = backend.path.parent
-    _copy_rows(connection, folder / "rows")
-    for job in connection.execute(sa.text("SELECT * FROM job WHERE state = 'validating'")).mappings().all():
-        _read_upload(
-            connection,
-            job,
-            backend.read_upload(folder / "uploads" / job["upload"], form=job["form"], columns=job["columns"]),
-        )
+    _copy_rows(connection, backend.path.parent / "rows")
+    unread = {"problem": store_text(CodedText("upload_not_read"))}
+    fail = "UPDATE job SET state = 'failed', ended = created, problem = :problem WHERE state = 'validating'"
+    connection.execute(sa.text(fail), unread)
     for table, column in (
         *(("job", name) for name in ("upload", "form", "columns", "rows_file")),
         *(("chunk", name) for name in ("offset", "length")),
@@ -108,40 +103,3 @@ def _copy_rows(connection: sa.Connection, folder: Path) -> None:
         except FileNotFoundError:
             continue
         connection.execute(_PARAMETERS, {"job": job, "n": n, "data": zlib.compress(data, 1)})
-
-
-def _read_upload(
-    connection: sa.Connection, job: sa.RowMapping, chunks: Iterator[tuple[int, bytes, str | None]]
-) -> None:
-    """Read a job that was taken, and its upload not read yet; it is queued, or failed with the reason."""
-    number, total, damage = job["number"], 0, None
-    try:
-        for n, (rows, data, problem) in enumerate(chunks):
-            damage = problem
-            if rows:
-                place = {"job": number, "n": n}
-                connection.execute(
-                    sa.text("INSERT INTO chunk (job, n, first_row, rows) VALUES (:job, :n, :first_row, :rows)"),
-                    {**place, "first_row": total, "rows": rows},
-                )
-                connection.execute(_PARAMETERS, {**place, "data": zlib.compress(data, 1)})
-                total += rows
-    except (ValueError, OSError, PlumblineError) as error:
-        damage = damage or str(error)
-    connection.execute(
-        sa.text(
-            "UPDATE job SET state = :state, seq = seq + 1, total = :total, damage = :damage, problem = :problem,"
-            " ended = CASE WHEN :total IS NULL THEN created END WHERE number = :job"
-        ),
-        {
-            "job": number,
-            "state": "queued" if total else "failed",
-            "total": total or None,
-            "damage": damage,
-            "problem": None if total else damage or "the file has no row",
-        },
-    )
-    connection.execute(
-        sa.text("INSERT INTO change SELECT number, seq, state, created, problem FROM job WHERE number = :job"),
-        {"job": number},
-    )
