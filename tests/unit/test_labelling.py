@@ -43,15 +43,11 @@ def labels_of(**labels: str) -> list[tuple[str, int, int]]:
     return [(person, row, int(digit)) for person, row, digit in rows if digit != "."]
 
 
-def test_the_kappa_of_two_people_is_cohens() -> None:
-    # 20 yes and yes, 5 yes and no, 10 no and yes, 15 no and no: observed 0.7, by chance 0.5 * 0.6 + 0.5 * 0.4 = 0.5
+def test_alpha_of_two_people_takes_chance_without_replacement() -> None:
+    # 20 yes and yes, 5 yes and no, 10 no and yes, 15 no and no: 15 of 50 disagree; by chance 2 * 55 * 45 of 100 * 99.
     found = measure_label_agreement(labels_of(ann="1" * 25 + "0" * 25, bob="1" * 20 + "0" * 5 + "1" * 10 + "0" * 15))
 
-    assert (found.people, found.rows, [(pair.people, pair.rows, pair.share) for pair in found.pairs]) == (
-        ("ann", "bob"), 50, [(("ann", "bob"), 50, 0.7)]
-    )  # fmt: skip
-    assert found.kappa.value == found.pairs[0].kappa.value == pytest.approx(0.4)
-    # Disagreeing pairs 15 of 50; by chance 2 * 55 * 45 of 100 * 99 (Krippendorff: without replacement).
+    assert (found.people, found.rows) == (("ann", "bob"), 50)
     assert found.alpha.value == pytest.approx(1 - 0.3 / (2 * 55 * 45 / 9_900))
 
 
@@ -65,20 +61,7 @@ def test_alpha_is_krippendorffs_of_his_own_examples() -> None:
     assert two.alpha.value == pytest.approx(0.095, abs=5e-4)
     assert four.alpha.value == pytest.approx(0.743, abs=5e-4)
     # The last row has one label.
-    assert (four.rows, len(four.pairs)) == (11, 6)
-
-
-def test_kappa_of_several_is_the_mean_of_the_pairs_that_have_one() -> None:
-    # ann and bob agree on 2 of 4 as by chance: 0; bob and cid always: 1; ann and cid gave one label in common: none.
-    found = measure_label_agreement(labels_of(ann="1100 1", bob="1010 .", cid="101. ."))
-
-    assert [(pair.people, pair.rows) for pair in found.pairs] == [
-        (("ann", "bob"), 4), (("ann", "cid"), 3), (("bob", "cid"), 3)
-    ]  # fmt: skip
-    kappas = [pair.kappa.value for pair in found.pairs]
-    # ann and cid: 1 1 0 and 1 0 1, 1 of 3 where chance gives 5/9: (1/3 - 5/9) / (4/9) = -1/2.
-    assert kappas == pytest.approx([0, -0.5, 1])
-    assert found.kappa.value == pytest.approx(0.5 / 3)
+    assert four.rows == 11
 
 
 @pytest.mark.parametrize(
@@ -90,8 +73,7 @@ def test_agreement_that_chance_explains_or_nobody_shares_is_null_with_a_reason(
 ) -> None:
     found = measure_label_agreement(labels_of(**labels))
 
-    assert (found.rows, found.alpha, found.kappa) == (rows, (None, reason), (None, reason))
-    assert all(pair.kappa == (None, "one_label") for pair in found.pairs)
+    assert (found.rows, found.alpha) == (rows, (None, reason))
 
 
 LABELS = [

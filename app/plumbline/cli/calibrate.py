@@ -158,11 +158,9 @@ def _print_reports(reports: list["CalibrationReport"], people: LabelAgreement, o
         curve = ", ".join(f"{score:.2f} {share:.2f}" for score, share in entry.reliability)
         sys.stdout.write(f"  reliability        score and share of faithful answers around it: {curve}\n")
     if len(people.people) >= _SEVERAL:
-        alpha, kappa = (each.reason or f"{each.value:.3f}" for each in (people.alpha, people.kappa))
-        sys.stdout.write(
-            f"people: {len(people.people)}, {people.rows} rows with two labels or more: Krippendorff's alpha {alpha}, "
-            f"mean of the pairs' kappas {kappa}\n"
-        )
+        alpha = people.alpha.reason or f"{people.alpha.value:.3f}"
+        rows = f"{people.rows} rows with two labels or more"
+        sys.stdout.write(f"people: {len(people.people)}, {rows}: Krippendorff's alpha {alpha}\n")
     sys.stdout.write(
         "after: scores of answers that were left out of the fit; intervals: 95 %, over documents\n"
         "best threshold: of all answers together, with its balanced accuracy on these same labels; for `threshold` of "
@@ -187,8 +185,7 @@ def _as_dict(report: "CalibrationReport") -> dict[str, object]:
 def _people_as_dict(people: LabelAgreement) -> dict[str, object] | None:
     if len(people.people) < _SEVERAL:
         return None
-    coefficients = {name: getattr(people, name)._asdict() for name in ("alpha", "kappa")}
-    return {"people": people.people, "rows": people.rows, **coefficients}
+    return {"people": people.people, "rows": people.rows, "alpha": people.alpha._asdict()}
 
 
 def _figure(agreement: "Agreement", name: str) -> "Figure":

@@ -1,17 +1,12 @@
-"""Agreement of people on labels: Krippendorff's alpha by nltk, and Cohen's kappa.
+"""Agreement of people on labels: Krippendorff's alpha by nltk.
 
 The first measurement imports nltk, which takes a second or two: call it off the event loop.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
-from itertools import combinations
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from plumbline.rows.report.labelled_rates import compute_kappa
-
-# Pairs are as many as the square of the people; those who labelled most are paired.
-_MOST_PAIRED: Final = 10
 _FEWEST: Final = 2
 
 
@@ -25,27 +20,15 @@ class Coefficient(NamedTuple):
     reason: str | None = None
 
 
-class PairAgreement(NamedTuple):
-    """Agreement of two people on the rows that both labelled; `share` of them have the same label."""
-
-    people: tuple[str, str]
-    rows: int
-    share: float
-    kappa: Coefficient
-
-
 class LabelAgreement(NamedTuple):
     """Agreement of several people; `rows` have labels of two of them or more.
 
-    `alpha`: Krippendorff's for nominal labels, over these rows, whoever labelled them. `kappa`: the mean of Cohen's
-    over the pairs of people (Light 1971), each on the rows that both labelled.
+    `alpha`: Krippendorff's for nominal labels, over these rows, whoever labelled them.
     """
 
     people: tuple[str, ...]
     rows: int
     alpha: Coefficient
-    kappa: Coefficient
-    pairs: tuple[PairAgreement, ...]
 
 
 def measure_label_agreement(labels: Iterable[tuple[str, int, int]]) -> LabelAgreement:
@@ -54,38 +37,20 @@ def measure_label_agreement(labels: Iterable[tuple[str, int, int]]) -> LabelAgre
     for person, row, label in labels:
         label_by_person[person][row] = label
     people_by_row = Counter(row for given in label_by_person.values() for row in given)
-    common = {row for row, people in people_by_row.items() if people >= _FEWEST}
-    paired = sorted(sorted(label_by_person, key=lambda person: -len(label_by_person[person]))[:_MOST_PAIRED])
-    pairs = tuple(filter(None, (_measure_pair(two, label_by_person) for two in combinations(paired, 2))))
-    kappas = [pair.kappa.value for pair in pairs if pair.kappa.value is not None]
-    missing = Coefficient(None, "one_label" if common else "no_common_rows")
-    return LabelAgreement(
-        people=tuple(sorted(label_by_person)),
-        rows=len(common),
-        alpha=_alpha(label_by_person, common),
-        kappa=Coefficient(sum(kappas) / len(kappas)) if kappas else missing,
-        pairs=pairs,
-    )
+    common = [
+        (person, row, label)
+        for person, given in label_by_person.items()
+        for row, label in given.items()
+        if people_by_row[row] >= _FEWEST
+    ]
+    return LabelAgreement(tuple(sorted(label_by_person)), len({row for _, row, _ in common}), _alpha(common))
 
 
-def _measure_pair(people: tuple[str, str], labels: Mapping[str, Mapping[int, int]]) -> PairAgreement | None:
-    first, second = (labels[person] for person in people)
-    rows = first.keys() & second.keys()
-    if not rows:
-        return None
-    counts: Counter[tuple[int, int]] = Counter((first[row], second[row]) for row in rows)
-    kappa = compute_kappa(counts)
-    missing = "one_label" if kappa is None else None
-    return PairAgreement(people, len(rows), (counts[0, 0] + counts[1, 1]) / len(rows), Coefficient(kappa, missing))
-
-
-def _alpha(labels: Mapping[str, Mapping[int, int]], rows: set[int]) -> Coefficient:
-    kept = {person: {row: label for row, label in given.items() if row in rows} for person, given in labels.items()}
-    if not rows:
+def _alpha(labels: list[tuple[str, int, int]]) -> Coefficient:
+    if not labels:
         return Coefficient(None, "no_common_rows")
-    if len({label for given in kept.values() for label in given.values()}) < _FEWEST:
+    if len({label for *_, label in labels}) < _FEWEST:
         return Coefficient(None, "one_label")
     from nltk.metrics.agreement import AnnotationTask  # noqa: PLC0415 - a second of import
 
-    task = AnnotationTask([(person, row, label) for person, given in kept.items() for row, label in given.items()])
-    return Coefficient(float(task.alpha()))
+    return Coefficient(float(AnnotationTask(labels).alpha()))
