@@ -131,10 +131,8 @@ def _is_third_party(error: ModuleNotFoundError) -> bool:
 def take_env_file(arguments: Sequence[str]) -> list[str]:
     """Set the variables of each file that the arguments name; return the other arguments.
 
-    A variable that is set already keeps its value.
-
-    Raises:
-        ConfigurationError: a file cannot be read, or names its first line that is no `NAME=value`.
+    A variable that is set already keeps its value. Raises ConfigurationError: a file cannot be read, or names its first
+    line that is no `NAME=value`.
     """
     others: list[str] = []
     left = iter(arguments)

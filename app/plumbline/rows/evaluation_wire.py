@@ -72,11 +72,8 @@ def request_limits(settings: Settings) -> RequestLimits:
 def to_sample(texts: SampleTexts | ConversationTexts, limits: RequestLimits | None = None) -> Sample:
     """Return the sample of a request.
 
-    Args:
-        limits: of a conversation, which are those of one sample with the contexts and answers of all turns.
-
-    Raises:
-        InvalidInput: a message has no known form, or the conversation is too long.
+    `limits`: of a conversation, which are those of one sample with the contexts and answers of all turns. Raises
+    InvalidInput: a message has no known form, or the conversation is too long.
     """
     if isinstance(texts, ConversationTexts):
         given = texts.model_dump(include=set(ConversationTexts.model_fields), exclude_unset=True)
@@ -150,12 +147,8 @@ def build_options(
 ) -> JudgeOptions:
     """Return the request's options, with defaults from the settings, which also bound deadline and cost.
 
-    Args:
-        place: JSON pointer to the options in the body.
-        can_wait: the sample is one of many.
-
-    Raises:
-        InvalidInput: as `check_judge_names`.
+    `place`: JSON pointer to the options in the body. `can_wait`: the sample is one of many. Raises InvalidInput: as
+    `check_judge_names`.
     """
     check_judge_names(request, judge_names, place=place)
     costs = [cost for cost in (request.max_cost, settings.llm_max_cost) if cost is not None]

@@ -31,14 +31,8 @@ _OPTIONS: Final[Mapping[str, str]] = {
 class RunGates:
     """Gates on results, and the files of the reports on them, as the options give them.
 
-    Args:
-        usual_drop: largest drop without `--max-drop`; None: the baseline is no gate then.
-
-    Attributes:
-        is_asked: an option names a gate, or a file for their outcomes.
-
-    Raises:
-        InvalidInput: one is malformed, or the baseline cannot be read.
+    `usual_drop`: largest drop without `--max-drop`; None: the baseline is no gate then. `is_asked`: an option names a
+    gate, or a file for their outcomes. Raises InvalidInput: one is malformed, or the baseline cannot be read.
     """
 
     def __init__(self, given: argparse.Namespace, *, usual_drop: float | None = 0.0) -> None:
@@ -64,11 +58,8 @@ class RunGates:
     def exit_code(self, report: Report, *, is_quiet: bool = False) -> int:
         """Write the reports and name the gates; return 0, or 1 if one failed.
 
-        Args:
-            is_quiet: name only the gates that failed, as where none is asked for.
-
-        Raises:
-            InvalidInput: something cannot be written.
+        `is_quiet`: name only the gates that failed, as where none is asked for. Raises InvalidInput: something cannot
+        be written.
         """
         given, outcomes = self._given, report.summary.gates
         if given.junit is not None:

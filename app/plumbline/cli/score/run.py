@@ -125,9 +125,7 @@ class Run:
         """Write the lines of all pending rows, until a signal or `max_cost` ends it; a second signal ends it at once.
 
         `echo` gets each line that is written. Returns None if every row is written, else one line on why some are not.
-
-        Raises:
-            InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
+        Raises InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
         """
         stop = StopSignal()
         budget = Budget(max_cost, stop)

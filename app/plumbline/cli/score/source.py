@@ -80,11 +80,8 @@ def open_source(
 ) -> InputSource:
     """Return the input `data` with its columns; standard input is copied to a file, which can be read twice.
 
-    Args:
-        limit: bounds the rows before `shard` picks its own.
-
-    Raises:
-        InvalidInput: it cannot be read, or its columns are unknown.
+    `limit`: bounds the rows before `shard` picks its own. Raises InvalidInput: it cannot be read, or its columns are
+    unknown.
     """
     named, changes = parse_columns(given)
     path = Path(given.data)

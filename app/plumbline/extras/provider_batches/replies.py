@@ -61,15 +61,9 @@ _LINES: Final = msgspec.json.Decoder(_Line)
 class ReplyIndex:
     """Places of all replies, about 300 bytes of memory a request.
 
-    Of several lines for one id the first good one counts, else the first. Lines that cannot be read, or that answer
-    no request, are passed over; `passed_over` counts them and those that repeat an id.
-
-    Args:
-        statuses: of the batch of each file of requests.
-        replies: files of replies.
-
-    Raises:
-        InvalidInput: a file cannot be read.
+    Of several lines for one id the first good one counts, else the first. Lines that cannot be read, or that answer no
+    request, are passed over; `passed_over` counts them and those that repeat an id. `statuses`: of the batch of each
+    file of requests. `replies`: files of replies. Raises InvalidInput: a file cannot be read.
     """
 
     def __init__(self, statuses: Mapping[Path, str], replies: Iterable[Path]) -> None:

@@ -144,10 +144,8 @@ class JobStore:
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
         """Store a job and its rows durably; the rows are read before it returns.
 
-        They are written in groups, so that no transaction is long, and belong to no job until the last one.
-
-        Raises:
-            IdempotencyConflict: the key was used for another request.
+        They are written in groups, so that no transaction is long, and belong to no job until the last one. Raises
+        IdempotencyConflict: the key was used for another request.
         """
         try:
             await asyncio.to_thread(self._owners.hold)

@@ -24,10 +24,8 @@ def load_pyarrow(name: str) -> Any:
 class ParquetRows:
     """The rows of a Parquet file, a batch at a time, lists as lists; `columns` are the schema's names.
 
-    `source`: the file where it is in memory; `path` then only names it.
-
-    Raises:
-        InvalidInput: pyarrow is missing, or the file is not Parquet; when iterated: it is damaged.
+    `source`: the file where it is in memory; `path` then only names it. Raises InvalidInput: pyarrow is missing, or the
+    file is not Parquet; when iterated: it is damaged.
     """
 
     columns: tuple[str, ...]

@@ -100,11 +100,8 @@ def check_columns(columns: ColumnMap, found: Collection[str] | None) -> ChosenCo
 def apply_preset(name: str, found: Collection[str], named: NamedColumns = NONE_NAMED) -> ChosenColumns:
     """Return the columns that a preset reads from a file with the columns `found`.
 
-    Args:
-        named: the columns of some fields, which the preset does not choose.
-
-    Raises:
-        InvalidInput: there is no such preset, or the file lacks a column that it needs.
+    `named`: the columns of some fields, which the preset does not choose. Raises InvalidInput: there is no such preset,
+    or the file lacks a column that it needs.
     """
     preset = PRESETS.get(name)
     if preset is None:
@@ -122,11 +119,8 @@ def apply_preset(name: str, found: Collection[str], named: NamedColumns = NONE_N
 def detect_columns(found: Collection[str], named: NamedColumns = NONE_NAMED) -> ChosenColumns:
     """Return the columns of the preset that fits these names.
 
-    Args:
-        named: the columns of some fields; the others are found without these columns.
-
-    Raises:
-        InvalidInput: none fits, or several do and disagree; the message lists the columns and how to name them.
+    `named`: the columns of some fields; the others are found without these columns. Raises InvalidInput: none fits, or
+    several do and disagree; the message lists the columns and how to name them.
     """
     marked = [
         (preset, _fill(preset, found, named)) for preset in _ALL[:-1] if all(each in found for each in preset.marks)

@@ -40,12 +40,8 @@ _Object = Mapping[str, object]
 def parse_conversation(fields: Mapping[str, object]) -> Sample:
     """Return the sample of a conversation.
 
-    Args:
-        fields: those of a request: `messages`, and where given `contexts`, `reference`, `evidence_roles`,
-            `turn_contexts`.
-
-    Raises:
-        BadRow: a message has no known form; it names the place.
+    `fields`: those of a request: `messages`, and where given `contexts`, `reference`, `evidence_roles`,
+    `turn_contexts`. Raises BadRow: a message has no known form; it names the place.
     """
     fields = {name: value for name, value in fields.items() if value}
     messages, contexts, reference = fields.get("messages"), fields.get("contexts", []), fields.get("reference")

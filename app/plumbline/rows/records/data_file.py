@@ -33,11 +33,8 @@ class TextLine(NamedTuple):
 class ByteStream:
     """The bytes of a file, uncompressed; gzip is detected by its first bytes.
 
-    Args:
-        encoding: of the file; what is read is UTF-8, without a byte-order mark.
-
-    Raises:
-        InvalidInput: the file cannot be opened; when read: broken or truncated gzip.
+    `encoding`: of the file; what is read is UTF-8, without a byte-order mark. Raises InvalidInput: the file cannot be
+    opened; when read: broken or truncated gzip.
     """
 
     def __init__(self, path: Path, *, encoding: str = UTF_8) -> None:

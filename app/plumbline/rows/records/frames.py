@@ -25,11 +25,8 @@ def frame_records(
 ) -> Iterator[Record | RecordProblem] | None:
     """Return the records of a frame, with its columns found by their names as in a file; None if it is no frame.
 
-    Args:
-        row: the number of each row, of a part whose place is not known; None: they are counted, and ids are unique.
-
-    Raises:
-        InvalidInput: the columns are not known, at once.
+    `row`: the number of each row, of a part whose place is not known; None: they are counted, and ids are unique.
+    Raises InvalidInput: the columns are not known, at once.
     """
     found = _columns(frame)
     if found is None:

@@ -42,13 +42,9 @@ def open_json(
 ) -> "RowSource":
     """Open the rows of a file of JSON, by what stands in it: an array, objects one behind the other, or one a line.
 
-    Args:
-        fits: tells which fields make a sample, as `rows_in_object` takes it.
-        max_bytes: of a file that is one array or object, or objects that are indented; None: any number.
-
-    Raises:
-        InvalidInput: the file cannot be opened, an array is too large or malformed, or one object holds no rows that
-            can be told.
+    `fits`: tells which fields make a sample, as `rows_in_object` takes it. `max_bytes`: of a file that is one array or
+    object, or objects that are indented; None: any number. Raises InvalidInput: the file cannot be opened, an array is
+    too large or malformed, or one object holds no rows that can be told.
     """
     with closing(TextLines(path, encoding=encoding)) as lines:
         filled = (line for line in iter(lines.next_line, None) if line.data is None or line.data.strip())
@@ -176,11 +172,8 @@ def _load(data: bytes | msgspec.Raw) -> object:
 def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple[Rows, str]:
     """Return the rows in an object, and a note for people on where they are; empty for a single row.
 
-    Args:
-        fits: None: the object is the only row.
-
-    Raises:
-        InvalidInput: several lists could be the rows, or columns differ in length.
+    `fits`: None: the object is the only row. Raises InvalidInput: several lists could be the rows, or columns differ in
+    length.
     """
     names, data = value.get("columns"), value.get("data")
     if isinstance(names, list) and isinstance(data, list) and data and all(isinstance(each, list) for each in data):

@@ -193,12 +193,8 @@ def choose_columns(
 ) -> ChosenColumns:
     """Choose the columns of rows: as named, by a preset, or detected from their names.
 
-    Args:
-        found: the columns of a table; None where each row names its own fields: the first of `rows` decide.
-        named: columns of some fields; the others are chosen.
-
-    Raises:
-        InvalidInput: they do not have the columns, or no row is good.
+    `found`: the columns of a table; None where each row names its own fields: the first of `rows` decide. `named`:
+    columns of some fields; the others are chosen. Raises InvalidInput: they do not have the columns, or no row is good.
     """
     if isinstance(columns, ColumnMap):
         return check_columns(columns, None if found is None else [*found])

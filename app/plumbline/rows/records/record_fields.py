@@ -99,10 +99,8 @@ def parse_custom_id(raw: RawRow, columns: ColumnMap) -> str:
 def context_texts(text: str, separator: str | None = None) -> tuple[str, ...]:
     """Parse the contexts in one cell: a list as JSON or Python prints it, parts between separators, or the text itself.
 
-    Empty text: nothing was retrieved. Parts are stripped; with a separator, what is no list is split.
-
-    Raises:
-        ValueError: the text starts like a list of strings and is none, and there is no separator.
+    Empty text: nothing was retrieved. Parts are stripped; with a separator, what is no list is split. Raises
+    ValueError: the text starts like a list of strings and is none, and there is no separator.
     """
     stripped = text.strip()
     if stripped in ("", "[]"):

@@ -162,11 +162,8 @@ def table_line(cells: Sequence[str], delimiter: str) -> str:
 def open_result_table(path: Path, *, format: str | None = None) -> "Iterator[ResultTable]":  # noqa: A002
     """Open a table of `RESULT_COLUMNS` that replaces `path` when the block ends without an error.
 
-    Args:
-        format: `csv`, `tsv` or `parquet`; None: by the suffix.
-
-    Raises:
-        InvalidInput: unknown format, pyarrow is missing, or the file cannot be written.
+    `format`: `csv`, `tsv` or `parquet`; None: by the suffix. Raises InvalidInput: unknown format, pyarrow is missing,
+    or the file cannot be written.
     """
     form = parse_row_format(path, format)
     if form not in (*_DELIMITER, "parquet") or (format is None and path.name.lower().endswith(".gz")):
