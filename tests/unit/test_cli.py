@@ -1,9 +1,7 @@
 """The command line: what the user can fix is one line on standard error and exit code 2."""
 
 import importlib.util
-import os
 import socket
-from pathlib import Path
 
 import pytest
 
@@ -67,44 +65,6 @@ def test_arguments_that_are_wrong_are_told_in_one_line(
         main(arguments.split())
 
     assert (exit_info.value.code, capsys.readouterr().err) == (2, said)
-
-
-def test_an_env_file_is_read_where_it_is_named_and_the_environment_goes_first(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    file = tmp_path / "judge.env"
-    file.write_text(
-        "\ufeff# ours\n\nexport PLUMBLINE_TIERS_NOTE='a # b'  # words\nPLUMBLINE_LLM_PROVIDER = aws # wrong\n"
-        'PLUMBLINE_THRESHOLD="7"\n',
-        encoding="utf-8",
-    )
-    monkeypatch.setattr("os.environ", {**os.environ, "PLUMBLINE_THRESHOLD": "0.5"})
-
-    code = main(["doctor", "prepare", "--env-file", str(file)])
-
-    error = capsys.readouterr().err
-    assert code == 2
-    assert "PLUMBLINE_LLM_PROVIDER: Input should be" in error
-    assert "PLUMBLINE_THRESHOLD" not in error
-    assert os.environ["PLUMBLINE_TIERS_NOTE"] == "a # b"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [("A=1\nnot a variable\n", "judge.env:2: expected NAME=value"), (None, "cannot be read (No such file")],
-)
-def test_an_env_file_that_cannot_be_read_is_told_in_one_line(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, said: str
-) -> None:
-    monkeypatch.setattr("os.environ", dict(os.environ))
-    if text is not None:
-        (tmp_path / "judge.env").write_text(text, encoding="utf-8")
-
-    code = main([f"--env-file={tmp_path / 'judge.env'}", "prepare"])
-
-    error = capsys.readouterr().err
-    assert (code, error.count("\n")) == (2, 1)
-    assert said in error
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mcp") is not None, reason="the SDK is installed")

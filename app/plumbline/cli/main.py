@@ -1,29 +1,20 @@
 """`plumbline`: one parser, one file a command, and one line with exit code 2 for errors that the user can fix."""
 
 import argparse
-import os
-import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from plumbline.cli import COMMAND_TABLE
-from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
+from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.ground.phrases import load_data
 from plumbline.ground.version import VERSION
 
-# Never read unasked: its values decide where keys are sent
-_ENV_FILE: Final = "--env-file"
-# KEY=value, export KEY='value', KEY="value" # words; the value stands as it is, nothing in it is replaced
-_LINE: Final = re.compile(
-    r"""(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(?:'([^']*)'|"([^"]*)"|((?:(?!\s\#).)*?))\s*(?:\s\#.*)?$"""
-)
 _NAME: Final = "plumbline"
 _USAGE_ERROR: Final = 2
 _NEEDS_SERVICE: Final = "needs the service: pip install 'plumbline-rag[service]'"
@@ -63,7 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, or 2 with one line on standard error for errors of the user."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        given = take_env_file(given)
         if given and given[0] in _NEW_NAMES:
             raise InvalidInput(f"{given[0]!r} is now 'plumbline {_NEW_NAMES[given[0]]}'")
         options = build_parser(given).parse_args(given)
@@ -103,8 +93,6 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         prog=_NAME, description="Check whether answers of a RAG application are supported by what it retrieved."
     )
     parser.add_argument("--version", action="version", version=f"plumbline {VERSION}")
-    help_text = "variables for this command, as NAME=value lines, besides those of the environment"
-    parser.add_argument(_ENV_FILE, metavar="PATH", help=help_text)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     named = arguments[0] if arguments else ""
     if named in COMMANDS:
@@ -126,40 +114,6 @@ def _is_installed(package: str) -> bool:
 
 def _is_third_party(error: ModuleNotFoundError) -> bool:
     return error.name is not None and error.name.partition(".")[0] != "plumbline"
-
-
-def take_env_file(arguments: Sequence[str]) -> list[str]:
-    """Set the variables of each file that the arguments name; return the other arguments.
-
-    A variable that is set already keeps its value. Raises ConfigurationError: a file cannot be read, or names its first
-    line that is no `NAME=value`.
-    """
-    others: list[str] = []
-    left = iter(arguments)
-    for each in left:
-        option, equals, path = each.partition("=")
-        if option != _ENV_FILE:
-            others.append(each)
-            continue
-        for name, value in _variables(Path(path if equals else next(left, ""))):
-            os.environ.setdefault(name, value)
-    return others
-
-
-def _variables(path: Path) -> Iterator[tuple[str, str]]:
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8"
-        raise ConfigurationError(f"{_ENV_FILE} {str(path)!r}: cannot be read ({reason})") from None
-    for number, line in enumerate(lines, 1):
-        text = line.strip()
-        if not text or text.startswith("#"):
-            continue
-        match = _LINE.match(text)
-        if match is None:
-            raise ConfigurationError(f"{_ENV_FILE} {path.name}:{number}: expected NAME=value, or a comment after #")
-        yield match[1], next((value for value in match.groups()[1:] if value is not None), "")
 
 
 if __name__ == "__main__":
