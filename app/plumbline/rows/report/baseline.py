@@ -1,34 +1,24 @@
-"""A baseline of earlier results in 17 bytes a row, and the paired differences to it."""
+"""A baseline of earlier results, and the paired differences to it."""
 
 import heapq
-from array import array
-from bisect import bisect_left
 from collections.abc import Iterable
-from hashlib import blake2b
-from itertools import pairwise
-from typing import Final, get_args
+from typing import Final
 
 from plumbline.rows.report.result_lines import Decided, ResultRow, Scored, read_line
 from plumbline.rows.report.tallies import TIERS, MeanTally
 from plumbline.schemas.report import Comparison, ReportTier, RowMove, TierComparison
-from plumbline.schemas.result_parts import PassRule
 
-_HASH_BYTES: Final = 8
 _MOST_MOVES: Final = 20
 # 0.1 + 0.2 against 0.3: rounding is no move.
 _NOISE: Final = 1e-12
-# By what a row was decided, and how; None: the file does not say.
-_DECISIONS: Final[tuple[Decided | None, ...]] = (
-    None, *(Decided(rule, passed) for rule in get_args(PassRule) for passed in (False, True))
-)  # fmt: skip
 
 
 class Baseline:
-    """Scored rows by `custom_id`, as sorted 64-bit hashes: of 10^6 rows the chance that two share one is 3 in 10^8."""
+    """Scored rows by `custom_id`, the first one of each; about 300 bytes a row."""
 
     def __init__(self, lines: Iterable[bytes | None]) -> None:
-        self.rows = self.bad_lines = 0
-        keys, scores, kinds = array("Q"), array("d"), array("B")
+        self.rows = self.bad_lines = self.repeated_ids = 0
+        self.scored_by_id: dict[str, Scored] = {}
         for line in lines:
             if line is not None and not line.strip():
                 continue
@@ -37,35 +27,8 @@ class Baseline:
                 self.bad_lines += 1
                 continue
             self.rows += 1
-            scored = read.scored
-            if scored is not None:
-                keys.append(_hash_of(scored.custom_id))
-                scores.append(scored.faithfulness)
-                kinds.append(_DECISIONS.index(scored.decided) * len(TIERS) + TIERS.index(scored.tier))
-        order = sorted(range(len(keys)), key=keys.__getitem__)
-        # The first row of each id counts.
-        first = order[:1] + [place for before, place in pairwise(order) if keys[before] != keys[place]]
-        self._keys = array("Q", map(keys.__getitem__, first))
-        self._scores = array("d", map(scores.__getitem__, first))
-        # Tier and decision in one byte
-        self._kinds = array("B", map(kinds.__getitem__, first))
-        self.repeated_ids = len(keys) - len(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-    def find(self, custom_id: str) -> tuple[int, Scored] | None:
-        """Return a row and its index; None if absent."""
-        key = _hash_of(custom_id)
-        place = bisect_left(self._keys, key)
-        if place == len(self._keys) or self._keys[place] != key:
-            return None
-        decision, tier = divmod(self._kinds[place], len(TIERS))
-        return place, Scored(custom_id, TIERS[tier], self._scores[place], _DECISIONS[decision])
-
-
-def _hash_of(custom_id: str) -> int:
-    return int.from_bytes(blake2b(custom_id.encode(), digest_size=_HASH_BYTES).digest(), "little")
+            if (scored := read.scored) is not None:
+                self.repeated_ids += self.scored_by_id.setdefault(scored.custom_id, scored) is not scored
 
 
 class _TierPairs:
@@ -89,7 +52,7 @@ class ComparisonTally:
 
     def __init__(self, baseline: Baseline) -> None:
         self._baseline = baseline
-        self._taken = bytearray(len(baseline))
+        self._taken: set[str] = set()
         self._pairs: dict[ReportTier, _TierPairs] = {}
         self._other_tier = self._only_here = self._repeated = self._seen = 0
         # Heaps by size of the move, then earlier rows; the pair is unique, so that moves are never compared.
@@ -101,19 +64,17 @@ class ComparisonTally:
         scored = row.scored
         if scored is None:
             return
-        found = self._baseline.find(scored.custom_id)
-        if found is None:
+        earlier = self._baseline.scored_by_id.get(scored.custom_id)
+        if earlier is None:
             self._only_here += 1
-            return
-        place, earlier = found
-        if self._taken[place]:
+        elif scored.custom_id in self._taken:
             self._repeated += 1
-            return
-        self._taken[place] = 1
-        if earlier.tier == scored.tier:
+        elif earlier.tier == scored.tier:
             self._add_pair(row, earlier, scored)
         else:
             self._other_tier += 1
+        if earlier is not None:
+            self._taken.add(scored.custom_id)
 
     def _add_pair(self, row: ResultRow, earlier: Scored, scored: Scored) -> None:
         tier, before, now = scored.tier, earlier.faithfulness, scored.faithfulness
@@ -136,7 +97,7 @@ class ComparisonTally:
             tiers=[self._pairs[tier].comparison(tier) for tier in TIERS if tier in self._pairs],
             other_tier=self._other_tier,
             only_here=self._only_here,
-            only_in_baseline=len(baseline) - sum(self._taken),
+            only_in_baseline=len(baseline.scored_by_id) - len(self._taken),
             repeated_ids=self._repeated + baseline.repeated_ids,
             baseline_rows=baseline.rows,
             baseline_bad_lines=baseline.bad_lines,
