@@ -6,20 +6,26 @@ import sys
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
+from plumbline.assembly import build, build_encoder, make_plan
 from plumbline.cli import Commands, build_command, print_json, start_logging
 from plumbline.cli.detectors import load_detector
+from plumbline.extras.calibration.calibrating import CalibrationReport, calibrate_tiers, measuring_judge
+from plumbline.extras.calibration.figures import Agreement, Figure
+from plumbline.extras.calibration.labels import LabelledRow, read_labels
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
+from plumbline.judging.tiers.calibration import (
+    FILE_VERSION,
+    Calibration,
+    CalibrationFile,
+    CalibrationSource,
+    CalibrationTable,
+    load_calibrations,
+)
+from plumbline.judging.tiers.tier import TierName
+from plumbline.models.chat.endpoints import resolve_judges
 from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
-
-if TYPE_CHECKING:
-    from plumbline.extras.calibration.calibrating import CalibrationReport
-    from plumbline.extras.calibration.figures import Agreement, Figure
-    from plumbline.extras.calibration.labels import LabelledRow
-    from plumbline.judging.tiers.calibration import Calibration, CalibrationTable
-
 
 _TIERS = ("lexical", "embedding")
 _SEVERAL = 2
@@ -32,9 +38,6 @@ def add_command(commands: Commands) -> None:
 
 
 def _calibrate(options: argparse.Namespace) -> int:
-    # Seconds of import that the other commands do not pay.
-    from plumbline.judging.tiers.calibration import FILE_VERSION, CalibrationFile, load_calibrations  # noqa: PLC0415
-
     settings = start_logging()
     rows = read_labelled(options)
     table = load_calibrations(settings.calibration)
@@ -68,9 +71,8 @@ def _calibrate(options: argparse.Namespace) -> int:
     return 0
 
 
-def read_labelled(options: argparse.Namespace) -> list["LabelledRow"]:
+def read_labelled(options: argparse.Namespace) -> list[LabelledRow]:
     """Read the rows of the files `labels`, without the datasets of `skip`; bad lines are reported and left out."""
-    from plumbline.extras.calibration.labels import read_labels  # noqa: PLC0415
 
     skipped = frozenset(options.skip.split(","))
     rows: list[LabelledRow] = []
@@ -85,13 +87,8 @@ def read_labelled(options: argparse.Namespace) -> list["LabelledRow"]:
 
 
 def _reports(
-    rows: list["LabelledRow"], options: argparse.Namespace, settings: Settings, table: "CalibrationTable"
-) -> list["CalibrationReport"]:
-    from plumbline.assembly import build, build_encoder, make_plan  # noqa: PLC0415
-    from plumbline.extras.calibration.calibrating import calibrate_tiers, measuring_judge  # noqa: PLC0415
-    from plumbline.judging.tiers.calibration import CalibrationSource, CalibrationTable  # noqa: PLC0415
-    from plumbline.judging.tiers.tier import TierName  # noqa: PLC0415
-    from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
+    rows: list[LabelledRow], options: argparse.Namespace, settings: Settings, table: CalibrationTable
+) -> list[CalibrationReport]:
 
     names = [path.name for path in options.labels]
     tier_options = "".join(f" --tier {tier}" for tier in options.tier or ())
@@ -112,7 +109,7 @@ def _reports(
     usual = (*_TIERS, *(("detector",) if described else ()))
     tiers = [TierName(name) for name in options.tier or usual]
 
-    async def calibrate() -> tuple[list["CalibrationReport"], list[str]]:
+    async def calibrate() -> tuple[list[CalibrationReport], list[str]]:
         async with AsyncExitStack() as stack:
             judges = []
             if TierName.LLM in tiers:
@@ -140,7 +137,7 @@ def _reports(
     return reports
 
 
-def _print_reports(reports: list["CalibrationReport"], people: LabelAgreement, options: argparse.Namespace) -> None:
+def _print_reports(reports: list[CalibrationReport], people: LabelAgreement, options: argparse.Namespace) -> None:
     if options.json:
         print_json([{**_as_dict(report), "people": _people_as_dict(people)} for report in reports])
         return
@@ -168,7 +165,7 @@ def _print_reports(reports: list["CalibrationReport"], people: LabelAgreement, o
     )
 
 
-def _as_dict(report: "CalibrationReport") -> dict[str, object]:
+def _as_dict(report: CalibrationReport) -> dict[str, object]:
     return {
         "calibration": report.calibration.model_dump(mode="json"),
         "before": {name: astuple(_figure(report.before, name)) for name in _FIGURES},
@@ -188,20 +185,20 @@ def _people_as_dict(people: LabelAgreement) -> dict[str, object] | None:
     return {"people": people.people, "rows": people.rows, "alpha": people.alpha._asdict()}
 
 
-def _figure(agreement: "Agreement", name: str) -> "Figure":
+def _figure(agreement: Agreement, name: str) -> Figure:
     """Return a figure: AUROC and balanced accuracy as means over datasets, the others over all rows."""
     figures = agreement.macro if name in _OVER_DATASETS else agreement.pooled
     figure: Figure = getattr(figures, name)
     return figure
 
 
-def _threshold(agreement: "Agreement") -> str:
+def _threshold(agreement: Agreement) -> str:
     threshold, accuracy = agreement.pooled.best_threshold, agreement.pooled.best_balanced_accuracy.value
     text = "-" if threshold is None or accuracy is None else f"{threshold:.3f} ({accuracy:.3f})"
     return text.rjust(22)
 
 
-def _format_figure(figure: "Figure") -> str:
+def _format_figure(figure: Figure) -> str:
     if figure.value is None:
         return "-".rjust(22)
     interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.3f}, {figure.high:.3f}]"

@@ -6,16 +6,15 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import TYPE_CHECKING
 
+from plumbline.assembly import build_detector
 from plumbline.cli import Commands, build_command, start_logging
 from plumbline.ground.errors import ConfigurationError, InvalidInput
 from plumbline.ground.settings import Settings
-
-if TYPE_CHECKING:
-    from plumbline.models.detectors.description import Description
-    from plumbline.models.detectors.detector import LocalDetector
-
+from plumbline.judging.ports.exchange import Passage
+from plumbline.judging.ports.observation import State
+from plumbline.models.detectors.description import Description, find_description, shipped_descriptions
+from plumbline.models.detectors.detector import LocalDetector
 
 # Words of less support are shown.
 _MARKED_BELOW = 0.5
@@ -26,7 +25,6 @@ def add_command(commands: Commands) -> None:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from plumbline.models.detectors.description import shipped_descriptions  # noqa: PLC0415
 
     for name, each in shipped_descriptions().items():
         languages = ", ".join(each.languages) or "all languages"
@@ -43,8 +41,6 @@ def _try(options: argparse.Namespace) -> int:
 
 
 async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
-    from plumbline.judging.ports.exchange import Passage  # noqa: PLC0415
-    from plumbline.models.detectors.description import find_description  # noqa: PLC0415
 
     is_set = options.detector == settings.detector
     description = find_description(options.detector, model=settings.detector_model if is_set else None)
@@ -67,13 +63,11 @@ async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
 
 
 @asynccontextmanager
-async def load_detector(description: "Description", settings: Settings) -> "AsyncIterator[LocalDetector]":
+async def load_detector(description: Description, settings: Settings) -> AsyncIterator[LocalDetector]:
     """Yield a detector that answered its probe.
 
     Raises ConfigurationError: it cannot be loaded, or answers its probe otherwise than described.
     """
-    from plumbline.assembly import build_detector  # noqa: PLC0415
-    from plumbline.judging.ports.observation import State  # noqa: PLC0415
 
     async with aclosing(build_detector(description, settings)) as detector:
         await detector.warm_up()

@@ -6,19 +6,21 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
+from plumbline.assembly import build_encoder, build_fallback_encoder, make_plan
 from plumbline.cli import Commands, build_command, start_logging
 from plumbline.cli.detectors import load_detector
 from plumbline.cli.judge_check import check_endpoint, check_judges, find_advice, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
+from plumbline.ground.store.postgres import probe
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.ports.observation import Readiness, State
-
-if TYPE_CHECKING:
-    from plumbline.models.embeddings.remote_encoder import RemoteEncoder
-    from plumbline.models.encoder.encoder import SharedEncoder
+from plumbline.models.chat.endpoints import PROVIDERS, find_key, resolve_judges
+from plumbline.models.embeddings.embedding_service import resolve_embedding_service
+from plumbline.models.embeddings.remote_encoder import RemoteEncoder
+from plumbline.models.encoder.encoder import SharedEncoder
 
 _FAILED: Final = 1
 _NO_JUDGE: Final = (
@@ -67,10 +69,6 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _findings(seconds: float | None) -> Iterator[Finding]:
-    # Seconds of import that the other commands do not pay
-    from plumbline.assembly import make_plan  # noqa: PLC0415
-    from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
-
     try:
         unknown = unknown_variables(os.environ.keys() - _OF_CLIENT)
         settings = load_settings()
@@ -100,9 +98,6 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
 
 
 def _embedding(settings: Settings) -> Iterator[Finding]:
-    from plumbline.assembly import build_encoder, build_fallback_encoder  # noqa: PLC0415
-    from plumbline.models.chat.endpoints import PROVIDERS, find_key  # noqa: PLC0415
-    from plumbline.models.embeddings.embedding_service import resolve_embedding_service  # noqa: PLC0415
 
     service, is_named = resolve_embedding_service(settings), bool(_OF_EMBEDDING & settings.model_fields_set)
     if service is None and find_key(None, PROVIDERS["dashscope"]) is not None:
@@ -121,7 +116,6 @@ def _embedding(settings: Settings) -> Iterator[Finding]:
 
 
 def _detector(settings: Settings) -> Finding:
-    from plumbline.assembly import make_plan  # noqa: PLC0415
 
     async def load() -> str:
         description = make_plan(settings).detector
@@ -138,8 +132,6 @@ def _detector(settings: Settings) -> Finding:
 
 def _jobs(settings: Settings) -> Finding:
     if settings.database_url is not None:
-        from plumbline.ground.store.postgres import probe  # noqa: PLC0415 - an extra
-
         try:
             probe(settings.database_url.get_secret_value())
         except PlumblineError as error:
@@ -154,9 +146,6 @@ def _jobs(settings: Settings) -> Finding:
 
 
 def _prepare(_: argparse.Namespace) -> int:
-    # Seconds of import that the other commands do not pay.
-    from plumbline.assembly import build_encoder  # noqa: PLC0415
-
     readiness = asyncio.run(_warm_up(build_encoder(start_logging())))
     if readiness.state is not State.READY:
         raise ConfigurationError(f"tier embedding: {readiness.detail}")
@@ -164,7 +153,7 @@ def _prepare(_: argparse.Namespace) -> int:
     return 0
 
 
-async def _warm_up(encoder: "SharedEncoder | RemoteEncoder") -> Readiness:
+async def _warm_up(encoder: SharedEncoder | RemoteEncoder) -> Readiness:
     """Load the model, or ask its server for one vector; return the state after it."""
     async with aclosing(encoder):
         await encoder.warm_up()

@@ -8,21 +8,25 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from plumbline.assembly import build, make_plan
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.ground.telemetry import configure_logging
 from plumbline.ground.texts import CodedText
+from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.text.sample import Sample
-
-if TYPE_CHECKING:
-    from plumbline.judging.sample_result import SampleResult
-    from plumbline.judging.text.verdicts import Claim
-    from plumbline.models.chat.api_client import Exchange
-    from plumbline.models.chat.endpoints import Endpoint
-
+from plumbline.judging.text.verdicts import Claim
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
+from plumbline.models.chat.api_client import Exchange
+from plumbline.models.chat.call_limits import Tariff
+from plumbline.models.chat.chat_models import FailoverChatModel
+from plumbline.models.chat.endpoint_guard import ModelHealth
+from plumbline.models.chat.endpoints import Endpoint, resolve_judges
+from plumbline.models.chat.request_forms import describe_difference
+from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy
 
 _FAILED: Final = 1
 _SHOWN_CHARACTERS: Final = 600
@@ -35,9 +39,6 @@ _JUDGE_SAID: Final = "judge_said_"
 
 
 def check_judges(options: argparse.Namespace) -> int:
-    # late: the HTTP stack takes tenths of a second
-    from plumbline.models.chat.endpoints import resolve_judges  # noqa: PLC0415
-
     settings = load_settings()
     configure_logging("ERROR")
     judges = resolve_judges(settings)
@@ -61,16 +62,15 @@ class EndpointCheck(NamedTuple):
     do; None: usable.
     """
 
-    endpoint: "Endpoint"
-    exchanges: "Sequence[Exchange]"
-    result: "SampleResult"
+    endpoint: Endpoint
+    exchanges: Sequence[Exchange]
+    result: SampleResult
     verdicts: Sequence[str]
     failure: tuple[str, str] | None
 
     @property
     def form(self) -> str:
         """The form of request that it answered: the kind of reply, and what was left out as it refused it."""
-        from plumbline.models.chat.request_forms import describe_difference  # noqa: PLC0415
 
         if not self.exchanges:
             return "plain"
@@ -81,7 +81,7 @@ class EndpointCheck(NamedTuple):
 
 
 def check_endpoint(
-    endpoint: "Endpoint", settings: Settings, *, seconds: float | None = None, language: str = "en"
+    endpoint: Endpoint, settings: Settings, *, seconds: float | None = None, language: str = "en"
 ) -> EndpointCheck:
     """Judge our sample with one endpoint alone."""
     texts = load_data("cli/doctor")
@@ -102,7 +102,7 @@ def check_endpoint(
     return EndpointCheck(endpoint, exchanges, result, verdicts, failure)
 
 
-def find_advice(endpoint: "Endpoint", said: str, *, settings: str = "PLUMBLINE_LLM") -> str | None:
+def find_advice(endpoint: Endpoint, said: str, *, settings: str = "PLUMBLINE_LLM") -> str | None:
     """Return the advice for what a provider said of a refused call; None where none of its codes is known.
 
     `settings`: how the variables begin that name the endpoint.
@@ -145,21 +145,15 @@ def _show(name: str, check: EndpointCheck, *, is_full: bool) -> None:
     _print_line("result", check.failure[0] if check.failure else f"usable, replies as {check.form}")
 
 
-def _own_verdict(claim: "Claim") -> str:
+def _own_verdict(claim: Claim) -> str:
     """Return the judge's verdict, also where a check of ours lowered it."""
     said = (flag.removeprefix(_JUDGE_SAID) for flag in claim.flags if flag.startswith(_JUDGE_SAID))
     return next(said, claim.verdict.value)
 
 
 async def _ask(
-    endpoint: "Endpoint", settings: Settings, sample: Sample, seconds: float, exchanges: "list[Exchange]"
-) -> "SampleResult":
-    from plumbline.assembly import build, make_plan  # noqa: PLC0415
-    from plumbline.judging.tiers.tier import JudgeOptions, TierName  # noqa: PLC0415
-    from plumbline.models.chat.call_limits import Tariff  # noqa: PLC0415
-    from plumbline.models.chat.chat_models import FailoverChatModel  # noqa: PLC0415
-    from plumbline.models.chat.endpoint_guard import ModelHealth  # noqa: PLC0415
-    from plumbline.models.chat.resilient_endpoint import ResilientEndpoint, RetryPolicy  # noqa: PLC0415
+    endpoint: Endpoint, settings: Settings, sample: Sample, seconds: float, exchanges: list[Exchange]
+) -> SampleResult:
 
     asked = ResilientEndpoint(
         endpoint,
@@ -176,7 +170,7 @@ async def _ask(
         return await service.scorer.score(sample, JudgeOptions(tiers=(TierName.LLM,), deadline_seconds=seconds))
 
 
-def _describe(exchange: "Exchange", *, is_full: bool) -> Sequence[tuple[str, str]]:
+def _describe(exchange: Exchange, *, is_full: bool) -> Sequence[tuple[str, str]]:
     texts = {name: exchange.sent[name] for name in _TEXT_FIELDS if name in exchange.sent}
     fields = {name: value for name, value in exchange.sent.items() if name not in (*texts, "response_format")}
     length = len(str(list(texts.values())))
@@ -189,7 +183,7 @@ def _describe(exchange: "Exchange", *, is_full: bool) -> Sequence[tuple[str, str
     return lines
 
 
-def _kind(exchange: "Exchange") -> str:
+def _kind(exchange: Exchange) -> str:
     form = exchange.sent.get("response_format")
     if "questions" in exchange.sent:
         return exchange.url.rpartition("/")[2]
@@ -200,7 +194,7 @@ def _print_line(title: str, text: str) -> None:
     sys.stdout.write(f"  {title:<9} {text}\n")
 
 
-def safe_line(text: str, endpoint: "Endpoint | None" = None) -> str:
+def safe_line(text: str, endpoint: Endpoint | None = None) -> str:
     """Return the text without secrets and without control characters, which a terminal would obey."""
     for secret in endpoint.secrets if endpoint else ():
         for form in (secret, json.dumps(secret)[1:-1]):

@@ -4,23 +4,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+import sqlalchemy as sa
 import structlog
-from sqlalchemy import (
-    BigInteger,
-    Row,
-    Select,
-    and_,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    text,
-    update,
-)
 
 from plumbline.ground.errors import IdempotencyConflict, JobStateConflict, JobUnknown, StoreUnavailable
 from plumbline.ground.store.database import Transaction
@@ -60,43 +45,43 @@ _USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens"
 
 # What each count of a chunk adds up over its results.
 _COUNTED: Final[Mapping[str, Any]] = {
-    **{name: case((RESULT.c.status == name, 1), else_=0) for name in _STATUSES},
-    **{name: case((RESULT.c.tier == name, 1), else_=0) for name in _TIERS},
+    **{name: sa.case((RESULT.c.status == name, 1), else_=0) for name in _STATUSES},
+    **{name: sa.case((RESULT.c.tier == name, 1), else_=0) for name in _TIERS},
     "degraded": RESULT.c.degraded,
-    "passed": case((RESULT.c.passed == 1, 1), else_=0),
-    "not_passed": case((RESULT.c.passed == 0, 1), else_=0),
+    "passed": sa.case((RESULT.c.passed == 1, 1), else_=0),
+    "not_passed": sa.case((RESULT.c.passed == 0, 1), else_=0),
     **{name: RESULT.c[name] for name in _USED},
-    "cost": func.coalesce(RESULT.c.cost, 0),
-    "unpriced": case((RESULT.c.cost.is_(None), 1), else_=0),
+    "cost": sa.func.coalesce(RESULT.c.cost, 0),
+    "unpriced": sa.case((RESULT.c.cost.is_(None), 1), else_=0),
 }
-SUMS_OF_RESULTS: Final = [func.coalesce(func.sum(_COUNTED[name]), 0).label(name) for name in COUNT_COLUMNS]
-_BASE: Final = bindparam("base", type_=BigInteger)
+SUMS_OF_RESULTS: Final = [sa.func.coalesce(sa.func.sum(_COUNTED[name]), 0).label(name) for name in COUNT_COLUMNS]
+_BASE: Final = sa.bindparam("base", type_=sa.BigInteger)
 # Stored sums of finished chunks, and the results of chunks that are not finished.
-_FINISHED_COUNTS: Final = select(*(func.coalesce(func.sum(CHUNK.c[name]), 0) for name in COUNT_COLUMNS)).where(
-    CHUNK.c.job == bindparam("number"), CHUNK.c.counted == 1
+_FINISHED_COUNTS: Final = sa.select(*(sa.func.coalesce(sa.func.sum(CHUNK.c[name]), 0) for name in COUNT_COLUMNS)).where(
+    CHUNK.c.job == sa.bindparam("number"), CHUNK.c.counted == 1
 )
 _OPEN_COUNTS: Final = (
-    select(*SUMS_OF_RESULTS)
+    sa.select(*SUMS_OF_RESULTS)
     .select_from(CHUNK)
     .join(
         RESULT,
-        and_(
+        sa.and_(
             RESULT.c.key >= _BASE + CHUNK.c.first_row,
             RESULT.c.key < _BASE + CHUNK.c.first_row + CHUNK.c.rows,
         ),
     )
     # As the index has it.
-    .where(CHUNK.c.job == bindparam("number"), text("chunk.counted = 0 AND chunk.fence > 0"))
+    .where(CHUNK.c.job == sa.bindparam("number"), sa.text("chunk.counted = 0 AND chunk.fence > 0"))
 )
-_JOB: Final = select(
+_JOB: Final = sa.select(
     *(JOB.c[name] for name in ("id", "tenant", "name", "options", "max_cost", "state", "total")),
     *(JOB.c[name] for name in ("created", "started", "ended", "versions")),
-    func.coalesce(JOB.c.problem, JOB.c.damage).label("problem"),
+    sa.func.coalesce(JOB.c.problem, JOB.c.damage).label("problem"),
     JOB.c.number,
 )
-_BY_NUMBER: Final = _JOB.where(JOB.c.number == bindparam("number"))
+_BY_NUMBER: Final = _JOB.where(JOB.c.number == sa.bindparam("number"))
 _IS_KNOWN: Final = JOB.c.state.in_([state.value for state in JobState])
-_PUT_LABEL: Final = text(
+_PUT_LABEL: Final = sa.text(
     "INSERT INTO label (job, row_n, person, label, sentences, at) VALUES (:job, :row_n, :person, :label, :sentences,"
     " :at) ON CONFLICT (job, row_n, person) DO UPDATE"
     " SET label = excluded.label, sentences = excluded.sentences, at = excluded.at"
@@ -108,7 +93,7 @@ def find_repeated(sql: Transaction, new: NewJob) -> Job | None:
     if new.idempotency_key is None:
         return None
     found = sql.execute(
-        select(JOB.c.number, JOB.c.fingerprint).where(
+        sa.select(JOB.c.number, JOB.c.fingerprint).where(
             JOB.c.tenant == new.tenant, JOB.c.idempotency_key == new.idempotency_key
         )
     ).one_or_none()
@@ -124,7 +109,7 @@ def insert_job(sql: Transaction, number: int, job_id: str, new: NewJob, *, total
     state = JobState.QUEUED if total else JobState.FAILED
     problem = None if total else damage or CodedText("file_without_rows")
     sql.execute(
-        insert(JOB).values(
+        sa.insert(JOB).values(
             number=number,
             id=job_id,
             tenant=new.tenant,
@@ -146,7 +131,7 @@ def insert_job(sql: Transaction, number: int, job_id: str, new: NewJob, *, total
 
 def number_of(sql: Transaction, tenant: str, job_id: str, *, is_locked: bool = False) -> int:
     """Return the number of the tenant's job; `is_locked`: until the transaction ends. Raises JobUnknown."""
-    query: Select[int] = select(JOB.c.number).where(JOB.c.id == job_id, JOB.c.tenant == tenant)
+    query: sa.Select[int] = sa.select(JOB.c.number).where(JOB.c.id == job_id, JOB.c.tenant == tenant)
     number = sql.execute(query.with_for_update() if is_locked else query).scalar_one_or_none()
     if number is None:
         raise JobUnknown(CodedText("job_unknown"))
@@ -168,7 +153,7 @@ def newest_jobs(sql: Transaction, tenant: str, before: str | None, limit: int, n
         query = query.where(JOB.c.number < number_of(sql, tenant, before))
     if name is not None:
         query = query.where(JOB.c.name == name)
-    unknown = sql.execute(select(JOB.c.id, JOB.c.state).where(is_tenants, ~_IS_KNOWN)).all()
+    unknown = sql.execute(sa.select(JOB.c.id, JOB.c.state).where(is_tenants, ~_IS_KNOWN)).all()
     if unknown:
         structlog.get_logger().warning(
             "jobs_of_unknown_state", jobs=[f"{job_id} {state}" for job_id, state in unknown[:5]]
@@ -192,10 +177,10 @@ def act_on(sql: Transaction, number: int, action: Action) -> Job:
 
 
 def enter_state(sql: Transaction, number: int, state: JobState, problem: str | None = None) -> None:
-    started = func.coalesce(JOB.c.started, sql.now) if state is JobState.RUNNING else JOB.c.started
+    started = sa.func.coalesce(JOB.c.started, sql.now) if state is JobState.RUNNING else JOB.c.started
     ended = sql.now if state.is_ended else None
     changed = {"state": state.value, "problem": problem and store_text(problem), "started": started, "ended": ended}
-    sql.execute(update(JOB).where(JOB.c.number == number).values(**changed))
+    sql.execute(sa.update(JOB).where(JOB.c.number == number).values(**changed))
 
 
 def retry_rows(sql: Transaction, number: int, choice: RetryChoice) -> Job:
@@ -205,29 +190,29 @@ def retry_rows(sql: Transaction, number: int, choice: RetryChoice) -> Job:
         raise JobStateConflict(CodedText("job_cannot_retry", state=job.state.value))
     base = number << ROW_BITS
     is_chosen = {
-        "failed": or_(RESULT.c.status == RowStatus.FAILED.value, RESULT.c.status == RowStatus.NOT_JUDGED.value),
+        "failed": sa.or_(RESULT.c.status == RowStatus.FAILED.value, RESULT.c.status == RowStatus.NOT_JUDGED.value),
         "degraded": RESULT.c.degraded == 1,
     }[choice]
-    marked = sql.execute(update(RESULT).where(is_of_job(RESULT.c.key, number), is_chosen).values(redo=1)).rowcount
-    sql.execute(delete(STRIKE).where(is_of_job(STRIKE.c.key, number)))
+    marked = sql.execute(sa.update(RESULT).where(is_of_job(RESULT.c.key, number), is_chosen).values(redo=1)).rowcount
+    sql.execute(sa.delete(STRIKE).where(is_of_job(STRIKE.c.key, number)))
     if not marked:
         raise JobStateConflict(CodedText("nothing_to_retry", state=choice))
-    has_marked = exists().where(
+    has_marked = sa.exists().where(
         RESULT.c.key >= base + CHUNK.c.first_row,
         RESULT.c.key < base + CHUNK.c.first_row + CHUNK.c.rows,
         RESULT.c.redo == 1,
     )
-    sql.execute(update(CHUNK).where(CHUNK.c.job == number, has_marked).values(state=FREE, deaths=0))
+    sql.execute(sa.update(CHUNK).where(CHUNK.c.job == number, has_marked).values(state=FREE, deaths=0))
     enter_state(sql, number, JobState.QUEUED)
     return read_job(sql, number)
 
 
 def delete_job(sql: Transaction, number: int) -> None:
     """Delete the job at once; `sweep` deletes its rows and results in batches, since there may be millions."""
-    sql.execute(delete(JOB).where(JOB.c.number == number))
+    sql.execute(sa.delete(JOB).where(JOB.c.number == number))
     for table in (CHUNK, LABEL):
-        sql.execute(delete(table).where(table.c.job == number))
-    sql.execute(insert(GARBAGE).values(job=number))
+        sql.execute(sa.delete(table).where(table.c.job == number))
+    sql.execute(sa.insert(GARBAGE).values(job=number))
 
 
 def counts_of(sql: Transaction, number: int) -> JobCounts:
@@ -255,20 +240,20 @@ def is_spent(max_cost: float, counts: JobCounts) -> bool:
 
 
 def is_of_job(key: Any, number: int) -> Any:
-    return and_(key >= number << ROW_BITS, key < (number + 1) << ROW_BITS)
+    return sa.and_(key >= number << ROW_BITS, key < (number + 1) << ROW_BITS)
 
 
 def count_jobs(sql: Transaction) -> JobStats:
     """Return jobs and chunks by state; reads chunks only through the partial indices of free and leased ones."""
-    states = sql.execute(select(JOB.c.state, func.count()).group_by(JOB.c.state)).all()
+    states = sql.execute(sa.select(JOB.c.state, sa.func.count()).group_by(JOB.c.state)).all()
     found = {state: int(count) for state, count in states}
     waiting = sql.execute(
-        select(func.count())
+        sa.select(sa.func.count())
         .select_from(JOB)
-        .join(CHUNK, and_(CHUNK.c.job == JOB.c.number, CHUNK.c.state == FREE))
+        .join(CHUNK, sa.and_(CHUNK.c.job == JOB.c.number, CHUNK.c.state == FREE))
         .where(IS_OPEN)
     ).scalar_one()
-    leased = sql.execute(select(func.count()).select_from(CHUNK).where(CHUNK.c.state == LEASED)).scalar_one()
+    leased = sql.execute(sa.select(sa.func.count()).select_from(CHUNK).where(CHUNK.c.state == LEASED)).scalar_one()
     return JobStats({state: found.get(state.value, 0) for state in JobState}, waiting, leased)
 
 
@@ -278,11 +263,11 @@ def put_label(sql: Transaction, number: int, label: Label) -> None:
 
 
 def drop_label(sql: Transaction, number: int, row: int, person: str) -> None:
-    sql.execute(delete(LABEL).where(LABEL.c.job == number, LABEL.c.row_n == row, LABEL.c.person == person))
+    sql.execute(sa.delete(LABEL).where(LABEL.c.job == number, LABEL.c.row_n == row, LABEL.c.person == person))
 
 
 def labels_of(sql: Transaction, number: int, person: str | None) -> list[Label]:
-    query = select(LABEL.c.row_n, LABEL.c.person, LABEL.c.label, LABEL.c.sentences, LABEL.c.at)
+    query = sa.select(LABEL.c.row_n, LABEL.c.person, LABEL.c.label, LABEL.c.sentences, LABEL.c.at)
     query = query.where(LABEL.c.job == number).order_by(LABEL.c.at, LABEL.c.row_n)
     if person is not None:
         query = query.where(LABEL.c.person == person)
@@ -292,7 +277,7 @@ def labels_of(sql: Transaction, number: int, person: str | None) -> list[Label]:
     ]
 
 
-def _job(sql: Transaction, row: Row[*tuple[Any, ...]]) -> Job:
+def _job(sql: Transaction, row: sa.Row[*tuple[Any, ...]]) -> Job:
     fields = dict(row._mapping)
     counts = counts_of(sql, fields.pop("number"))
     if problem := fields.pop("problem"):
