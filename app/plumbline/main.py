@@ -39,6 +39,7 @@ from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
 from plumbline.service.web.run_pages import run_routes
+from plumbline.service.web.upload_pages import UPLOAD_PATH, upload_routes
 from plumbline.service.worker_share import build_listeners
 
 # FastAPI's own telemetry, on by default when the process has an OpenTelemetry provider, records paths, queries and
@@ -141,7 +142,9 @@ def create_app(
     app.include_router(operations.metrics_router, dependencies=[may_administer])
     app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate, speaks])
     app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs, speaks])
-    for routes in (run_routes(), label_routes()):
+    # Before the routes of one run, which would take `new` for its id.
+    uploads = upload_routes(settings, judge_names=plan.judge_names)
+    for routes in (uploads, run_routes(), label_routes()):
         app.include_router(routes, dependencies=[may_use_jobs])
     app.include_router(key_routes(settings, access))
     app.include_router(playground_routes(settings, judge_names=plan.judge_names), dependencies=[may_evaluate])
@@ -155,6 +158,7 @@ def create_app(
             timeout_seconds=settings.body_timeout_seconds,
             limit_by_path={
                 JOBS_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
+                UPLOAD_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
                 "/v1/retrieval/": BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
                 f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
             },

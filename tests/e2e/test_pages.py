@@ -241,6 +241,41 @@ def test_a_run_is_watched_paused_resumed_and_cancelled(browser: Any, service: st
         assert page.locator("progress").count() == 0
 
 
+@pytest.mark.parametrize(
+    ("language", "look", "report"), [("en", ("light", 1400), "Report on this run"), ("zh", ("dark", 400), "报告")]
+)
+def test_from_a_file_of_200_rows_to_its_report_in_five_clicks(
+    browser: Any, tmp_path: Path, language: str, look: tuple[str, int], report: str
+) -> None:
+    rows = [f'q{row},"Ferry {row} leaves at noon.","Ferry {row} leaves at {row % 2} pm."' for row in range(200)]
+    file = tmp_path / f"answers {language}.csv"
+    file.write_text("\n".join(["id,contexts,answer", *rows]), encoding="utf-8")
+    options = {"viewport": {"width": look[1], "height": 800}, "color_scheme": look[0]}
+    seen: list[str] = []
+    app = create_app(plain_settings(data_dir=tmp_path / "data"), encoder=WordEncoder())
+    with served(app) as url, opened(browser, f"{url}/?lang={language}", **options) as page:
+        page.locator("nav a[href^='/runs']").click()
+        page.locator("a.main").click()
+        seen.append(page.content())
+        with page.expect_file_chooser() as choosing:
+            page.locator("input[type=file]").click()
+        choosing.value.set_files(file)
+        page.wait_for_url("**/runs/new/*")
+        assert page.locator(".record").count() == 3
+        assert page.evaluate("document.documentElement.scrollWidth") == look[1]
+        seen.append(page.content())
+        page.locator("button.main").click()
+        page.wait_for_url("**/runs/job_*")
+        # The page loads itself anew once the run is done.
+        page.wait_for_selector("#state .chip.supported")
+        seen.append(page.content())
+        page.get_by_text(report).first.click()
+        page.wait_for_url("**/report*")
+        assert "q199" in page.content()
+
+    assert [fault for html in seen for fault in serious_faults(browser, html, **options)] == []
+
+
 def test_two_tabs_mark_rows_with_one_key_each(browser: Any, service: str, runs: tuple[str, str]) -> None:
     url = f"{service}/label/{runs[0]}"
     with opened(browser, url) as ann, opened(browser, url) as bob:

@@ -1,11 +1,14 @@
 """Owners of leases: processes, each known to be alive by a lock that ends with it; and uploads named after them."""
 
+import hashlib
 import os
+import re
 import secrets
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -196,6 +199,11 @@ def _execute_within_limit(connection: "psycopg.Connection[Any]", query: str, *va
         timer.cancel()
 
 
+# Of an upload whose sender chooses its columns.
+_KEPT_SECONDS: Final = 3_600.0
+_UPLOAD_NAME: Final = re.compile(r"[0-9]+-[0-9a-f]{16}\.[0-9a-f]{16}")
+
+
 class Uploads:
     """Uploads in a folder; every method may raise OSError."""
 
@@ -207,7 +215,24 @@ class Uploads:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return self._folder / f"{self._owners.name()}.{secrets.token_hex(8)}"
 
+    def keep(self, path: Path, tenant: str) -> str:
+        """Rename an upload so that `find` returns it for this tenant alone; return its name for that."""
+        path.rename(path.with_name(f"{path.name}.{_tenant_mark(tenant)}"))
+        return path.name
+
+    def find(self, name: str, tenant: str) -> Path | None:
+        path = self._folder / f"{name}.{_tenant_mark(tenant)}"
+        return path if _UPLOAD_NAME.fullmatch(name) and path.is_file() else None
+
     def remove_orphans(self) -> None:
+        """Remove the uploads of dead processes, and kept ones after an hour."""
         for upload in self._folder.iterdir() if self._folder.exists() else ():
-            if not self._owners.is_alive(upload.name.partition(".")[0]):
-                upload.unlink(missing_ok=True)
+            owner, *rest = upload.name.split(".")
+            with suppress(FileNotFoundError):
+                is_old = len(rest) > 1 and time.time() - upload.stat().st_mtime > _KEPT_SECONDS
+                if is_old or not self._owners.is_alive(owner):
+                    upload.unlink(missing_ok=True)
+
+
+def _tenant_mark(tenant: str) -> str:
+    return hashlib.sha256(tenant.encode()).hexdigest()[:16]

@@ -11,6 +11,7 @@ import msgspec
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText, load_stored_text, store_text
 from plumbline.judging.text.sample import ContextLabels, Sample
+from plumbline.rows.records.columns import NONE_NAMED, NamedColumns
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
@@ -34,7 +35,14 @@ class RowChunk(NamedTuple):
     damage: str | None = None
 
 
-def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: int = CHUNK_ROWS) -> Iterator[RowChunk]:
+def chunked_rows(
+    upload: Path,
+    *,
+    form: str,
+    columns: str | None,
+    named: NamedColumns = NONE_NAMED,
+    chunk_rows: int = CHUNK_ROWS,
+) -> Iterator[RowChunk]:
     """Yield the rows of an upload in chunks of at most `chunk_rows` rows and about 4 MiB.
 
     Raises:
@@ -42,7 +50,7 @@ def chunked_rows(upload: Path, *, form: str, columns: str | None, chunk_rows: in
             Parquet file end where they take 250 times the file's bytes.
     """
     left = _FREE_BYTES + _MAX_EXPANSION * upload.stat().st_size if form == "parquet" else None
-    with RecordReader(upload, format=form, columns=columns) as reader:
+    with RecordReader(upload, format=form, columns=columns, named=named) as reader:
         lines: list[bytes] = []
         size = 0
         while True:

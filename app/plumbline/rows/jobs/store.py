@@ -13,13 +13,14 @@ from typing import Final, Self, TypeVar
 
 import structlog
 
-from plumbline.ground.errors import InvalidInput, StoreUnavailable
+from plumbline.ground.errors import InvalidInput, JobUnknown, StoreUnavailable
 from plumbline.ground.files import find_folder_problem
 from plumbline.ground.store.database import Database, Transaction
 from plumbline.ground.store.postgres import SCHEMA, PostgresSchema
 from plumbline.ground.store.sqlite import SqliteFile, unavailable
 from plumbline.ground.store.tables import JOB_TABLES
 from plumbline.ground.telemetry import log_failure
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.rows.jobs import chunk_table, job_table
 from plumbline.rows.jobs.job import (
@@ -140,6 +141,20 @@ class JobStore:
             return self._uploads.new()
         except OSError as error:
             raise unavailable(error) from error
+
+    def keep_upload(self, tenant: str, path: Path) -> str:
+        """Keep the upload of a tenant who chooses its columns first, for an hour; return its name for `find_upload`."""
+        try:
+            return self._uploads.keep(path, tenant)
+        except OSError as error:
+            raise unavailable(error) from error
+
+    def find_upload(self, tenant: str, name: str) -> Path:
+        """Return the path of a kept upload. Raises JobUnknown: it is not there, or another tenant's."""
+        path = self._uploads.find(name, tenant)
+        if path is None:
+            raise JobUnknown(CodedText("no_such_upload"))
+        return path
 
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
         """Store a job and its rows durably; the rows are read before it returns.
@@ -363,7 +378,8 @@ class JobStore:
 
     async def _write_rows(self, begun: Written, upload: Upload) -> Written:
         written = begun
-        with closing(group_chunks(chunked_rows(upload.path, form=upload.form, columns=upload.columns))) as groups:
+        path, form, columns, named = upload
+        with closing(group_chunks(chunked_rows(path, form=form, columns=columns, named=named))) as groups:
             try:
                 while group := await asyncio.to_thread(next, groups, None):
                     written = await self._database.write(partial(add_rows, before=written, group=group))

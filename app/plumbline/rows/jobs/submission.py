@@ -16,17 +16,19 @@ from plumbline.ground.texts import CodedText
 from plumbline.rows.jobs import chunk_table, job_table
 from plumbline.rows.jobs.job import Job, NewJob
 from plumbline.rows.jobs.row_chunks import RowChunk, pack
+from plumbline.rows.records.columns import NONE_NAMED, NamedColumns
 
 # Bounds of a group of chunks that are written together, and so of a submission's memory and of its transactions.
 _GROUP_CHUNKS, _GROUP_BYTES = 100, 8 * 1024 * 1024
 
 
 class Upload(NamedTuple):
-    """Uploaded rows in a file that the store takes over; `form` and `columns` as of `RecordReader`."""
+    """Uploaded rows in a file that the store takes over; `form`, `columns` and `named` as of `RecordReader`."""
 
     path: Path
     form: str
     columns: str | None = None
+    named: NamedColumns = NONE_NAMED
 
 
 class Submission(NamedTuple):

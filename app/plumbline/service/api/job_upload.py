@@ -102,7 +102,7 @@ class JobUploads:
         if (columns := request.query_params.get("columns")) and choices.columns is None:
             choices = choices.model_copy(update={"columns": columns})
             self._check_names(choices, "query")
-        async with _open_rows_file(store) as file:
+        async with open_rows_file(store) as file:
             async for piece in request.stream():
                 await asyncio.to_thread(file.write, piece)
             if not file.size:
@@ -110,7 +110,7 @@ class JobUploads:
             return await asyncio.to_thread(file.finish, "jsonl", choices)
 
     async def _form(self, request: Request, store: JobStore) -> SentRows:
-        async with _open_rows_file(store) as file:
+        async with open_rows_file(store) as file:
             async with read_form(request, files=("file",), texts=("choices", "format"), keep=file) as sent:
                 if not sent.files["file"]:
                     raise InvalidInput(CodedText("form_without_rows"), place="/file")
@@ -142,7 +142,7 @@ class JobUploads:
             return choices, _row_lines(body)
 
         choices, lines = await asyncio.to_thread(read)
-        async with _open_rows_file(store) as file:
+        async with open_rows_file(store) as file:
             await asyncio.to_thread(file.write, lines)
             return await asyncio.to_thread(file.finish, "jsonl", choices)
 
@@ -212,7 +212,8 @@ class _RowsFile:
 
 
 @asynccontextmanager
-async def _open_rows_file(store: JobStore) -> AsyncIterator[_RowsFile]:
+async def open_rows_file(store: JobStore) -> AsyncIterator[_RowsFile]:
+    """Yield a new file of the store for an upload; it is removed if the block raises."""
     file = await asyncio.to_thread(lambda: _RowsFile(store.new_upload()))
     try:
         yield file

@@ -12,6 +12,8 @@
   for (const anchor of document.querySelectorAll('a[href^="#context-"]')) {
     anchor.addEventListener("click", () => { document.querySelector(anchor.hash).open = true; });
   }
+  const upload = document.querySelector("[data-upload]");
+  upload?.querySelector("input[type=file]").addEventListener("change", () => { upload.requestSubmit(); });
   const live = document.querySelector("[data-state]");
   if (live) {
     const put = (name, text) => {
