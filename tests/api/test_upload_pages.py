@@ -19,7 +19,7 @@ from tests.reading.report_html import HOSTILE
 from tests.running.job_service import jobs_running, work
 from tests.running.keyed_service import keyed_settings, made_key
 
-CSV = b"first,second,third\nWhen?,The ferry leaves at noon.,The ferry leaves at noon.\n,,\n"
+CSV = b"first,second,third\nWhen?,The ferry leaves at noon.,The ferry leaves at noon.\nonly one\n"
 NAMED = {
     "column_question": "first",
     "column_contexts": "second",
