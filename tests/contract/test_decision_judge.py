@@ -103,8 +103,9 @@ async def test_the_questions_hold_the_statements_and_the_state_no_control(judge:
         "It is 412 metres long.",
     ]
     statements = {each.statement for each in asked if each.is_verdict}
-    assert len(statements) == 4
-    assert sum(each not in str(state["answer"]) for each in statements) == 2
+    # A control is copied from a context, and the other one denies it.
+    assert "It is not true that the Marlow Bridge was opened in 1931." in statements
+    assert "not true" not in str(state)
     assert all(set(each.values) == {"c1", "c2", "c3", "none"} for each in asked if not each.is_verdict)
     # Names are new for each request, and are no numbers of sentences.
     assert {each.name for each in asked}.isdisjoint(each.name for each in again)
@@ -118,7 +119,6 @@ async def test_the_questions_hold_the_statements_and_the_state_no_control(judge:
         ("The Marlow Bridge was opened in 1930.", "number_not_in_evidence"),
         ("The Marlow Bridge was opened by Ada Quill in 1931.", "support_doubtful"),
         ("It is open to cyclists.", "negation_differs"),
-        ("Penguins sing loudly.", "support_doubtful"),
     ],
 )
 async def test_support_that_the_check_refutes_is_unsure(judge: ScriptedJudge, wrong: str, flag: str) -> None:
@@ -135,7 +135,7 @@ async def test_support_that_the_check_refutes_is_unsure(judge: ScriptedJudge, wr
 
 
 async def test_a_wrong_place_is_replaced_by_the_one_that_code_finds(judge: ScriptedJudge) -> None:
-    judge.reply_with(decide(honest({"opened in 1931": ("supported", "none")})))
+    judge.reply_with(decide(honest({"The Marlow Bridge was": ("supported", "none")})))
 
     result = await judged(judge)
 
@@ -240,6 +240,42 @@ async def test_long_contexts_are_judged_in_windows_and_the_best_verdict_counts(j
     assert result["trace"]["windows"] > 1
     assert result["passed"] is True
     assert [each["evidence"][0]["context"] for each in result["claims"]] == [1, 1]
+
+
+def counted_at_most(most: int) -> Callable[[RecordedRequest], Reply]:
+    """A server that reads so many tokens of a request and cuts the rest, as its count tells."""
+
+    def step(request: RecordedRequest) -> Reply:
+        reply = answer(request, [(each, honest()(each)) for each in read_questions(request)])
+        body = json.loads(reply.body)
+        body["usage"]["input_tokens"] = min(most, body["usage"]["input_tokens"])
+        return replace(reply, body=json.dumps(body).encode())
+
+    return step
+
+
+async def test_a_state_that_the_server_cut_is_asked_again_in_windows_that_it_reads(judge: ScriptedJudge) -> None:
+    judge.reply_with(counted_at_most(4_096))
+    filler = " ".join(f"Paragraph {number} tells of the weather on the coast that week." for number in range(1_500))
+
+    result = await judged(judge, contexts=[filler, *CONTEXTS], settings={"llm_context_tokens": 65_536})
+
+    assert result["passed"] is True
+    assert result["trace"]["windows"] > 1
+    assert max(len(request.body) // 4 for request in judge.requests[1:]) <= 4_096
+
+
+async def test_a_model_that_supports_a_statement_and_its_denial_fails_its_controls(judge: ScriptedJudge) -> None:
+    def both(asked: AskedQuestion) -> Mapping[Value, float]:
+        said = asked.statement.lower().removeprefix("it is not true that ").rstrip(".")
+        known = any(said in text.lower() for text in asked.contexts.values())
+        return lean(asked, "supported" if known else "not_mentioned", 0.95)
+
+    judge.reply_with(decide(both))
+
+    result = await judged(judge)
+
+    assert result["trace"]["attempts"][0]["reason"] == "controls_failed"
 
 
 async def test_an_address_without_chat_is_found_out_and_judges(judge: ScriptedJudge) -> None:

@@ -52,6 +52,25 @@ def test_one_control_is_copied_and_one_has_a_number_that_no_context_has() -> Non
     assert "412" not in false
 
 
+@pytest.mark.parametrize(
+    ("statement", "denial"),
+    [
+        ("The Marlow Bridge is 412 metres long.", "It is not true that the Marlow Bridge is 412 metres long."),
+        ("Ferries cross the river at Teal Landing.", "It is not true that Ferries cross the river at Teal Landing."),
+        ("青川图书馆于1952年建成开放。", "并非青川图书馆于1952年建成开放。"),
+    ],
+)
+def test_a_decision_model_is_asked_about_a_statement_of_the_last_context_and_its_denial(
+    statement: str, denial: str
+) -> None:
+    contexts = ("The old mill sold its flour to three towns.", statement)
+    window = tuple(Piece(number, text) for number, text in enumerate(contexts, start=1))
+
+    drawn = draw_controls(case_of("It is long.", *contexts), window, denies=True)
+
+    assert {(each.text, each.is_true) for each in drawn.values()} == {(statement, True), (denial, False)}
+
+
 @pytest.mark.parametrize(("context", "false"), load_cases("controls", "a_number_is_changed_to_one_as_plausible"))
 def test_a_number_is_changed_to_one_as_plausible(context: str, false: str) -> None:
     texts = {_drawn(context, answer=f"It is {number}.")[0] for number in range(8)}

@@ -11,6 +11,7 @@ from itertools import islice
 from random import Random
 from typing import Final, TypeVar
 
+from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.evidence.verdict_rules import UNANSWERED_QUESTION
@@ -35,6 +36,7 @@ _UNCLEAR, _SPOKEN, _OPEN, _REFERRING = (
     re.compile(_WORDS.pattern(name), re.IGNORECASE) for name in ("unclear", "spoken", "open", "referring")
 )
 _NAMED: Final = re.compile(_WORDS.pattern("named"))
+_ARTICLE: Final = re.compile(r"\A(?:The|An?|In|On|At)\b")
 _STATEMENT_END: Final = re.compile(r"[.。][\"'”’」]?\s*\Z")
 _LATIN_WORD: Final = re.compile(r"[^\W\d_]{2,}")
 # A bare number: no part of a word, a date, a score, a range, a footnote or an ordinal, and not in brackets.
@@ -73,22 +75,30 @@ class Control:
     is_true: bool
 
 
-def draw_controls(sample: SegmentedSample, window: Window) -> dict[int, Control]:
+def draw_controls(sample: SegmentedSample, window: Window, *, denies: bool = False) -> dict[int, Control]:
     """Return a sentence that the contexts do not support and one copied from those shown, in an order of their own.
 
     Their numbers follow those of the sample's sentences.
     The first is a statement of a context with another number, of which it is sure that no context has it; without
     such a statement, one about a place that no text names.
+
+    `denies`: they are a statement and its denial, which some judges support alike; of the last contexts first, which
+    a server that cuts its input does not read.
     """
     source = sample.source
     draw = Random("\n".join((source.question, source.answer, *source.contexts)))  # noqa: S311 - no secret
     shown = frozenset(piece.number - 1 for piece in window)
-    stated = sorted(_statements(sample, shown), key=lambda text: (len(text), text))[:_MOST_TRIED]
+    statements = _statements(sample, shown)
+    stated = sorted(statements, key=lambda text: (len(text), text))[:_MOST_TRIED]
     plain = [text for text in stated if not _UNCLEAR.match(text)]
     changed = [(text, false) for text in plain if (false := _renumber(text, sample, draw))]
     original, false = draw.choice(changed[:_DRAWN_FROM]) if changed else ("", _neutral(sample, draw))
     copied = [text for text in plain if text != original] or plain or stated
     true = draw.choice(copied[:_DRAWN_FROM]) if copied else _any_passage(sample, shown)
+    if denies and copied:
+        true = _lone_statement(sample, statements) or true
+        form = _WORDS.read("denial_zh" if han_share(true) else "denial_en")
+        false = form.format(statement=_ARTICLE.sub(_lower, true))
     controls = Control(false, is_true=False), Control(true, is_true=True)
     drawn = controls if draw.random() < 0.5 else controls[::-1]  # noqa: PLR2004
     return dict(enumerate(drawn, start=len(sample.checkable) + 1))
@@ -145,6 +155,23 @@ def _is_told(text: str) -> bool:
 
 def _instructs(text: str) -> bool:
     return next(instructing_sentences(text.lower()), None) is not None
+
+
+def _lone_statement(sample: SegmentedSample, statements: set[str]) -> str | None:
+    """Return the shortest statement, of the last context that has one, on whose matter no other sentence speaks."""
+    index = sample.index
+    rows = [row for row in range(len(index.places) - 1, -1, -1) if index.places[row][1].text in statements]
+    found: list[tuple[int, int, str]] = []
+    for row in within_deadline(rows[:_MOST_TRIED]):
+        (context, sentence), wanted = index.places[row], frozenset(index.words[row].content)
+        is_open = _UNCLEAR.match(sentence.text) or _OPEN.search(sentence.text)
+        alike = sum(2 * len(wanted.intersection(words.content)) >= len(wanted) for words in index.words)
+        found += [(-context, len(sentence.text), sentence.text)] if alike == 1 and not is_open else []
+    return min(found)[2] if found else None
+
+
+def _lower(article: re.Match[str]) -> str:
+    return article[0].lower()
 
 
 def _renumber(text: str, sample: SegmentedSample, draw: Random) -> str | None:

@@ -44,10 +44,12 @@ class DecisionReply:
     """The valid answers by the question's name: the probability of each value, in [0, 1].
 
     `refused`: questions that the model declined. One that is in neither was not answered, or not as it was asked.
-    `is_foreign`: there are answers, and none is to a question of the request.
+    `is_foreign`: there are answers, and none is to a question of the request. `prompt_tokens`: as the provider counted
+    them; None if it did not.
     """
 
     answers: Mapping[str, Mapping[str, float]]
     refused: frozenset[str]
     model: str
     is_foreign: bool = False
+    prompt_tokens: int | None = None

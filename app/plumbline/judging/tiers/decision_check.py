@@ -61,23 +61,22 @@ class DecisionCheck:
             # A sentence that stands in a context word for word is not wrong.
             is_copied = copy is not None and not features.unknown_numbers
             return with_flags(claim, "accusation_doubtful", REFUTED) if is_copied else claim
-        doubts = dict(self._doubts(text, features, row)) if copy is None or features.unknown_numbers else {}
+        doubts = dict(self._doubts(text, features)) if copy is None or features.unknown_numbers else {}
         if evidence and all(map(self._search.stands_in_instruction, evidence)):
             doubts["evidence_is_instruction"] = CodedText("evidence_instructs")
         if not doubts:
-            return claim
+            is_alike = row is not None and not is_unlike(text, [index.texts[row]])
+            return claim if is_alike else with_flags(claim, "support_doubtful")
         flagged = with_flags(claim, *doubts, REFUTED)
         return replace(flagged, verdict=Verdict.NOT_MENTIONED, reason=join_texts(list(doubts.values())))
 
-    def _doubts(self, text: str, features: LexicalFeatures, row: int | None) -> Iterator[tuple[str, CodedText]]:
+    def _doubts(self, text: str, features: LexicalFeatures) -> Iterator[tuple[str, CodedText]]:
         if features.unknown_numbers:
             yield "number_not_in_contexts", CodedText("in_no_context", names=features.unknown_numbers[:_SHOWN])
         elif far := self._far_numbers(text, features):
             yield "number_not_in_evidence", CodedText("not_near_evidence", names=far[:_SHOWN])
         if features.unknown_names:
             yield "support_doubtful", CodedText("in_no_context", names=features.unknown_names[:_SHOWN])
-        elif row is None or is_unlike(text, [self._sample.index.texts[row]]):
-            yield "support_doubtful", CodedText("little_like_it")
         if features.measures["negation"]:
             yield "negation_differs", CodedText("negated_otherwise")
 

@@ -316,7 +316,7 @@ class LlmTier:
             question=sample.source.question,
             without_marks=sample.without_marks,
         )
-        controls = draw_controls(sample, windows[0]) if self._has_controls else {}
+        controls = draw_controls(sample, windows[0], denies=decided > 0) if self._has_controls else {}
         probes = probes_for(metrics, sample.source)
         return inspection, PreparedSample(questions, windows, search, offload.is_small(sample.source), controls, probes)
 

@@ -20,6 +20,9 @@ from plumbline.models.chat.endpoints import Endpoint
 
 # Kind, name and braces of a question.
 _FRAME_TOKENS: Final = 24
+# Estimates are from above: English has .72 of them. No text that people read has under a third.
+_LEAST_READ: Final = 0.3
+_LEAST_CUT: Final = 2_048
 # Probabilities are rounded to two decimals, each by so much at most.
 _ROUNDING: Final = 0.005
 _SLACK: Final = 0.001
@@ -32,6 +35,11 @@ def decision_tokens(request: DecisionRequest) -> int:
     texts = [request.guidance, _json(request.contexts), _json(request.rest)]
     texts += [each.instructions + _json(each.choices) for each in request.questions]
     return sum(map(estimate_tokens, texts)) + _FRAME_TOKENS * len(request.questions)
+
+
+def is_cut(read: int, needed: int) -> bool:
+    """Return True if a provider counted so few tokens of a request of so many that it cannot have read all of it."""
+    return needed >= _LEAST_CUT and read < _LEAST_READ * needed
 
 
 def decision_parameters(
@@ -121,6 +129,7 @@ class Decisions:
             refused=frozenset(name for name, each in single.items() if each.is_refused),
             model=showable_word(self.body.model, endpoint) or endpoint.model,
             is_foreign=bool(self.body.answers) and not found,
+            prompt_tokens=self.tokens.prompt,
         )
 
     def _named(self, answers: Mapping[str, Any] | Sequence[Any]) -> Iterator[tuple[str, object]]:

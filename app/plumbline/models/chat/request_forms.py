@@ -46,7 +46,7 @@ _WINDOW: Final = re.compile(
     r"|input length should be \[\d{1,9}, |\d tokens > |context limit: \d+ \+ \d+ > |tokens allowed \()(\d{3,9})(?!\d)"
 )
 # No judge is of use with less, and a number that small is more likely another one.
-_LEAST_WINDOW: Final = 1_024
+LEAST_WINDOW: Final = 1_024
 # A server that refused so many requests in every form, and answered none, is sent the first form alone.
 _HOPELESS: Final = 3
 
@@ -212,7 +212,7 @@ class LearntForm:
         """Learn the context window from the refusal of a request that was too long; what it quotes teaches nothing."""
         quoted = str(sent)
         named = [int(match[1]) for match in _WINDOW.finditer(complaint) if match[1] not in quoted]
-        if named and min(named) >= _LEAST_WINDOW:
+        if named and min(named) >= LEAST_WINDOW:
             self.context_tokens = min(named)
 
 

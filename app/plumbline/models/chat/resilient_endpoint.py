@@ -21,10 +21,10 @@ from plumbline.models.chat.api_client import MAX_REPLY_BYTES, ApiClient, Exchang
 from plumbline.models.chat.call_failures import CallFailure, foreign_reply
 from plumbline.models.chat.call_limits import AdaptiveLimit, CallBudget, Tariff
 from plumbline.models.chat.completions import NO_TOKENS, TokenCounts, read_completion
-from plumbline.models.chat.decisions import decision_parameters, decision_tokens, read_decisions
+from plumbline.models.chat.decisions import decision_parameters, decision_tokens, is_cut, read_decisions
 from plumbline.models.chat.endpoint_guard import EndpointGuard, ModelHealth
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, PATHS, Endpoint
-from plumbline.models.chat.request_forms import RequestForm, describe_difference
+from plumbline.models.chat.request_forms import LEAST_WINDOW, RequestForm, describe_difference
 
 # What roles and separators of two messages take.
 _FRAME_TOKENS = 16
@@ -169,7 +169,11 @@ class ResilientEndpoint:
                 sent, parse, needed, self.kind, is_foreign=lambda reply: reply.is_foreign, is_fresh=is_fresh
             )
             try:
-                return await self.call(asked, until, ledger)
+                reply = await self.call(asked, until, ledger)
+                if (read := reply.prompt_tokens) is None or not is_cut(read, needed):
+                    return reply
+                self.learnt.context_tokens = max(LEAST_WINDOW, read)
+                raise CallFailure(FailureReason.TOO_LONG, CodedText("request_cut", tokens=read))
             except CallFailure as failure:
                 is_fresh = failure.reason is FailureReason.FOREIGN_REPLY
                 if failure.reason is FailureReason.TOO_LONG:
