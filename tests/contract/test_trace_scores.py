@@ -1,7 +1,5 @@
 """Scores for Phoenix and Langfuse as their APIs take them, and evaluators whose contract is a plain dict."""
 
-import base64
-
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -11,9 +9,9 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.integrations.checker import Checker
 from plumbline.integrations.langsmith import faithfulness_evaluator
 from plumbline.integrations.span_events import add_evaluation_event
-from plumbline.integrations.trace_scores import write_to_langfuse, write_to_phoenix
+from plumbline.integrations.trace_scores import langfuse_score, phoenix_annotation
 from plumbline.schemas.evaluation import EvaluationResult
-from tests.doubles.scripted_service import json_answer, scripted
+from tests.doubles.scripted_service import scripted
 from tests.doubles.scripted_verdicts import FALSE, judge, service_result
 
 RESULTS = {
@@ -24,14 +22,8 @@ RESULTS = {
 
 
 def test_phoenix_gets_one_annotation_a_span_and_no_number_without_a_score() -> None:
-    with scripted(lambda _: json_answer({"data": []})) as phoenix:
-        write_to_phoenix(RESULTS, phoenix.url, api_key="phoenix-key")
+    data = [phoenix_annotation(*each) for each in RESULTS.items()]
 
-    (asked,) = phoenix.asked
-    assert (asked.path, asked.params, asked.headers["authorization"]) == (
-        "/v1/span_annotations", {"sync": "false"}, "Bearer phoenix-key"
-    )  # fmt: skip
-    data = asked.json["data"]
     assert [each["span_id"] for each in data] == ["good", "bad", "none"]
     assert [(each["result"]["label"], each["result"]["score"]) for each in data] == [
         ("faithful", 1.0), ("unfaithful", 0.0), ("abstained", None)
@@ -41,14 +33,9 @@ def test_phoenix_gets_one_annotation_a_span_and_no_number_without_a_score() -> N
 
 
 def test_langfuse_gets_scores_with_ids_of_their_own_so_that_the_second_replaces_the_first() -> None:
-    with scripted(lambda _: json_answer({"id": "x"})) as langfuse:
-        write_to_langfuse(RESULTS, langfuse.url, public_key="pk", secret_key="sk")
-        write_to_langfuse(RESULTS, langfuse.url, public_key="pk", secret_key="sk")
+    scores = [langfuse_score(*each) for each in RESULTS.items()]
 
-    bodies = [each.json for each in langfuse.asked]
-    assert langfuse.asked[0].headers["authorization"] == f"Basic {base64.b64encode(b'pk:sk').decode()}"
-    assert bodies[:3] == bodies[3:]
-    assert [(each["id"], each["traceId"], each["dataType"], each["value"]) for each in bodies[:3]] == [
+    assert [(each["id"], each["traceId"], each["dataType"], each["value"]) for each in scores] == [
         ("plumbline-good-faithfulness", "good", "NUMERIC", 1.0),
         ("plumbline-bad-faithfulness", "bad", "NUMERIC", 0.0),
         ("plumbline-none-faithfulness_status", "none", "CATEGORICAL", "abstained"),

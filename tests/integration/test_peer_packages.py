@@ -132,7 +132,8 @@ EXAMPLES = {
         from langfuse.api import CreateScoreRequest
         from langfuse.api.core.pydantic_utilities import parse_obj_as
         from plumbline import Plumbline
-        from plumbline.integrations.trace_scores import write_to_langfuse
+        import httpx2
+        from plumbline.integrations.trace_scores import langfuse_score
 
         taken = {}
 
@@ -151,7 +152,9 @@ EXAMPLES = {
         with Plumbline(URL, api_key=KEY) as client:
             results = {str(n): client.evaluate(contexts=CONTEXTS, answer=each) for n, each in enumerate(ANSWERS)}
         for _ in range(2):
-            write_to_langfuse(results, f"http://127.0.0.1:{server.server_port}", public_key="pk", secret_key="sk")
+            for trace, result in results.items():
+                place = f"http://127.0.0.1:{server.server_port}/api/public/scores"
+                httpx2.post(place, json=langfuse_score(trace, result), auth=("pk", "sk")).raise_for_status()
         right, wrong, declined = taken.values()
         assert right[1] > 0.9 > 0.5 > wrong[1] and declined == ("2", "abstained")
     """,
@@ -162,7 +165,12 @@ EXAMPLES = {
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import SimpleSpanProcessor
         from plumbline import Plumbline
-        from plumbline.integrations.trace_scores import write_to_phoenix
+        import httpx2
+        from plumbline.integrations.trace_scores import phoenix_annotation
+
+        def write():
+            annotations = {"data": [phoenix_annotation(*each) for each in results.items()]}
+            httpx2.post(place + "/v1/span_annotations", json=annotations).raise_for_status()
 
         def free_port():
             import socket
@@ -203,9 +211,9 @@ EXAMPLES = {
             with Plumbline(URL, api_key=KEY) as client:
                 results = dict(zip(spans, (client.evaluate(contexts=CONTEXTS, answer=each) for each in ANSWERS)))
             wanted = "/v1/projects/default/span_annotations?" + "&".join(f"span_ids={each}" for each in spans)
-            write_to_phoenix(results, place)
+            write()
             wait_for(lambda: len(ask(wanted)["data"]) == 3)
-            write_to_phoenix(results, place)
+            write()
             time.sleep(2)
             found = {each["span_id"]: each["result"] for each in ask(wanted)["data"]}
             assert len(ask(wanted)["data"]) == 3
