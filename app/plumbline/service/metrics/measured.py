@@ -38,8 +38,8 @@ class Measured:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(name, text, labels, registry=registry)
 
-        def gauge(name: str, text: str) -> Gauge:
-            return Gauge(name, text, registry=registry, multiprocess_mode=LIVE_SUM)
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(name, text, labels, registry=registry, multiprocess_mode=LIVE_SUM)
 
         def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
             return Histogram(name, text, labels, registry=registry, buckets=buckets)
@@ -99,6 +99,30 @@ class Measured:
         self.loop_lag = histogram(
             "plumbline_event_loop_lag_seconds", "Delay of timers of the event loop.", _LAG_SECONDS
         )
+        self.encoder_sentences = counter("plumbline_encoder_sentences", "Sentences and windows that the model encoded.")
+        self.encoder_tokens = counter("plumbline_encoder_tokens", "Tokens that the model encoded.")
+        self.encoder_lookups = counter(
+            "plumbline_encoder_cache_lookups",
+            "Sentences looked up in the cache: hit, miss, joined (being encoded just then).",
+            "outcome",
+        )
+        self.encoder_queued = gauge("plumbline_encoder_queued_tokens", "Tokens that wait to be encoded.")
+        self.encoder_cache = gauge("plumbline_encoder_cache_bytes", "Bytes of cached vectors.")
+        self.work_refused = counter(
+            "plumbline_work_refused", "Samples refused since so much waited that their deadline would pass.", "queue"
+        )
+        self.work_estimated = counter(
+            "plumbline_work_estimated_seconds", "Wait and work of admitted samples as estimated at admission.", "queue"
+        )
+        self.work_taken = counter(
+            "plumbline_work_taken_seconds", "What the wait and work of these samples took.", "queue"
+        )
+        self.work_waiting = gauge(
+            "plumbline_work_waiting_characters", "Characters of samples that wait or are worked on.", "queue"
+        )
+        self.work_rate = gauge(
+            "plumbline_work_characters_per_second", "Measured rate while there is work; before, a guess.", "queue"
+        )
         for tier in tiers:
             self.tier_seconds.labels(tier)
             for decision in ("passed", "failed"):
@@ -118,74 +142,41 @@ _FRESH_SECONDS: Final = 5.0
 _STORE_SECONDS: Final = 2.0
 
 
-class EncoderMetrics:
-    """Metrics of a sentence encoder, brought up to date by `update`: other processes read them, too."""
+class WatchedParts:
+    """Counts that parts keep themselves, brought up to date by `update`: other processes read the metrics, too."""
 
-    def __init__(self, registry: CollectorRegistry, counts: Callable[[], EncoderCounts]) -> None:
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(f"plumbline_encoder_{name}", text, labels, registry=registry)
+    def __init__(self, measured: Measured) -> None:
+        self._measured = measured
+        self._before: dict[Counter, float] = {}
+        self._counts: Callable[[], EncoderCounts] = EncoderCounts
+        self._queues: Mapping[str, WorkQueue] = {}
 
-        def gauge(name: str, text: str) -> Gauge:
-            return Gauge(f"plumbline_encoder_{name}", text, registry=registry, multiprocess_mode=LIVE_SUM)
-
-        self.watch(counts)
-        self._sentences = counter("sentences", "Sentences and windows that the model encoded.")
-        self._tokens = counter("tokens", "Tokens that the model encoded.")
-        lookups = counter(
-            "cache_lookups", "Sentences looked up in the cache: hit, miss, joined (being encoded just then).", "outcome"
-        )
-        self._hits, self._misses, self._joined = (lookups.labels(each) for each in ("hit", "miss", "joined"))
-        self._queued = gauge("queued_tokens", "Tokens that wait to be encoded.")
-        self._cache = gauge("cache_bytes", "Bytes of cached vectors.")
-
-    def watch(self, counts: Callable[[], EncoderCounts]) -> None:
-        """Read these counts from now on, which begin at 0."""
-        self._counts = counts
-        self._before = EncoderCounts()
+    def watch(
+        self, counts: Callable[[], EncoderCounts] | None = None, queues: Mapping[str, WorkQueue] | None = None
+    ) -> None:
+        """Read these from now on, all of whose counts begin at 0."""
+        self._counts, self._queues = counts or self._counts, queues or self._queues
+        self._before.clear()
 
     def update(self) -> None:
-        now, before = self._counts(), self._before
-        self._before = now
-        self._sentences.inc(now.texts - before.texts)
-        self._tokens.inc(now.tokens - before.tokens)
-        self._hits.inc(now.cache_hits - before.cache_hits)
-        self._misses.inc((now.cache_misses - now.joined) - (before.cache_misses - before.joined))
-        self._joined.inc(now.joined - before.joined)
-        self._queued.set(now.queued_tokens)
-        self._cache.set(now.cache_bytes)
-
-
-class WorkMetrics:
-    """Metrics of the queues of work, by queue; the estimate of admission beside what the samples took."""
-
-    def __init__(self, registry: CollectorRegistry, queues: Mapping[str, WorkQueue]) -> None:
-        def counter(name: str, text: str) -> Counter:
-            return Counter(f"plumbline_work_{name}", text, ("queue",), registry=registry)
-
-        def gauge(name: str, text: str) -> Gauge:
-            return Gauge(f"plumbline_work_{name}", text, ("queue",), registry=registry, multiprocess_mode=LIVE_SUM)
-
-        self.watch(queues)
-        self._refused = counter("refused", "Samples refused since so much waited that their deadline would pass.")
-        self._estimated = counter("estimated_seconds", "Wait and work of admitted samples as estimated at admission.")
-        self._taken = counter("taken_seconds", "What the wait and work of these samples took.")
-        self._waiting = gauge("waiting_characters", "Characters of samples that wait or are worked on.")
-        self._rate = gauge("characters_per_second", "Measured rate while there is work; before, a guess.")
-
-    def watch(self, queues: Mapping[str, WorkQueue]) -> None:
-        """Read these queues from now on, whose counts begin at 0."""
-        self._queues = queues
-        self._before = dict.fromkeys(queues, (0, 0.0, 0.0))
-
-    def update(self) -> None:
-        """Add what the queues have done since the last time."""
+        metrics, now = self._measured, self._counts()
+        self._advance(metrics.encoder_sentences, now.texts)
+        self._advance(metrics.encoder_tokens, now.tokens)
+        lookups = {"hit": now.cache_hits, "miss": now.cache_misses - now.joined, "joined": now.joined}
+        for outcome, count in lookups.items():
+            self._advance(metrics.encoder_lookups.labels(outcome), count)
+        metrics.encoder_queued.set(now.queued_tokens)
+        metrics.encoder_cache.set(now.cache_bytes)
         for name, queue in self._queues.items():
-            now, before = (queue.refused, queue.estimated_seconds, queue.taken_seconds), self._before[name]
-            self._before[name] = now
-            for metric, value, earlier in zip((self._refused, self._estimated, self._taken), now, before, strict=True):
-                metric.labels(name).inc(value - earlier)
-            self._waiting.labels(name).set(queue.waiting_characters())
-            self._rate.labels(name).set(queue.characters_per_second)
+            self._advance(metrics.work_refused.labels(name), queue.refused)
+            self._advance(metrics.work_estimated.labels(name), queue.estimated_seconds)
+            self._advance(metrics.work_taken.labels(name), queue.taken_seconds)
+            metrics.work_waiting.labels(name).set(queue.waiting_characters())
+            metrics.work_rate.labels(name).set(queue.characters_per_second)
+
+    def _advance(self, counter: Counter, value: float) -> None:
+        counter.inc(value - self._before.get(counter, 0.0))
+        self._before[counter] = value
 
 
 class StoreMetrics(Collector):

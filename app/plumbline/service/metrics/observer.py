@@ -22,7 +22,7 @@ from plumbline.judging.ports.observation import (
     RequestRecord,
     TierRecord,
 )
-from plumbline.service.metrics.measured import EncoderMetrics, Measured, StoreMetrics, WorkerProcesses, WorkMetrics
+from plumbline.service.metrics.measured import Measured, StoreMetrics, WatchedParts, WorkerProcesses
 
 if TYPE_CHECKING:
     # Imports SQLAlchemy, which commands without jobs can do without.
@@ -63,29 +63,19 @@ class Metrics(Observer):
         build.info({"version": version, "python": platform.python_version()})
         self._store = StoreMetrics()
         self._page.register(self._store)
-        self._encoder: EncoderMetrics | None = None
-        self._work: WorkMetrics | None = None
+        self._parts = WatchedParts(self._measured)
 
     # --- read at a scrape
 
     def watch_encoder(self, encoder: object) -> None:
-        counts = getattr(encoder, "counts", None)
-        if counts is None:
-            return
-        if self._encoder is None:
-            self._encoder = EncoderMetrics(self._counted, counts)
-        else:
-            self._encoder.watch(counts)
+        self._parts.watch(counts=getattr(encoder, "counts", None))
 
     def watch_work(self, queues: Mapping[str, WorkQueue]) -> None:
-        if self._work is None:
-            self._work = WorkMetrics(self._counted, queues)
-        else:
-            self._work.watch(queues)
+        self._parts.watch(queues=queues)
 
     async def page(self, accept: str, store: "JobStore | None") -> tuple[bytes, str]:
         """Return all metrics and their media type, that of OpenMetrics if the header `accept` asks for it."""
-        self._update()
+        self._parts.update()
         await self._store.look(store)
         encoder, media_type = choose_encoder(accept)
         return encoder(self._page), media_type
@@ -107,12 +97,7 @@ class Metrics(Observer):
             due = time.perf_counter() + _LOOK_SECONDS
             await sleep(_LOOK_SECONDS)
             self._measured.loop_lag.observe(max(0.0, time.perf_counter() - due))
-            self._update()
-
-    def _update(self) -> None:
-        for watched in (self._encoder, self._work):
-            if watched is not None:
-                watched.update()
+            self._parts.update()
 
     # --- events
 
