@@ -28,9 +28,7 @@ def build_command(
 ) -> dict[str, argparse.ArgumentParser]:
     """Add a command of `commands.toml` with its parts, and return the parser of each part; "" is the command's own.
 
-    Args:
-        run: the command, or each of its parts by name; one named "" makes the parts optional.
-        named: types and choices that options name, and lists for the `{names}` in texts.
+    `run`: the command, or each of its parts by name; `named`: types, choices and lists that `commands.toml` names.
     """
     runs = {"": run} if callable(run) else run
     table = load_data(COMMAND_TABLE)[name]

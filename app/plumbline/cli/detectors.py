@@ -64,10 +64,7 @@ async def _try_detector(options: argparse.Namespace, settings: Settings) -> int:
 
 @asynccontextmanager
 async def load_detector(description: Description, settings: Settings) -> AsyncIterator[LocalDetector]:
-    """Yield a detector that answered its probe.
-
-    Raises ConfigurationError: it cannot be loaded, or answers its probe otherwise than described.
-    """
+    """Yield a detector that answered its probe; raise ConfigurationError."""
 
     async with aclosing(build_detector(description, settings)) as detector:
         await detector.warm_up()

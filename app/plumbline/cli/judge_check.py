@@ -56,10 +56,9 @@ def check_judges(options: argparse.Namespace) -> int:
 
 
 class EndpointCheck(NamedTuple):
-    """The judgement of one endpoint on our sample.
+    """The judgement of one endpoint on our sample: the verdicts of its three sentences, empty without an answer.
 
-    `verdicts`: of its three sentences in order, empty without an answer. `failure`: what is wrong with it, and what to
-    do; None: usable.
+    `failure`: what is wrong with it, and what to do; None: usable.
     """
 
     endpoint: Endpoint
@@ -103,10 +102,7 @@ def check_endpoint(
 
 
 def find_advice(endpoint: Endpoint, said: str, *, settings: str = "PLUMBLINE_LLM") -> str | None:
-    """Return the advice for what a provider said of a refused call; None where none of its codes is known.
-
-    `settings`: how the variables begin that name the endpoint.
-    """
+    """Return the advice on a refused call, None where none of its codes is known; `settings`: of its variables."""
     text = said.lower()
     words = set(_WORD.findall(text))
     for rule in load_data("cli/doctor")["errors"]:

@@ -35,10 +35,9 @@ _BAD_BODY, _TOO_LARGE, _INVALID = 400, 413, 422
 
 
 class Chunker(Generic[S]):
-    """Put samples into chunks.
+    """Put samples into chunks of at most `max_samples` and `MAX_CHUNK_BYTES`, or one larger sample.
 
-    A chunk has at most `max_samples` and `MAX_CHUNK_BYTES`, except for a single larger sample, and each custom_id once:
-    a batch refuses duplicates.
+    Each custom_id is once in a chunk: a batch refuses duplicates.
     """
 
     def __init__(self, *, max_samples: int) -> None:
@@ -65,10 +64,7 @@ class Chunker(Generic[S]):
 
 
 class BatchPlan(Generic[S]):
-    """Requests of one call of `evaluate_many`: `at_once` at most, of samples that each wait for one of `slots`.
-
-    Raises InvalidInput: options or numbers that cannot be.
-    """
+    """Requests of one call of `evaluate_many`: `at_once` at most, of samples that each wait for one of `slots`."""
 
     def __init__(self, options: AnyOptions, *, in_flight: int, batch_size: int, in_order: bool) -> None:
         for name, number in (("in_flight", in_flight), ("batch_size", batch_size)):
@@ -99,9 +95,7 @@ async def iterate_batches(
 ) -> AsyncGenerator[Row[S], None]:
     """Yield each sample's row. Closing the generator cancels the requests in flight.
 
-    Raises:
-        ClientError: a request failed; rows that came before it are yielded first, but not those that wait for an
-            earlier one if they are to be in order.
+    Raises ClientError, after the rows that came before it, but not those that wait for an earlier one.
     """
     reading = asyncio.Lock()
     # At the end of a worker its failure, or None.

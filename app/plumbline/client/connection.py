@@ -160,10 +160,7 @@ class Connection:
             await client.aclose()
 
     async def _upload(self, spec: RequestSpec) -> Reply:
-        """Send a file from a thread.
-
-        asyncio would lose a refusal that comes before the end of the upload, and stand still while the file is read.
-        """
+        """Send a file from a thread: asyncio would lose an early refusal, and stand still while the file is read."""
         import httpx2  # noqa: PLC0415 - as above
 
         sockets = _Sockets()

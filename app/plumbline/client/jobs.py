@@ -92,10 +92,7 @@ async def send_submission(connection: Connection, spec: RequestSpec) -> AsyncJob
 def plan_submission(
     source: object, options: AnyOptions, given: Mapping[str, Any], *, form: str | None, key: str | None
 ) -> Callable[[IO[bytes]], RequestSpec]:
-    """Return a function from the open rows to the request, with the same bytes for each of its attempts.
-
-    Raises InvalidInput: a choice or the suffix of a file that the service does not take.
-    """
+    """Return a function from the open rows to the request, alike for each of its attempts; raise InvalidInput."""
     key = uuid.uuid4().hex if key is None else key
     if not _KEY.fullmatch(key):
         raise InvalidInput("idempotency_key: expected 1 to 200 visible ASCII characters")

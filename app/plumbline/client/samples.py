@@ -76,10 +76,7 @@ def encode_sample(index: int, sample: S) -> EncodedSample[S]:
 
 
 def sample_fields(sample: object) -> Any:
-    """Return the fields of the wire format; anything that is no sample is returned unchanged.
-
-    Raises InvalidInput: it is a row that could not be read.
-    """
+    """Return the fields of the wire format, anything else unchanged; raise InvalidInput for a row that was not read."""
     if isinstance(sample, RecordProblem):
         raise InvalidInput(sample.fault)
     if isinstance(sample, Record):

@@ -19,10 +19,7 @@ _MILLION: Final = 1_000_000
 
 
 class CostEstimate:
-    """Expected requests of tier llm, and their tokens as providers usually count them.
-
-    The rows that are neither asked nor bad are decided by code, or too long for the judge.
-    """
+    """Expected requests of tier llm, and their tokens as providers usually count them."""
 
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine

@@ -56,11 +56,7 @@ class RunGates:
         )
 
     def exit_code(self, report: Report, *, is_quiet: bool = False) -> int:
-        """Write the reports and name the gates; return 0, or 1 if one failed.
-
-        `is_quiet`: name only the gates that failed, as where none is asked for. Raises InvalidInput: something cannot
-        be written.
-        """
+        """Write the reports and name the gates, or those that failed (`is_quiet`); return 1 if one failed, else 0."""
         given, outcomes = self._given, report.summary.gates
         if given.junit is not None:
             _write_report(given.junit, junit_xml(report))

@@ -80,12 +80,7 @@ async def score_in_order(
 
 
 class LocalEngine:
-    """`Engine` in this process, checked before a row is read.
-
-    Raises:
-        ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
-        InvalidInput: the options name an unknown judge.
-    """
+    """`Engine` in this process, checked before a row is read: raises as the service at its start, and InvalidInput."""
 
     def __init__(self, settings: Settings, options: EvaluationOptions, *, concurrency: int | None = None) -> None:
         # A model is loaded only if rows need it, before the first of them
@@ -102,10 +97,7 @@ class LocalEngine:
         self.vectors = resolve_embedding_service(self.settings) if TierName.EMBEDDING in self.tiers else None
 
     def check(self, max_cost: float | None) -> str | None:
-        """Return a warning if the threshold is above the highest score of a tier that rows may reach.
-
-        Raises ConfigurationError: no tier could answer, or the cost is bounded, and a model behind an API has no price.
-        """
+        """Return a warning about an unreachable threshold; raise ConfigurationError if no tier could answer."""
         if self.tiers == (TierName.LLM,) and not self.judges:
             raise ConfigurationError(
                 "tier llm has no judge: set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER and its key; or let other "

@@ -69,10 +69,7 @@ def check_gate_options(given: argparse.Namespace) -> None:
 
 
 def parse_columns(given: argparse.Namespace) -> tuple[dict[str, str | tuple[str, ...]], dict[str, str | None]]:
-    """Return the columns that `--column` names, and the changes of the map that is found with them.
-
-    Raises InvalidInput: an option is malformed, or a field is named twice.
-    """
+    """Return the columns that `--column` names, and the changes of the map found with them; raise InvalidInput."""
     named: dict[str, str | tuple[str, ...]] = {}
     for pair in given.column:
         field, separator, column = pair.partition("=")
@@ -104,10 +101,7 @@ def parse_row_options(given: argparse.Namespace) -> EvaluationOptions:
 
 
 def parse_judging(given: argparse.Namespace, chosen: Mapping[str, Any]) -> EvaluationOptions:
-    """Return the chosen options of every row with what `--metrics` and `--criteria` name.
-
-    Raises InvalidInput: an option has another form, or the file of criteria cannot be read.
-    """
+    """Return the chosen options of every row with what `--metrics` and `--criteria` name; raise InvalidInput."""
     chosen = {
         **chosen,
         "metrics": _RAGAS if given.metrics == "ragas" else _names(given.metrics),

@@ -19,10 +19,7 @@ _TEMPORARY: Final = (AnswerCut, Busy, NotReached, ServiceFailed, TimedOut)
 
 
 class RemoteEngine:
-    """`Engine` on the service at `url`; its key is PLUMBLINE_API_KEY.
-
-    Raises ConfigurationError: the address, the key or a proxy of the environment is invalid.
-    """
+    """`Engine` on the service at `url`; its key is PLUMBLINE_API_KEY. Raises ConfigurationError."""
 
     def __init__(self, url: str, options: EvaluationOptions, *, concurrency: int | None = None) -> None:
         self._url = url
@@ -39,10 +36,7 @@ class RemoteEngine:
     async def score_rows(
         self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
     ) -> AsyncGenerator[ResultLine, None]:
-        """Yield the results. A failure of the service stops the run: it makes no row an error.
-
-        Raises ClientError if the service refuses the whole request.
-        """
+        """Yield the results. A failure of the service stops the run (ClientError): it makes no row an error."""
         # Unreadable rows stay here until those before them have come back
         unsent: deque[RecordProblem] = deque()
         async with self._client as client:

@@ -31,10 +31,7 @@ def digest_of(identity: Mapping[str, object]) -> str:
 
 
 class ResultFiles(NamedTuple):
-    """Files of one output: the results, the lines while they grow, those of a complete run, and the state.
-
-    `complete` is `target` where that is JSON Lines; the lines of a table stay beside it, for gates and reports.
-    """
+    """Files of one output: the results, the lines while they grow, those of a complete run, and the state."""
 
     target: Path
     form: str
@@ -44,10 +41,7 @@ class ResultFiles(NamedTuple):
 
 
 def result_files(path: Path, form: str | None = None) -> ResultFiles:
-    """Return the files of an output; tables are made from lines at the end.
-
-    Raises InvalidInput: its form is unknown, or none that results are written in.
-    """
+    """Return the files of an output; tables are made from lines at the end. Raises InvalidInput for an unknown form."""
     form_, name = parse_row_format(path, form), path.name
     if form_ == "json" or (form is None and name.lower().endswith(".gz")):
         raise InvalidInput("results are written as jsonl, csv, tsv or parquet, not compressed", place=name)
@@ -130,10 +124,7 @@ class RunOutput:
             raise
 
     def rows(self) -> Iterator[tuple[bytes, ResultRow]]:
-        """Yield the lines so far with their rows.
-
-        Raises InvalidInput: a line is no result of a row, or of one that has a line; or the lines of a table are gone.
-        """
+        """Yield the lines so far with their rows; raise InvalidInput for a bad or repeated one."""
         self.done.clear()
         for line, row in self._read(self.files.complete if self.is_complete else self.files.growing):
             self.done.add(row.row)
@@ -150,10 +141,7 @@ class RunOutput:
             yield line, row
 
     def write(self, line: bytes, row: int) -> None:
-        """Append the line of a row, without a line end.
-
-        Raises InvalidInput: the disk is full, or the file cannot be written for another reason.
-        """
+        """Append the line of a row, without a line end; raise InvalidInput."""
         # Unbuffered: one call, so that a kill leaves whole lines and at most one torn one
         view = memoryview(line + b"\n")
         try:
@@ -164,10 +152,7 @@ class RunOutput:
         self.done.add(row)
 
     def finish(self) -> None:
-        """Give the results their name; a table is made from the lines, which stay beside it.
-
-        Raises InvalidInput: it cannot be written.
-        """
+        """Give the results their name; a table is made from the lines, which stay beside it. Raises InvalidInput."""
         files = self.files
         try:
             if self._file is not None:

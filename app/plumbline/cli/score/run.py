@@ -39,10 +39,7 @@ class StopSignal:
 
 
 class Budget:
-    """Bound on the cost of a run, its earlier parts included; sets the stop signal once it is spent.
-
-    `max_cost`: in the currency of the price table; None: unbounded.
-    """
+    """Bound on the cost of a run, its earlier parts included; sets the stop signal once it is spent."""
 
     def __init__(self, max_cost: float | None, stop: StopSignal) -> None:
         self._max_cost = max_cost
@@ -88,13 +85,7 @@ class Engine(Protocol):
 
 
 class Run:
-    """Scoring of the pending rows of a file.
-
-    Attributes:
-        output: where the lines go.
-        counts: of the written rows.
-        mended: of `RecordReader`.
-    """
+    """Scoring of the pending rows of a file; `counts` are of the written rows, `mended` as of `RecordReader`."""
 
     def __init__(
         self,
@@ -199,10 +190,7 @@ class Run:
 
 
 def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], stop: StopSignal) -> bool:
-    """Run `work` in an event loop; return False if it was cancelled.
-
-    The first Ctrl-C or SIGTERM sets `stop`, a graceful shutdown; the second one cancels the work.
-    """
+    """Run `work` in an event loop until a second Ctrl-C or SIGTERM, which returns False; the first one sets `stop`."""
 
     async def attend() -> None:
         task = asyncio.current_task()

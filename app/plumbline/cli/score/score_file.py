@@ -23,10 +23,7 @@ _INCOMPLETE: Final = 3
 
 
 def score_file(given: argparse.Namespace) -> int:
-    """Score one file in this process or by a service, or estimate the cost; return the exit code.
-
-    Raises InvalidInput: an option is wrong, the input cannot be read, or the results cannot be written.
-    """
+    """Score one file, here or by a service, or estimate the cost; return the exit code; raise InvalidInput."""
     check_options(given)
     shard = WHOLE if given.shard is None else Shard.parse(given.shard)
     judging = parse_row_options(given)

@@ -19,10 +19,9 @@ _CLUSTER_DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """One answer with its human label.
+    """One answer with its human label: 1 for faithful, 0 for not.
 
-    `label` is 1 for faithful, 0 for not. Rows of one `cluster` (those about the same document) are not independent.
-    `row` counts from 0. `task` and `lang` are empty where the file has none; `given` has the labels of each person.
+    Rows of one `cluster` (about one document) are not independent. `row` counts from 0; `given`: each person's label.
     """
 
     sample: Sample

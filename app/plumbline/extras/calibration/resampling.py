@@ -18,10 +18,7 @@ _ROUNDING: Final = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """Scores and labels of n rows by ascending score.
-
-    `tie_starts` has the position of the first row of each distinct score; rows of one score count alike.
-    """
+    """Scores and labels of n rows by ascending score; `tie_starts`: the first position of each distinct score."""
 
     scores: FloatArray
     is_faithful: BoolArray
@@ -48,10 +45,7 @@ def balanced_accuracy(rows: SortedRows, weights: FloatArray, threshold: float) -
 
 
 def best_balanced_accuracy(rows: SortedRows, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the highest balanced accuracy over all thresholds, and the lowest score that reaches it.
-
-    Chosen on the rows it is measured on: an upper bound of what a threshold can do.
-    """
+    """Return the highest balanced accuracy over all thresholds, on these rows, and the lowest score that reaches it."""
     faithful, other = _by_tie(rows, weights)
     at_each = 0.5 + 0.5 * (_share_below(other) - _share_below(faithful))
     best = np.argmax(at_each >= at_each.max(axis=1, keepdims=True) - _ROUNDING, axis=1)
@@ -143,13 +137,9 @@ _CHUNK_CELLS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """n scored rows, n >= 1, each field of shape (n,).
+    """n scored rows, n >= 1, each field of shape (n,): finite scores, labels 1 for faithful and 0 for not.
 
-    Args:
-        scores: finite; in [0, 1] wherever a figure reads them as probabilities.
-        labels: 1 for faithful, 0 for not.
-        datasets: the data set of each row.
-        clusters: rows of one data set and one cluster are drawn together.
+    Rows of one data set and one cluster are drawn together.
     """
 
     scores: FloatArray

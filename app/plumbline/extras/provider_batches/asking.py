@@ -92,10 +92,7 @@ async def ask_rows(
     fallback: Iterable[TierName] = (),
     threshold: float | None = None,
 ) -> AsyncGenerator[tuple[ScoredRow, RowQuestions], None]:
-    """Score rows as the service does, with a judge that reads batch files; yield each with its questions, in order.
-
-    Raises ConfigurationError: as `check_asking`.
-    """
+    """Score rows as the service does, by batch files; yield each with its questions; raise ConfigurationError."""
     endpoint, judge = check_asking(settings, manifest), manifest.judge
     # What a batch did cost is spent.
     changes = {"deadline_seconds": _DEADLINE_SECONDS, "llm_max_cost": None, "warm_up": False}

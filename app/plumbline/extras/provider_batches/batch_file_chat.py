@@ -83,10 +83,7 @@ class BatchFileChatModel:
         self._replies = replies
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
-        """Return the reply in the files.
-
-        Raises TierFailure: `not_asked` where no file has the question, otherwise as of a call over HTTP.
-        """
+        """Return the reply in the files; raise TierFailure `not_asked` without one, or as a call over HTTP does."""
         needed = prompt_tokens(request)
         if needed > self.context_tokens:
             raise TierFailure(

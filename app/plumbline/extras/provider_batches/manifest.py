@@ -152,10 +152,7 @@ class ManifestFile:
 
 
 class RequestFiles(ExitStack):
-    """Writer of `STEM.jsonl`, and of `STEM-2.jsonl` and following when one is full.
-
-    Raises InvalidInput: a file cannot be written.
-    """
+    """Writer of `STEM.jsonl`, and of `STEM-2.jsonl` and following when one is full; raises InvalidInput."""
 
     def __init__(self, at: ManifestFile, manifest: Manifest, *, round_: int = 1) -> None:
         super().__init__()
