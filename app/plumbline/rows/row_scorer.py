@@ -42,10 +42,7 @@ WORKER_CRASHED: Final = ProblemKind(500, "worker-crashed")
 
 
 class RowScorer:
-    """Scores rows with one set of options, within the limits of one service. Never raises for an invalid row.
-
-    Raises InvalidInput: the options name a judge that is not in `judge_names`.
-    """
+    """Scores rows with one set of options; never raises for a bad row, but InvalidInput for an unknown judge."""
 
     def __init__(
         self,
@@ -122,10 +119,7 @@ class RowScorer:
 def job_row_scorers(
     scorer: Scorer, settings: Settings, *, judge_names: Collection[str]
 ) -> Callable[[str, bytes], RowScorer]:
-    """Return a function that builds the scorer of a job's rows from its tenant and options (JSON).
-
-    It raises InvalidInput if the options name a judge that no longer exists.
-    """
+    """Return a function that builds the scorer of a job's rows from tenant and options; raises as `RowScorer`."""
     patient = settings.model_copy(update={"deadline_seconds": settings.row_deadline_seconds})
 
     def build(tenant: str, options: bytes) -> RowScorer:

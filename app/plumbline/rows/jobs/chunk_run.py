@@ -51,14 +51,10 @@ def never_pause(tenant: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Concurrency and intervals of a worker.
+    """Concurrency and intervals of a worker: `concurrency` rows in flight over all chunks.
 
-    Args:
-        concurrency: rows in flight over all chunks.
-        chunks: chunks leased at once; two, so that the slow last rows of one leave nothing idle.
-        group_rows, group_seconds: bounds of how long a result waits to be committed with others.
-        poll_seconds: how often to look for work that another process submitted.
-        renew_seconds: interval between lease renewals; far below the lease.
+    Of two `chunks` leased at once the slow last rows of one leave nothing idle. A result waits for `group_rows` others
+    or `group_seconds` to be committed. Leases are renewed after `renew_seconds`, far below their length.
     """
 
     concurrency: int = 64

@@ -103,10 +103,9 @@ def chunk_owners(sql: Transaction) -> set[str]:
 
 
 def take_back(sql: Transaction, dead: Iterable[str], *, quiet_since: float) -> None:
-    """Free the chunks of dead owners and those whose lease has expired; their submissions are garbage.
+    """Free the chunks of dead owners, with one more crash for each row that was in flight, and expired ones.
 
-    Each row that was in flight gets one more crash. `quiet_since`: a chunk whose lease ends later than this is left to
-    its owner, dead or not.
+    A chunk whose lease ends later than `quiet_since` is left to its owner, dead or not.
     """
     dead = list(dead)
     is_left = or_(CHUNK.c.lease_until < sql.now, and_(CHUNK.c.lease_until <= quiet_since, CHUNK.c.owner.in_(dead)))

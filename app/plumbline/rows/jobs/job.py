@@ -59,10 +59,7 @@ RETRIABLE: Final = frozenset({JobState.COMPLETED, JobState.COMPLETED_WITH_ERRORS
 
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """Counts over the results of a job, by `RowStatus`, by answering tier and by decision.
-
-    `usage` includes the cost of replaced results: it never decreases.
-    """
+    """Counts over the results of a job by status, tier and decision; `usage` with that of replaced results."""
 
     by_status: Mapping[str, int] = field(default_factory=dict)
     by_tier: Mapping[str, int] = field(default_factory=dict)
@@ -96,10 +93,7 @@ class NewJob(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Job. Times are in seconds since 1970.
-
-    `total` is None if no row could be read; `problem`: why it failed or paused.
-    """
+    """A job. Times are in seconds since 1970; `total` is None if no row could be read."""
 
     id: str
     tenant: str
@@ -132,8 +126,7 @@ class RowFilter(NamedTuple):
 class Lease(NamedTuple):
     """Right of one owner to work on a chunk of rows until the lease expires.
 
-    `fence` increases with each lease of the chunk; the store rejects writes with a lower one. `owner_crashes`: number
-    of owners of the chunk that ended without releasing it.
+    The store rejects writes with a lower `fence` than the last; `owner_crashes` are those of owners before.
     """
 
     job_id: str

@@ -143,10 +143,7 @@ def read_job(sql: Transaction, number: int) -> Job:
 
 
 def newest_jobs(sql: Transaction, tenant: str, before: str | None, limit: int, name: str | None) -> list[Job]:
-    """Return the tenant's jobs that are older than `before`, newest first; only those of a name, if given.
-
-    Jobs in a state that this version does not know are left out, which is logged.
-    """
+    """Return the tenant's jobs older than `before`, newest first; those in an unknown state are logged."""
     is_tenants = JOB.c.tenant == tenant
     query = _JOB.where(is_tenants, _IS_KNOWN).order_by(JOB.c.number.desc()).limit(limit)
     if before is not None:

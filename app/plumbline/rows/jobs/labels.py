@@ -38,10 +38,7 @@ def majority(labels: Iterable[Label]) -> dict[int, int]:
 def drawn_labels(
     job_id: str, total: int, labels: Sequence[Label], scored: Collection[int]
 ) -> dict[int, tuple[int, tuple[int, ...]]]:
-    """Return labels and sentences at fault that are a sample of the run: of rows marked without leaving one out.
-
-    `scored`: the drawn rows that have a score.
-    """
+    """Return labels and sentences at fault of the drawn rows with a score, marked without leaving one out."""
     marked, given = {each.row for each in labels}, majority(labels)
     faults: defaultdict[int, set[int]] = defaultdict(set)
     for each in labels:

@@ -45,10 +45,7 @@ class Owners(ABC):
         """Return the name under which this process leases chunks. Raises OSError."""
 
     def hold(self, *, is_checked: bool = False) -> None:  # noqa: B027
-        """Take the lock of this process unless it is held; blocks. `is_checked`: test the lock first.
-
-        Raises StoreUnavailable.
-        """
+        """Take the lock of this process unless it is held (`is_checked`: test that); raise StoreUnavailable."""
 
     def may_rescue(self, sql: Transaction) -> bool:
         """Return True if this process is the one that looks after dead owners now."""
@@ -66,10 +63,9 @@ class Owners(ABC):
 
 
 class FileOwners(Owners):
-    """Processes that share a folder on one machine; each holds a file lock that ends with it.
+    """Processes that share a folder on one machine; each holds a file lock that ends with it, killed or not.
 
-    The lock shows a killed process at once, without waiting for its leases to expire. Created lazily: a folder that
-    cannot be written raises OSError from `name`.
+    Created lazily: a folder that cannot be written raises OSError from `name`.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -118,10 +114,7 @@ class FileOwners(Owners):
 
 
 class SessionOwners(Owners):
-    """Processes of several machines; each holds an advisory lock on a connection of its own.
-
-    The server releases it at once when the process is killed, on any machine, without waiting for leases to expire.
-    """
+    """Processes of several machines; each holds an advisory lock on a connection of its own, which ends with it."""
 
     def __init__(self, schema: PostgresSchema, *, grace_seconds: float = GRACE_SECONDS) -> None:
         self.grace_seconds = grace_seconds

@@ -111,10 +111,7 @@ class JobStore:
         lease_seconds: float = _LEASE_SECONDS,
         grace_seconds: float = GRACE_SECONDS,
     ) -> Self:
-        """Return the store in a PostgreSQL database; `folder`: for uploads in progress on this machine.
-
-        Raises ConfigurationError: the URL cannot be read, or the extra is not installed.
-        """
+        """Return the store in PostgreSQL, with a folder for uploads on this machine; raise ConfigurationError."""
         backend = PostgresSchema(url, schema=schema)
         owners = SessionOwners(backend, grace_seconds=grace_seconds)
         return cls(Database(backend), folder, owners=owners, lease_seconds=lease_seconds)
@@ -157,11 +154,7 @@ class JobStore:
         return path
 
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
-        """Store a job and its rows durably; the rows are read before it returns.
-
-        They are written in groups, so that no transaction is long, and belong to no job until the last one. Raises
-        IdempotencyConflict: the key was used for another request.
-        """
+        """Store a job and its rows durably, in groups that belong to no job until the last; IdempotencyConflict."""
         try:
             await asyncio.to_thread(self._owners.hold)
             owner = self.owner()
@@ -192,10 +185,7 @@ class JobStore:
         return await self._read_job(tenant, job_id, job_table.read_job)
 
     async def jobs(self, tenant: str, *, before: str | None, limit: int, name: str | None = None) -> list[Job]:
-        """Return the jobs older than job `before`, newest first; only those of a `name`, if given.
-
-        Raises JobUnknown for an unknown `before`.
-        """
+        """Return the jobs older than `before`, newest first, or those of a `name`; raise JobUnknown."""
         return await self._database.read(lambda sql: job_table.newest_jobs(sql, tenant, before, limit, name))
 
     async def act(self, tenant: str, job_id: str, action: Action) -> Job:
@@ -203,10 +193,7 @@ class JobStore:
         return await self._write_job(tenant, job_id, lambda sql, number: job_table.act_on(sql, number, action))
 
     async def retry(self, tenant: str, job_id: str, choice: RetryChoice) -> Job:
-        """Queue the rows again that failed (internal errors, not judged) or were degraded.
-
-        A row keeps its result until it has a new one. Raises JobUnknown, JobStateConflict.
-        """
+        """Queue failed or degraded rows again, which keep their results; raise JobUnknown, JobStateConflict."""
         return await self._write_job(tenant, job_id, lambda sql, number: job_table.retry_rows(sql, number, choice))
 
     async def delete(self, tenant: str, job_id: str) -> None:
@@ -289,10 +276,7 @@ class JobStore:
         )
 
     async def commit(self, lease: Lease, rows: Sequence[ScoredRow], *, is_done: bool) -> LeaseStatus:
-        """Store results atomically; a row that has one already keeps it. `is_done`: the chunk has no other rows.
-
-        The last chunk of a job completes it.
-        """
+        """Store results atomically, the first of a row; `is_done`: the chunk has no other rows."""
 
         def commit(sql: Transaction, chunk: chunk_table.LeasedChunk) -> None:
             chunk_table.put_results(sql, lease, chunk, rows)
@@ -330,10 +314,7 @@ class JobStore:
     # --- for every process
 
     async def rescue(self) -> None:
-        """Free the chunks of dead owners, and remove uploads that no process needs; note whether the store works.
-
-        Call it about once a second in every process.
-        """
+        """Free the chunks of dead owners, and remove uploads that no process needs; called about once a second."""
         try:
             if self._database.backend.exists:
                 await asyncio.to_thread(self._owners.hold, is_checked=True)

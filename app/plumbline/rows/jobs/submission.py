@@ -39,10 +39,7 @@ class Submission(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A submission under way: the number of its job to be, the process that reads it, and what it has written.
-
-    `damage`: why nothing behind these rows can be read.
-    """
+    """A submission under way and what it has written; `damage`: why nothing behind these rows can be read."""
 
     number: int
     owner: str

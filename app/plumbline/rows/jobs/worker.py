@@ -34,10 +34,7 @@ _LOG = structlog.get_logger()
 
 
 class Worker:
-    """Worker on the chunks that the store leases, from `run` until `stop`.
-
-    `pause_reason` says why the rows of a tenant may not be scored now; its jobs are paused with that reason.
-    """
+    """Worker on the chunks that the store leases, from `run` until `stop`; jobs with a `pause_reason` are paused."""
 
     def __init__(
         self,

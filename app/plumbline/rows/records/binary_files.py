@@ -75,10 +75,7 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 class SheetRows:
-    """The rows of the first sheet below its header, as cells by column; dates in ISO form, 1.0 as 1.
-
-    Raises InvalidInput: python-calamine is missing, the file is no workbook or too large, or a header repeats a name.
-    """
+    """The rows of the first sheet below its header, as cells by column; dates in ISO form. Raises InvalidInput."""
 
     columns: tuple[str, ...]
     note = ""

@@ -24,9 +24,7 @@ NONE_NAMED: Final[NamedColumns] = MappingProxyType({})
 class ColumnMap:
     """The columns of a sample's fields; a dot reads inside an object (`body.answer`). None: no such field.
 
-    Args:
-        contexts: one column with all contexts (a list, or text as `context_texts` parses it), or a column for each.
-        context_separator: separator of the contexts in one cell, where they are not a list.
+    `contexts`: one column with all (a list, or text as `context_texts` parses it by `context_separator`), or several.
     """
 
     answer: str
@@ -88,21 +86,14 @@ class ChosenColumns:
 
 
 def check_columns(columns: ColumnMap, found: Collection[str] | None) -> ChosenColumns:
-    """Check a caller's own map against the columns of a table (None: rows name their own fields).
-
-    Raises InvalidInput: a column is not in the table.
-    """
+    """Check a caller's map against the columns of a table (None: rows name their own); raise InvalidInput."""
     if found is not None:
         _check_named({name: columns.columns_of(name) for name in FIELDS}, found)
     return ChosenColumns(columns, f"columns as named: {_describe(columns)}")
 
 
 def apply_preset(name: str, found: Collection[str], named: NamedColumns = NONE_NAMED) -> ChosenColumns:
-    """Return the columns that a preset reads from a file with the columns `found`.
-
-    `named`: the columns of some fields, which the preset does not choose. Raises InvalidInput: there is no such preset,
-    or the file lacks a column that it needs.
-    """
+    """Return the columns that a preset reads from a file, besides the `named` ones; raise InvalidInput."""
     preset = PRESETS.get(name)
     if preset is None:
         raise InvalidInput(CodedText("preset_unknown", name=quoted(name), names=tuple(PRESETS)))
@@ -117,11 +108,7 @@ def apply_preset(name: str, found: Collection[str], named: NamedColumns = NONE_N
 
 
 def detect_columns(found: Collection[str], named: NamedColumns = NONE_NAMED) -> ChosenColumns:
-    """Return the columns of the preset that fits these names.
-
-    `named`: the columns of some fields; the others are found without these columns. Raises InvalidInput: none fits, or
-    several do and disagree; the message lists the columns and how to name them.
-    """
+    """Return the columns of the preset that fits these names, `named` ones apart; raise InvalidInput."""
     marked = [
         (preset, _fill(preset, found, named)) for preset in _ALL[:-1] if all(each in found for each in preset.marks)
     ]

@@ -38,11 +38,7 @@ _Object = Mapping[str, object]
 
 
 def parse_conversation(fields: Mapping[str, object]) -> Sample:
-    """Return the sample of a conversation.
-
-    `fields`: those of a request: `messages`, and where given `contexts`, `reference`, `evidence_roles`,
-    `turn_contexts`. Raises BadRow: a message has no known form; it names the place.
-    """
+    """Return the sample of a conversation, from the fields of a request; raise BadRow with a message's place."""
     fields = {name: value for name, value in fields.items() if value}
     messages, contexts, reference = fields.get("messages"), fields.get("contexts", []), fields.get("reference")
     roles, scope = fields.get("evidence_roles", []), fields.get("turn_contexts", TURN_CONTEXTS[0])

@@ -43,10 +43,9 @@ _MISREAD: Final = re.compile(r"[a-z][¿¡£³²°§«»ªº´][a-z]|õ(?!e)|\A(?
 
 
 def detect_encoding(sample: bytes) -> str:
-    """Return the encoding of a file by its first bytes: `utf-8`, or a name of Python's codecs.
+    """Return the encoding of a file by its first bytes, as Python names it; raise InvalidInput if several fit.
 
-    Lines that are no UTF-8 in a file that is UTF-8 or ASCII elsewhere stay as they are: each costs its own row. Raises
-    InvalidInput: the bytes are no UTF-8 and fit several encodings; the message says how to name one.
+    Lines that are no UTF-8 in a file that is UTF-8 or ASCII elsewhere stay as they are: each costs its own row.
     """
     for mark, name in _MARKS:
         if sample.startswith(mark):

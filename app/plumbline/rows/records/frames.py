@@ -23,10 +23,9 @@ def frame_rows(frame: Any) -> Iterator[dict[str, object]] | None:
 def frame_records(
     frame: Any, *, columns: ColumnMap | str | None = None, row: int | None = None
 ) -> Iterator[Record | RecordProblem] | None:
-    """Return the records of a frame, with its columns found by their names as in a file; None if it is no frame.
+    """Return the records of a frame, None if it is none; `row` numbers all rows of a part without a place.
 
-    `row`: the number of each row, of a part whose place is not known; None: they are counted, and ids are unique.
-    Raises InvalidInput: the columns are not known, at once.
+    Raises InvalidInput, at once: the columns are not known.
     """
     found = _columns(frame)
     if found is None:

@@ -111,10 +111,7 @@ class ListedRows:
 
 
 class JsonLineRows:
-    """The rows of a JSON Lines file, plain or gzip; blank lines are no rows.
-
-    Raises InvalidInput: the file cannot be opened; when iterated: broken gzip, after the rows before the break.
-    """
+    """The rows of a JSON Lines file, plain or gzip; blank lines are no rows. Raises InvalidInput."""
 
     columns: tuple[str, ...] | None = None
     note = ""
@@ -170,11 +167,7 @@ def _load(data: bytes | msgspec.Raw) -> object:
 
 
 def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple[Rows, str]:
-    """Return the rows in an object, and a note for people on where they are; empty for a single row.
-
-    `fits`: None: the object is the only row. Raises InvalidInput: several lists could be the rows, or columns differ in
-    length.
-    """
+    """Return the rows in an object, the only one without `fits`, and a note on where they are; raise InvalidInput."""
     names, data = value.get("columns"), value.get("data")
     if isinstance(names, list) and isinstance(data, list) and data and all(isinstance(each, list) for each in data):
         return [_row_of_cells(names, each) for each in data], "rows from 'data', by 'columns'"

@@ -174,10 +174,7 @@ def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = 
 
 
 def read_sample(fields: Mapping[str, object]) -> Sample:
-    """Return the sample in one row, whose fields are known by their names as in a file.
-
-    Raises InvalidInput: they are not known, or one of them is no text.
-    """
+    """Return the sample in one row, whose fields are known by their names as in a file; raise InvalidInput."""
     raw = RawRow(0, None, fields, ReadPosition(1))
     row = record_or_problem(raw, choose_columns(None, [raw], None).map)
     if isinstance(row, RecordProblem):
@@ -191,10 +188,9 @@ def choose_columns(
     columns: ColumnMap | str | None,
     named: NamedColumns = NONE_NAMED,
 ) -> ChosenColumns:
-    """Choose the columns of rows: as named, by a preset, or detected from their names.
+    """Choose the columns of rows: as named, by a preset, or by the names `found` or in the first of `rows`.
 
-    `found`: the columns of a table; None where each row names its own fields: the first of `rows` decide. `named`:
-    columns of some fields; the others are chosen. Raises InvalidInput: they do not have the columns, or no row is good.
+    `named`: columns of some fields; the others are chosen. Raises InvalidInput: they do not have the columns.
     """
     if isinstance(columns, ColumnMap):
         return check_columns(columns, None if found is None else [*found])
@@ -256,10 +252,7 @@ _MOST_IDS: Final = 2_000_000
 
 
 class SeenIds:
-    """A set of ids by their 64-bit hashes: the first two million of a file, to bound memory.
-
-    Among them the chance that any two share a hash is one in ten million (n^2 / 2^65).
-    """
+    """A set of two million ids by their 64-bit hashes: a collision has a chance of one in ten million (n^2 / 2^65)."""
 
     def __init__(self, *, most: int = _MOST_IDS) -> None:
         self._most = most

@@ -29,8 +29,7 @@ class Record(NamedTuple):
 class RecordProblem:
     """The problem of a bad row; `str` gives one line that quotes no passage.
 
-    `line` is the row's first, from 1; None for Parquet, which has no lines. `custom_id` is None where it could not be
-    read or is itself the problem.
+    `line` is the row's first, from 1; None for Parquet. `custom_id` is None where it could not be read.
     """
 
     row: int
@@ -156,10 +155,7 @@ _MOST_NAMES: Final = 5
 
 
 def parse_passage(item: object, name: str) -> Passage:
-    """Return a passage and its labels: a string, or an object of any known form with its text.
-
-    Raises BadRow: it is neither; `name` is its place.
-    """
+    """Return a passage and its labels, from a string or an object of a known form; raise BadRow at the place `name`."""
     for wrapper in _NAMES["passages"]["wrappers"]:
         if isinstance(item, Mapping) and isinstance(item.get(wrapper), Mapping):
             item, name = item[wrapper], f"{name}.{wrapper}"

@@ -35,10 +35,7 @@ _ABSENT: Final = object()
 
 
 def build_record(raw: RawRow, columns: ColumnMap, *, custom_id: str) -> Record:
-    """Build the record of a row with the id from `parse_custom_id`.
-
-    Raises BadRow: a field is missing or no text; names the column.
-    """
+    """Build the record of a row with the id from `parse_custom_id`; raise BadRow with the wrong column."""
     fields = raw.fields
     if isinstance(fields, BadRow):
         raise fields
@@ -78,10 +75,7 @@ def _conversation(fields: Mapping[str, object], columns: ColumnMap) -> Sample:
 
 
 def parse_custom_id(raw: RawRow, columns: ColumnMap) -> str:
-    """Return the row's id: a string, a whole number as text, or the row number if it has none.
-
-    Raises BadRow: it is something else, or too long.
-    """
+    """Return the row's id: a string, a whole number as text, or the row number if it has none; raise BadRow."""
     if isinstance(raw.fields, BadRow):
         raise raw.fields
     value = None if columns.custom_id is None else _found(raw.fields, columns.custom_id)

@@ -87,12 +87,7 @@ _GROUP_ROWS: Final = 10_000
 
 
 def flat_result(result: Mapping[str, object]) -> dict[str, object]:
-    """Return one value for each of `RESULT_COLUMNS`; None if the result has none.
-
-    Args:
-        result: an answer of `POST /v1/evaluations`, itself or under `result`, with `custom_id` (or `id`), `row` and
-            `error`: a text, or a problem object, of which the detail is kept. Values of a wrong type are left out.
-    """
+    """Return one value for each of `RESULT_COLUMNS` of an answer or a row; None if it has none, or a wrong one."""
     nested = result.get("result")
     given = {name: value for name, value in result.items() if value is not None}
     fields = {**upgrade_result(nested), **given} if isinstance(nested, Mapping) else dict(upgrade_result(result))
@@ -136,10 +131,7 @@ def _of_type(value: object, kind: ColumnType) -> object:
 
 
 def format_cell(value: object) -> str:
-    """Return a value as a cell: empty for None, `true`/`false`, exact numbers, lists as JSON.
-
-    A text that a spreadsheet would run as a formula gets an apostrophe before it.
-    """
+    """Return a value as a cell: empty for None, lists as JSON, an apostrophe before what a spreadsheet would run."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -160,11 +152,7 @@ def table_line(cells: Sequence[str], delimiter: str) -> str:
 
 @contextmanager
 def open_result_table(path: Path, *, format: str | None = None) -> "Iterator[ResultTable]":  # noqa: A002
-    """Open a table of `RESULT_COLUMNS` that replaces `path` when the block ends without an error.
-
-    `format`: `csv`, `tsv` or `parquet`; None: by the suffix. Raises InvalidInput: unknown format, pyarrow is missing,
-    or the file cannot be written.
-    """
+    """Open a table of `RESULT_COLUMNS` that replaces `path` at the end without an error; raise InvalidInput."""
     form = parse_row_format(path, format)
     if form not in (*_DELIMITER, "parquet") or (format is None and path.name.lower().endswith(".gz")):
         raise InvalidInput("tables of results are written as csv, tsv or parquet, not compressed", place=path.name)

@@ -23,12 +23,7 @@ _LINE_COST: Final = 150
 
 
 class TableRows:
-    """The rows below the header, as cells by column; `columns` are the header's names.
-
-    Raises:
-        InvalidInput: the file cannot be opened, the header is missing, repeats a name or cannot be read; when iterated:
-            broken gzip.
-    """
+    """The rows below the header, as cells by column; `columns` are the header's names. Raises InvalidInput."""
 
     columns: tuple[str, ...]
     note = ""
@@ -87,10 +82,7 @@ class TableRows:
         return {column: cell for column, cell in zip(self.columns, cells, strict=True) if column}, last
 
     def _cells(self, line: TextLine) -> tuple[list[str], TextLine]:
-        """Return the cells of the row that starts with a line, and its last line.
-
-        Raises BadRow: the lines after the first one are put back.
-        """
+        """Return the cells of the row that starts with a line, and its last line; BadRow puts the others back."""
         taken: list[TextLine] = []
 
         def texts() -> Iterator[str]:

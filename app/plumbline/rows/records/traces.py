@@ -90,10 +90,7 @@ class _Span:
 
 
 class TraceRows:
-    """The traces of a file, one row for each in the order of their first spans; all of it is held in memory.
-
-    Raises InvalidInput: as `open_json`.
-    """
+    """The traces of a file, held in memory, in the order of their first spans. Raises InvalidInput, as `open_json`."""
 
     columns: tuple[str, ...] | None = None
     note = ""

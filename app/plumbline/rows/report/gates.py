@@ -95,10 +95,7 @@ def with_usual(gates: Iterable[CiGate]) -> tuple[CiGate, ...]:
 
 
 def parse_gate(spec: str) -> CiGate:
-    """Parse a gate: `faithfulness=0.8`, `judged=0.9`, or `llm:faithfulness=0.8` for the rows of one tier.
-
-    Raises InvalidInput: unknown score or tier, or a bound that is no share.
-    """
+    """Parse a gate: `faithfulness=0.8`, `judged=0.9`, `llm:faithfulness=0.8` for one tier; raise InvalidInput."""
     name, equals, bound_text = spec.partition("=")
     tier, colon, score = name.strip().rpartition(":")
     if not equals:

@@ -21,10 +21,7 @@ class Coefficient(NamedTuple):
 
 
 class LabelAgreement(NamedTuple):
-    """Agreement of several people; `rows` have labels of two of them or more.
-
-    `alpha`: Krippendorff's for nominal labels, over these rows, whoever labelled them.
-    """
+    """Agreement of several people on rows with two labels or more; `alpha`: Krippendorff's for nominal labels."""
 
     people: tuple[str, ...]
     rows: int

@@ -50,10 +50,7 @@ def read_part(path: Path) -> str:
 def content_security_policy(
     style: str, script: str | None = None, *, form_action: str = "'none'", more: str = ""
 ) -> str:
-    """Return a Content-Security-Policy that allows only this style and script, by hash, and loads nothing.
-
-    `more`: further directives.
-    """
+    """Return a policy that allows only this style and script, by hash, loads nothing, and has `more` directives."""
     scripts = "'none'" if script is None else hash_source(script)
     return (
         f"default-src 'none'; style-src {hash_source(style)}; script-src {scripts}; base-uri 'none'; "
@@ -104,10 +101,7 @@ def render_html(
 ) -> str:
     """Render the page, the gates before the scores; takes some milliseconds per shown row.
 
-    Args:
-        title: heading of the page; escaped, as every text of the results is.
-        made_at: default: now.
-        samples: what shown rows were judged by, by custom_id: their questions and contexts are on the page, too.
+    `samples`: what shown rows were judged by, by custom_id: their questions and contexts are on the page, too.
     """
     words = load_words(language)
     rows = [

@@ -273,10 +273,7 @@ def decode_result_row(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
 
 
 def read_line(line: bytes | None) -> ResultRow | str:
-    """Decode a line, with or without its end; None is a line too long to read.
-
-    Returns a text in place of the row if the line is none: its problem, which quotes no value of it.
-    """
+    """Decode a line, None for one too long to read; return its problem, which quotes nothing, if it is no row."""
     if line is None:
         return CodedText("result_too_long")
     try:

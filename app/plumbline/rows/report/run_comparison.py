@@ -49,10 +49,7 @@ class Move(NamedTuple):
 
 
 class TierDifference(NamedTuple):
-    """Pairs of one tier, with the 95 % interval of their mean difference `shift`.
-
-    `p_value`: of that, two-sided; `flip_p_value`: of the changed decisions.
-    """
+    """Pairs of one tier: the 95 % interval of their mean difference `shift`, its p, and that of changed decisions."""
 
     tier: str
     pairs: int

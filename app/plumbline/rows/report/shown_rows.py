@@ -62,10 +62,7 @@ class KeptRows:
             heapq.heapreplace(heap, _Placed(bad, _kept(row, size)))
 
     def worst(self) -> tuple[KeptRow, ...]:
-        """Return at most `worst` rows, tier by tier, lowest faithfulness first.
-
-        Each tier has places by its number of rows, at least one, since its scores compare with no other tier's.
-        """
+        """Return at most `worst` rows, lowest faithfulness first; each tier has places by its number of rows."""
         total = self._scored.total()
         places = {tier: max(1, self._worst * self._scored[tier] // total) for tier in TIERS if self._scored[tier]}
         # The largest tier makes up for rounding.
