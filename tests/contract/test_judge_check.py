@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
+from tests.doubles.scripted_decisions import always, copies, decide
 from tests.doubles.scripted_embeddings import embeddings
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error, raw_body
@@ -76,6 +77,44 @@ def test_a_judge_that_is_right_is_usable(
     assert "usable, replies as json_schema" in out
     assert KEY not in out
     assert HEADER not in out
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_an_address_of_decision_models_is_found_out_and_usable(
+    language: str, judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    judge.reply_with(decide(copies))
+
+    code = main(["doctor", "judge", "--language", language])
+
+    out = capsys.readouterr().out
+    assert code == 0
+    assert f"POST {judge.base_url}/chat/completions" in out
+    assert "Use POST /v1/systemone" in out
+    assert f"POST {judge.base_url}/systemone, reply as systemone" in out
+    assert "usable, replies as systemone" in out
+
+
+def test_a_decision_model_that_supports_everything_is_wrong_whatever_code_finds(
+    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_API", "decisions")
+    judge.reply_with(decide(always("supported")))
+
+    assert main(["doctor", "judge"]) == 1
+
+    assert "supported (right), supported (wrong), supported (wrong)" in capsys.readouterr().out
+
+
+def test_an_address_that_takes_no_chat_says_so_where_chat_is_set(
+    judge: ScriptedJudge, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_LLM_API", "chat")
+    judge.reply_with(decide(copies))
+
+    assert main(["doctor", "judge"]) == 1
+
+    assert "is a decision model and takes no chats: leave PLUMBLINE_LLM_API empty" in capsys.readouterr().out
 
 
 def test_a_judge_that_supports_everything_is_wrong(judge: ScriptedJudge, capsys: pytest.CaptureFixture[str]) -> None:

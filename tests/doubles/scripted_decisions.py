@@ -76,7 +76,8 @@ def lean(asked: AskedQuestion, value: Value, probability: float) -> dict[Value, 
 
 def copies(asked: AskedQuestion) -> Mapping[Value, float]:
     """Support what stands in a context word for word, at the place where it stands."""
-    places = [name for name, text in asked.contexts.items() if asked.statement.strip() in text]
+    said = asked.statement.strip().rstrip(".。")
+    places = [name for name, text in asked.contexts.items() if said in text]
     if asked.is_verdict:
         return lean(asked, "supported" if places else "not_mentioned", 0.95)
     return lean(asked, next((each for each in asked.values if str(each) in places), asked.values[-1:][0]), 0.9)

@@ -36,6 +36,7 @@ _IS_SUPPORTED: Final = (True, False, False)
 # A code of an error: Throttling.RateQuota, model_not_found, 402
 _WORD: Final = re.compile(r"\w+(?:\.\w+)*")
 _JUDGE_SAID: Final = "judge_said_"
+_CHECK_REFUTES, _ACCUSATION_DOUBTFUL = "check_refutes", "accusation_doubtful"
 
 
 def check_judges(options: argparse.Namespace) -> int:
@@ -143,6 +144,8 @@ def _show(name: str, check: EndpointCheck, *, is_full: bool) -> None:
 
 def _own_verdict(claim: Claim) -> str:
     """Return the judge's verdict, also where a check of ours lowered it."""
+    if {_CHECK_REFUTES, _ACCUSATION_DOUBTFUL} & set(claim.flags) == {_CHECK_REFUTES}:
+        return "supported"
     said = (flag.removeprefix(_JUDGE_SAID) for flag in claim.flags if flag.startswith(_JUDGE_SAID))
     return next(said, claim.verdict.value)
 

@@ -40,7 +40,10 @@ def find_endpoint(settings: Settings, judge: str) -> Endpoint:
         raise ConfigurationError(CodedText("no_judge_configured"))
     if judge not in judges:
         raise ConfigurationError(CodedText("judge_unknown", name=judge, names=tuple(judges)))
-    return judges[judge][0]
+    endpoint = judges[judge][0]
+    if endpoint.api not in (None, "chat"):
+        raise ConfigurationError(CodedText("no_batches_of_decisions", name=judge))
+    return endpoint
 
 
 def describe_asking(settings: Settings, judge: str, metrics: Mapping[str, Any]) -> dict[str, Any]:
