@@ -90,9 +90,9 @@ class DecisionSession(JudgeSession):
         temperature: float | None,
     ) -> tuple[dict[str, Claim], Reading[str]]:
         build = partial(self.sample.questions.on_decisions, window, claims, controls)
-        asked = await offload.run(build, self.executor, inline=self.sample.is_small)
-        reply = await self._decide(asked.request)
-        chances = {asked.places[name]: each for name, each in reply.answers.items()}
+        request, places = await offload.run(build, self.executor, inline=self.sample.is_small)
+        reply = await self._decide(request)
+        chances = {places[name]: each for name, each in reply.answers.items()}
         verdicts = {
             claim_id: (ClaimReply(verdict=Verdict(_likeliest(each))),)
             for (claim_id, kind), each in chances.items()

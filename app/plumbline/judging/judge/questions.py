@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from itertools import count
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -168,14 +167,6 @@ _MOST_CHOICES: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimQuestions:
-    """A request to a decision model; `places`: of each question, by its name, the claim's id and what is asked."""
-
-    request: DecisionRequest
-    places: Mapping[str, tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
 class Questions:
     """Requests about one sample, with room for `max_output_tokens` in each reply."""
 
@@ -262,33 +253,31 @@ class Questions:
         )
         return replace(request, temperature=temperature)
 
-    def on_decisions(self, window: Window, claims: Sequence[Claim], controls: Sequence[Claim]) -> ClaimQuestions:
+    def on_decisions(
+        self, window: Window, claims: Sequence[Claim], controls: Sequence[Claim]
+    ) -> tuple[DecisionRequest, dict[str, tuple[str, str]]]:
         """Build the questions for the verdicts on claims and the passages that decide them, and on controls.
 
-        A statement stands in its questions: nothing tells a control from a sentence of the answer.
+        A statement stands in its questions: nothing tells a control from a sentence of the answer. With the request
+        comes what each question, by its name, is about: the claim's id, and `verdict` or `passage`.
         """
-        prompt, data = self.prompts.decide, self._surroundings(window)
-        ids = {piece.number: f"c{piece.number}" for piece in window}
-        contexts = [{"id": ids[piece.number], "text": remove_hidden(piece.text)} for piece in window]
-        rest = {"question": data["question"], "answer": self._sentences_around(claims)}
+        prompt, says = self.prompts.decide, self.prompts.decide.parts
+        contexts = [{"id": f"c{piece.number}", "text": remove_hidden(piece.text)} for piece in window]
+        rest = {"question": self._surroundings(())["question"], "answer": self._sentences_around(claims)}
         mark = self.mark(_json({"contexts": contexts, **rest, "claims": [each.text for each in (*claims, *controls)]}))
-        names = (f"{mark}-{number}" for number in count(1))
-        says = prompt.parts
         verdicts = {each: says[each] for each in _DECIDED}
-        passages = {**dict.fromkeys(ids.values(), ""), NO_PASSAGE: says["none"]}
+        passages = {**{each["id"]: "" for each in contexts}, NO_PASSAGE: says["none"]}
+        has_passages = len(passages) <= _MOST_CHOICES
         asked: list[DecisionQuestion] = []
         places: dict[str, tuple[str, str]] = {}
         for claim in (*claims, *controls):
             statement = prompt.render_user(statement=json.dumps(remove_hidden(claim.text), ensure_ascii=False))
-            kinds = {"verdict": verdicts}
-            if claim not in controls and len(passages) <= _MOST_CHOICES:
-                kinds["passage"] = passages
+            kinds = {"verdict": verdicts, **({"passage": passages} if has_passages and claim not in controls else {})}
             for kind, choices in kinds.items():
-                question = DecisionQuestion(next(names), f"{statement}\n{says[kind]}", choices)
-                asked.append(question)
-                places[question.name] = claim.id, kind
+                asked.append(DecisionQuestion(f"{mark}-{len(asked)}", f"{statement}\n{says[kind]}", choices))
+                places[asked[-1].name] = claim.id, kind
         Random(mark).shuffle(asked)  # noqa: S311 - no secret
-        return ClaimQuestions(DecisionRequest(prompt.system, contexts, rest, tuple(asked)), places)
+        return DecisionRequest(prompt.system, contexts, rest, tuple(asked)), places
 
     def on_probes(self, window: Window, probes: AskedProbes, claims: Sequence[Claim]) -> ChatRequest:
         """Build a request for the verdicts of probes alone, with the data that they need."""

@@ -70,35 +70,36 @@ _ESTIMATE: Final = keyed_mark(b"estimate")
 
 
 def fit_windows(
-    questions: Questions, *, context_tokens: int, metrics: Sequence[Metric] = (), decided: int = 0
+    questions: Questions,
+    *,
+    context_tokens: int,
+    metrics: Sequence[Metric] = (),
+    decided: int = 0,
+    is_chat: bool = True,
 ) -> tuple[Window, ...]:
-    """Split the contexts for a model that reads so many tokens; raise TierFailure `too_long` where none fit.
+    """Split the contexts for models that read so many tokens; raise TierFailure `too_long` where none fit.
 
-    `decided`: the most claims of a request, for decision models: they write nothing, and read each claim in its
-    questions.
+    `decided`: most claims of a request to a decision model, if one is asked; it writes nothing, and reads each claim in
+    its questions. `is_chat`: a chat model is asked.
     """
     sample, prompts = questions.sample, questions.prompts
+    answer, rooms = estimate_tokens(sample.source.answer), list[tuple[int, int]]()
     if decided:
-        parts, claims = prompts.decide.parts, min(decided, len(sample.checkable) + 2)
-        frame = estimate_tokens(2 * prompts.decide.user + "".join(parts.values()))
-        asked = estimate_tokens(prompts.decide.system) + estimate_tokens(sample.source.asked)
-        asked += claims * (frame + _TOKENS_A_QUESTION + _TOKENS_A_CHOICE * len(sample.source.contexts))
-        room = context_tokens - asked
-        tokens = room - min(estimate_tokens(sample.source.answer) * 3, room // 2)
-        return context_windows(sample.source.contexts, sample.context_sentences, tokens=_some(tokens, context_tokens))
-    instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
-    for probe in probes_for(metrics, sample.source):
-        instructions += estimate_tokens(probe.instructions(prompts.metrics.parts))
+        frame = estimate_tokens(2 * prompts.decide.user + "".join(prompts.decide.parts.values()))
+        a_claim = frame + _TOKENS_A_QUESTION + _TOKENS_A_CHOICE * len(sample.source.contexts)
+        claims = min(decided, len(sample.checkable) + 2)
+        rooms.append((estimate_tokens(prompts.decide.system) + claims * a_claim, 3 * answer))
+    if is_chat:
+        instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
+        for probe in probes_for(metrics, sample.source):
+            instructions += estimate_tokens(probe.instructions(prompts.metrics.parts))
+        rooms.append((instructions + questions.max_output_tokens, 2 * answer))
     # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-    room = context_tokens - instructions - questions.max_output_tokens - estimate_tokens(sample.source.asked)
-    tokens = room - min(estimate_tokens(sample.source.answer) * 2, room // 2)
-    return context_windows(sample.source.contexts, sample.context_sentences, tokens=_some(tokens, context_tokens))
-
-
-def _some(tokens: int, context_tokens: int) -> int:
+    left = [(context_tokens - taken - estimate_tokens(sample.source.asked), read) for taken, read in rooms]
+    tokens = min(room - min(read, room // 2) for room, read in left)
     if tokens <= 0:
         raise TierFailure(FailureReason.TOO_LONG, CodedText("no_room_for_contexts", tokens=context_tokens))
-    return tokens
+    return context_windows(sample.source.contexts, sample.context_sentences, tokens=tokens)
 
 
 def expected_requests(
@@ -271,13 +272,8 @@ class LlmTier:
         asked = [prompts.metrics.digest, *(probe.name + probe.stated for probe in probes)] if probes else []
         if any(probe.needs_reference for probe in probes):
             asked.append(hashlib.sha256((sample.source.reference or "").encode("utf-8", "surrogatepass")).hexdigest())
-        return "\n".join(
-            [
-                *judges,
-                *(each.digest for each in (prompts.verify, prompts.check, prompts.decide)),
-                *(*limits, escalation, *controls, *bounds, *asked),
-            ]
-        )
+        digests = [each.digest for each in (prompts.verify, prompts.check, prompts.decide)]
+        return "\n".join([*judges, *digests, *limits, escalation, *controls, *bounds, *asked])
 
     def readiness(self) -> Readiness:
         first, *others = [chat.readiness() for chat in self._chats.values()]
@@ -305,9 +301,13 @@ class LlmTier:
     ) -> tuple[Inspection, PreparedSample]:
         inspection = inspect(sample.source)
         questions = Questions(sample, self._prompts[sample.language], self._max_output_tokens, self._mark)
-        smallest = min(chat.context_tokens for chat in asked)
-        decided = max(map(claims_per_request, asked)) if all(chat.kind != "chat" for chat in asked) else 0
-        windows = fit_windows(questions, context_tokens=smallest, metrics=metrics, decided=decided)
+        windows = fit_windows(
+            questions,
+            context_tokens=min(chat.context_tokens for chat in asked),
+            metrics=metrics,
+            decided=max(map(claims_per_request, asked)),
+            is_chat=any(chat.kind == "chat" for chat in asked),
+        )
         search = EvidenceSearch(
             sample.source.contexts,
             suspects=inspection.suspects,
@@ -316,7 +316,7 @@ class LlmTier:
             question=sample.source.question,
             without_marks=sample.without_marks,
         )
-        controls = draw_controls(sample, windows[0], denies=decided > 0) if self._has_controls else {}
+        controls = draw_controls(sample, windows[0], denies=asked[0].kind != "chat") if self._has_controls else {}
         probes = probes_for(metrics, sample.source)
         return inspection, PreparedSample(questions, windows, search, offload.is_small(sample.source), controls, probes)
 
