@@ -78,8 +78,7 @@ class Service:
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
     """Validate settings, prompts and calibrations, before anything is built; `encoder` replaces the settings' model.
 
-    Raises:
-        ConfigurationError, PromptError, CalibrationError: in one line.
+    Raises ConfigurationError, PromptError, CalibrationError: in one line.
     """
     resolve_embedding_service(settings)
     if settings.public_url is not None:
@@ -268,11 +267,9 @@ def _build_plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: 
 def build_encoder(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> "SharedEncoder | RemoteEncoder":
     """Build the encoder of the settings; it loads its model on first use.
 
-    Args:
-        observer: of calls to an embeddings API, as for `build`.
+    `observer`: of calls to an embeddings API, as for `build`.
 
-    Raises:
-        ConfigurationError: what an embeddings API needs is missing or wrong.
+    Raises ConfigurationError: what an embeddings API needs is missing or wrong.
     """
     service = resolve_embedding_service(settings)
     if service is not None and not service.is_fallback:
@@ -317,8 +314,7 @@ async def open_jobs(
 ) -> "JobStore":
     """Open the job store, with a worker unless the settings disable it; the stack closes them.
 
-    Args:
-        pause_reason: tells why no row of a tenant's jobs may be scored now.
+    `pause_reason`: tells why no row of a tenant's jobs may be scored now.
     """
     # late: only a service and its workers have jobs
     from plumbline.rows.jobs.store import JobStore  # noqa: PLC0415

@@ -68,8 +68,7 @@ class WorkQueue:
     async def turn(self, caller: str, characters: int, *, seconds: float | None) -> AsyncGenerator[float, None]:
         """Wait for the sample's turn, and yield the seconds waited; the turn ends with the block.
 
-        Args:
-            seconds: deadline of the sample, its wait included; None: it waits as long as it takes.
+        `seconds`: deadline of the sample, its wait included; None: it waits as long as it takes.
 
         Raises TooBusy at once if the wait and the work would take more than most of the deadline.
         """

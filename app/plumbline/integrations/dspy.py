@@ -14,8 +14,7 @@ class FaithfulnessMetric:
     Question, contexts and answer are found in the example and the prediction by their usual names. The value is a
     `dspy.Prediction` with score and feedback; while demonstrations are collected (`trace`), True if the answer passed.
 
-    Raises:
-        ValueError: there is no score; DSPy counts it as an error of that example.
+    Raises ValueError: there is no score; DSPy counts it as an error of that example.
     """
 
     def __init__(self, checker: Checker | None = None) -> None:

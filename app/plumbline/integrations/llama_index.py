@@ -13,8 +13,7 @@ from plumbline.schemas.explanation import explain, unjudged_reason
 class PlumblineEvaluator(BaseEvaluator):  # type: ignore[misc]
     """Evaluates a response with its contexts; `evaluate_response` takes those of its source nodes.
 
-    Args:
-        checker: judges; None: the service of PLUMBLINE_URL, else this process.
+    `checker`: judges; None: the service of PLUMBLINE_URL, else this process.
 
     What no tier judged, and an answer that declines, is an invalid result with its reason and no score.
     """

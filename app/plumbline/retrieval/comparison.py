@@ -95,8 +95,7 @@ def compare(
 
     A difference below 1e-12 is rounding and counts as a tie; runs with equal values have p = 1.
 
-    Raises:
-        InvalidInput: an argument is out of its range, or the values do not match the queries.
+    Raises InvalidInput: an argument is out of its range, or the values do not match the queries.
     """
     _check(values_by_run, query_ids=query_ids, baseline=baseline, test=test, correction=correction, alpha=alpha)
     if pairs is not None:
@@ -242,8 +241,7 @@ def report_runs(
 def compare_reports(reports: Sequence[RunReport], **options: Any) -> tuple[RunComparison, ...]:
     """Compare the runs by every measure, with the options of `compare`.
 
-    Raises:
-        InvalidInput: runs that were evaluated on different queries, or what `compare` refuses.
+    Raises InvalidInput: runs that were evaluated on different queries, or what `compare` refuses.
     """
     if not reports:
         raise InvalidInput("a comparison needs at least two runs, found none")
@@ -282,8 +280,7 @@ def tune_by_measure(
 def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:
     """Return mean and percentiles (seed 4 asks for the mean, which hides tails); None if nothing was timed.
 
-    Raises:
-        InvalidInput: a latency that is negative or not finite.
+    Raises InvalidInput: a latency that is negative or not finite.
     """
     if not milliseconds:
         return None

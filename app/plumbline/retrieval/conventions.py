@@ -87,8 +87,7 @@ def build_conventions(preset: str = "trec_eval", **overrides: object) -> Convent
 
     `gain_map` is a mapping from grade (an int >= 1, or its digits) to gain (finite, >= 0).
 
-    Raises:
-        InvalidInput: no such preset, parameter or value; the nearest is named.
+    Raises InvalidInput: no such preset, parameter or value; the nearest is named.
     """
     if preset not in PRESETS:
         raise InvalidInput(f"unknown preset {quoted(preset)}; {_nearest_or_all(preset, tuple(PRESETS))}")

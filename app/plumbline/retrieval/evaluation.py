@@ -81,8 +81,7 @@ def evaluate(
         normalise_id: in place of the rule that `conventions.id_rule` names.
         lengths: tokens of each document, by the ids of the run, for `recall_budget`.
 
-    Raises:
-        InvalidInput: a measure, grade, score or id that the conventions refuse; the place is `query/document`.
+    Raises InvalidInput: a measure, grade, score or id that the conventions refuse; the place is `query/document`.
     """
     asked = parse_measures(map(str, measures))
     normalise_id = normalise_id or select_id_rule(conventions, qrels=qrels, run=run)

@@ -72,8 +72,7 @@ def fuse(runs: Sequence[Run], *, name: str | None = None, **options: Any) -> Fus
         name: of the fused run; the method's when not given.
         options: as in `resolve`.
 
-    Raises:
-        InvalidInput: an argument is out of its range, or scores are too large to be added up.
+    Raises InvalidInput: an argument is out of its range, or scores are too large to be added up.
     """
     recipe = resolve(len(runs), **options)
     # One pool at a time: all of them together are larger than the runs.
@@ -106,8 +105,7 @@ def resolve(
         ties: order of equal scores, in what is read and in what is returned; `docno_desc` is trec_eval's.
         depth: documents kept for each query; all when None.
 
-    Raises:
-        InvalidInput: an argument is out of its range.
+    Raises InvalidInput: an argument is out of its range.
     """
     if run_count < 1:
         raise InvalidInput("fusion needs at least one run, found none")
@@ -291,9 +289,8 @@ def tune_weights(
 
     Of points that score the same the one nearest to equal weights is taken.
 
-    Raises:
-        InvalidInput: an argument is out of its range, the grid is too large, or the objective gave other than one
-            finite value for each query.
+    Raises InvalidInput: an argument is out of its range, the grid is too large, or the objective gave other than one
+    finite value for each query.
     """
     if weights is not None:
         raise InvalidInput(CodedText("weights_or_tuning"), place="weights")
@@ -338,8 +335,7 @@ def tune_weights(
 def simplex_grid(run_count: int, *, step: float) -> tuple[tuple[float, ...], ...]:
     """Return every way to share 1 among the runs in whole steps, counted in integers.
 
-    Raises:
-        InvalidInput: 1 / step is not a whole number, or the grid is too large.
+    Raises InvalidInput: 1 / step is not a whole number, or the grid is too large.
     """
     if not (_SMALLEST_STEP <= step <= 1.0 and abs(1.0 / step - round(1.0 / step)) <= _SCORE_NOISE / step):
         raise InvalidInput(f"step must be 1 divided by a whole number, such as 0.1, found {step!r}")

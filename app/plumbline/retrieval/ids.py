@@ -45,9 +45,8 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
 
     It counts nothing: compare input and output to see which ids changed.
 
-    Raises:
-        InvalidInput: an unknown name, a pattern without `regex` or the reverse, a pattern that RE2 refuses, with other
-            than one group or of more than 1,000 characters; from the function: a list of several UUIDs.
+    Raises InvalidInput: an unknown name, a pattern without `regex` or the reverse, a pattern that RE2 refuses, with
+    other than one group or of more than 1,000 characters; from the function: a list of several UUIDs.
     """
     if name not in ID_RULES:
         near = nearest(name, ID_RULES)

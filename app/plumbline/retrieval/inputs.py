@@ -111,9 +111,8 @@ def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: b
 
     `alternatives`: a list among the relevant ids names documents of which one is enough; they count as one document.
 
-    Raises:
-        InvalidInput: names the file and line, or the query and document: an id or a grade that is none, two grades of
-            one document, or a list among ids without `alternatives`.
+    Raises InvalidInput: names the file and line, or the query and document: an id or a grade that is none, two grades
+    of one document, or a list among ids without `alternatives`.
     """
     name, limits = name_of(source), limits or _LIMITS
     with _in_file(name):
@@ -199,8 +198,7 @@ def read_run(
 
     `candidates`: the ids that the LLM could choose from, by query; `append_missing` as in `parse_ranking`.
 
-    Raises:
-        InvalidInput: names the file and line, or the query and document.
+    Raises InvalidInput: names the file and line, or the query and document.
     """
     if isinstance(source, Run):
         return ReadRun(source)

@@ -113,8 +113,7 @@ def parse_measure(text: str) -> Measure:
     Aliases: hit_rate is success, p precision, r recall, rr and reciprocal_rank mrr, ap map; and trec_eval's names
     (`P_10`, `ndcg_cut_10`, `recip_rank`, `iprec_at_recall_0.10`), of which `rbp` is rbp_graded(p=0.9).
 
-    Raises:
-        InvalidInput: no such measure (the nearest is named), or a cutoff or parameter that it cannot take.
+    Raises InvalidInput: no such measure (the nearest is named), or a cutoff or parameter that it cannot take.
     """
     name, params, cutoff = _split(_from_trec(text))
     if name == "rbp" and params is None:

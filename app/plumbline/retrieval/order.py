@@ -54,8 +54,7 @@ def order(
     The ids of `grades` are normalised already; `normalise_id` is applied to every retrieved id. No measure looks at
     ranks beyond `depth`, so a list is read no further; None for all.
 
-    Raises:
-        InvalidInput: a score that is not a finite number, or a duplicate where none may be.
+    Raises InvalidInput: a score that is not a finite number, or a duplicate where none may be.
     """
     if conventions.max_documents is not None and len(results) > conventions.max_documents:
         results = _best(results, conventions.max_documents, conventions)

@@ -84,8 +84,7 @@ def rank(
 
     `qrels` are checked and `normalise_qrels`, and hold all of `query_ids`; the rest is as in `order`.
 
-    Raises:
-        InvalidInput: as `order`.
+    Raises InvalidInput: as `order`.
     """
     kept = tuple(query_ids)
     nothing: Results = ()
@@ -118,8 +117,7 @@ def rank(
 def normalise_qrels(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
     """Check grades and normalise ids; ids that become equal keep their highest grade.
 
-    Raises:
-        InvalidInput: a grade that is not a whole number (a boolean is none either) or beyond 2**31 - 1.
+    Raises InvalidInput: a grade that is not a whole number (a boolean is none either) or beyond 2**31 - 1.
     """
     for query_id, grades in qrels.items():
         if not set(map(type, grades.values())) <= {int} or (

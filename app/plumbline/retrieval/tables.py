@@ -41,8 +41,7 @@ def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
     the order in which the comparisons first name them; a baseline, which is always the second of its pair, comes first
     where every comparison of the table is with it.
 
-    Raises:
-        InvalidInput: nothing was compared.
+    Raises InvalidInput: nothing was compared.
     """
     if not comparisons:
         raise InvalidInput("nothing was compared, so there is no table of it")

@@ -55,8 +55,7 @@ def read_run(data: bytes, *, name: str, limits: ReadLimits) -> Run:
     Three columns give ranked lists in the order of their ranks: ranks are distinct and >= 0, gaps are closed.
     The first row decides which it is. The run is named `name`.
 
-    Raises:
-        InvalidInput: names the file and the line; also when the file holds no row.
+    Raises InvalidInput: names the file and the line; also when the file holds no row.
     """
     rows = _rows(data, name, limits)
     first = next(rows, None)

@@ -19,8 +19,7 @@ _OF_NO_CLAIM: Final = "not_a_claim"
 def build_frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str], library: FrameLibrary) -> Any:
     """Return a data frame, or Arrow's table, with a row for each mapping.
 
-    Raises:
-        InvalidInput: the library is not known, or not installed.
+    Raises InvalidInput: the library is not known, or not installed.
     """
     cells = {column: [row.get(column) for row in rows] for column in columns}
     if library not in ("pandas", "polars", "pyarrow"):

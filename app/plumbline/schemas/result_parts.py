@@ -302,8 +302,7 @@ class ConversationItem(SparseModel):
 def deciding_claims(rule: str, checkable: Mapping[str, tuple[str, float]]) -> list[str]:
     """Return the ids of the claims that decided against an answer.
 
-    Args:
-        checkable: verdict and support of each claim that can be checked, by its id.
+    `checkable`: verdict and support of each claim that can be checked, by its id.
     """
     if rule == "all_supported":
         return [claim for claim, (verdict, _) in checkable.items() if verdict != "supported"]

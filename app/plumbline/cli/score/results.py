@@ -68,8 +68,7 @@ class RunOutput:
         digest: of the options and the input of this run, see `digest_of`.
         restart: discard what is there.
 
-    Raises:
-        InvalidInput: the results there were made otherwise, are not ours, are being written, or cannot be.
+    Raises InvalidInput: the results there were made otherwise, are not ours, are being written, or cannot be.
     """
 
     def __init__(self, files: ResultFiles, digest: str, *, shard: Shard = WHOLE, restart: bool = False) -> None:

@@ -97,8 +97,7 @@ def measuring_tier(name: TierName, encoder: SentenceEncoder, detector: Detector 
 def measuring_judge(cascade: JudgeCascade, name: str, model: str, *, deadline_seconds: float) -> MeasuringTier:
     """Build tier llm with one decision model, which measures the sentence with the least support.
 
-    Args:
-        cascade: without calibrations, so that its supports are the model's probabilities.
+    `cascade`: without calibrations, so that its supports are the model's probabilities.
     """
 
     async def measure(case: SegmentedSample) -> Mapping[int, Finding]:
@@ -239,11 +238,9 @@ async def calibrate_tiers(
 ) -> tuple[list[CalibrationReport], list[str]]:
     """Calibrate each tier and language with enough rows; return a line on each of the others.
 
-    Args:
-        judges: the decision models of tier llm, each with a calibration of its own; their scale alone is fitted.
+    `judges`: the decision models of tier llm, each with a calibration of its own; their scale alone is fitted.
 
-    Raises:
-        CalibrationError: as `calibrate`.
+    Raises CalibrationError: as `calibrate`.
     """
     reports, passed_over = [], []
     others = [measuring_tier(name, encoder, detector) for name in tiers if name is not TierName.LLM]
@@ -280,8 +277,7 @@ def calibrate(
         source: the description of the data; rows and AUROC are filled in.
         draws: resamples for the intervals.
 
-    Raises:
-        CalibrationError: the scores do not rise with the labels.
+    Raises CalibrationError: the scores do not rise with the labels.
     """
     answers = measured.answers
     gate, aggregation = in_force.gate, in_force.aggregation

@@ -102,8 +102,7 @@ def measure_agreement(
     an interval, with one cluster. An interval is that of these data sets, with other documents in them. Resampling
     raises `ece` and `best_balanced_accuracy`, so that their intervals lie high and may miss the value.
 
-    Raises:
-        InvalidInput: there are no draws.
+    Raises InvalidInput: there are no draws.
     """
     if draws < 1:
         raise InvalidInput(f"expected draws of at least 1, found {draws!r}")

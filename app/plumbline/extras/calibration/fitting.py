@@ -96,8 +96,7 @@ def predict(answers: MeasuredAnswers, calibration: Calibration) -> FloatArray:
 def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
     """Fit the gate of a measure on answers paired with unrelated contexts.
 
-    Raises:
-        CalibrationError: there are no such answers, or all are equally like their contexts.
+    Raises CalibrationError: there are no such answers, or all are equally like their contexts.
     """
     closed = round(_weighted_quantile(unrelated, measure, _CLOSED_AT), 4)
     opened = round(_OPEN_ABOVE * _weighted_quantile(unrelated, measure, _OPEN_AT), 4)
@@ -121,11 +120,9 @@ def fit_weights(
     Minimised is the log loss of the answers' scores, with an intercept for each dataset; then, with one for all, slope
     and intercept once more.
 
-    Args:
-        row_weights: shape (n,), how much each answer counts.
+    `row_weights`: shape (n,), how much each answer counts.
 
-    Raises:
-        CalibrationError: the scores do not rise with the labels.
+    Raises CalibrationError: the scores do not rise with the labels.
     """
     telling = _is_telling(answers)
     answers, row_weights = answers.pick(telling), row_weights[telling] / row_weights[telling].sum()
@@ -184,8 +181,7 @@ def fit_scale(
 ) -> tuple[dict[str, float], float]:
     """Scale and shift the calibration's weights and intercept to the labels (Platt 1999).
 
-    Raises:
-        CalibrationError: the scores do not rise with the labels.
+    Raises CalibrationError: the scores do not rise with the labels.
     """
     weights = np.array([calibration.weights.get(name, 0.0) for name in answers.names])
     logits = answers.measures @ weights + calibration.intercept

@@ -58,11 +58,9 @@ def read_labels(path: Path, *, default_dataset: str | None = None) -> Labels:
     (string or whole number: the cluster). Without `doc` the cluster is a hash of the normalised contexts. `labels` has
     those of several people by name. Null is like absent, other fields are ignored. Only the bad row fails.
 
-    Args:
-        default_dataset: None: the file's stem.
+    `default_dataset`: None: the file's stem.
 
-    Raises:
-        InvalidInput: the file cannot be read, or no row is good; the message names the file.
+    Raises InvalidInput: the file cannot be read, or no row is good; the message names the file.
     """
     rows: list[LabelledRow] = []
     problems: list[str] = []

@@ -86,9 +86,8 @@ class CorpusFiles(BaseModel):
     def read(self, base: Path) -> Corpus:
         """Read the corpus of the judged queries; paths are relative to `base`.
 
-        Raises:
-            InvalidInput: a file or row cannot be read, there is no document or no query, an id is empty or stands
-                twice, a judged query is not asked or has no text, or no judged document is in the corpus.
+        Raises InvalidInput: a file or row cannot be read, there is no document or no query, an id is empty or stands
+        twice, a judged query is not asked or has no text, or no judged document is in the corpus.
         """
         if self.folder is not None:
             folder = base / self.folder

@@ -100,8 +100,7 @@ class Experiment(BaseModel):
 def read_experiment(path: Path) -> Experiment:
     """Read an experiment file.
 
-    Raises:
-        InvalidInput: it cannot be read, is no TOML, or has a value that is refused; names the table and the key.
+    Raises InvalidInput: it cannot be read, is no TOML, or has a value that is refused; names the table and the key.
     """
     with _error_place(path.name):
         try:

@@ -42,8 +42,7 @@ def build_tokenizer(language: Language) -> Tokenize:
     A run of Han gives each character and, between two, their pair: `肺癌` is `肺 肺癌 癌`. `en` takes Snowball's stems
     (Porter 2) and drops tantivy's 33 stop words, `zh` drops function characters; `auto` does both, `none` neither.
 
-    Raises:
-        InvalidInput: tantivy, which stems and indexes them, is not installed.
+    Raises InvalidInput: tantivy, which stems and indexes them, is not installed.
     """
     if find_spec("tantivy") is None:
         how = 'install it with pip install "plumbline-rag[lab]"'

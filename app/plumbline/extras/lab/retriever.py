@@ -50,8 +50,7 @@ class Retriever(Protocol):
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
         """Index the chunks; files of the index go to `folder`, which exists and is empty.
 
-        Raises:
-            InvalidInput: the settings do not fit the chunks, or a model or server is missing.
+        Raises InvalidInput: the settings do not fit the chunks, or a model or server is missing.
         """
         ...
 

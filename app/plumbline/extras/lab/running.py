@@ -68,9 +68,8 @@ def run_experiment(
         only: systems, retrievers, blends or chunkings by name, with the parts of their blends; all when empty.
         fresh: measure again.
 
-    Raises:
-        InvalidInput: the corpus cannot be read or a file not written. A system that fails raises nothing: `failures` of
-            the results names it.
+    Raises InvalidInput: the corpus cannot be read or a file not written. A system that fails raises nothing: `failures`
+    of the results names it.
     """
     words_by_system = {each: {each.name, each.chunking, each.retriever} for each in experiment.systems()}
     for word in only:

@@ -75,8 +75,7 @@ class Database:
     Every call ends within `seconds`: then it raises StoreUnavailable, and its connection is closed. After that all
     calls fail at once, but one every 5 seconds, until one succeeds. A failed connection is replaced.
 
-    Raises:
-        StoreUnavailable: from `read` and `write`. Nothing was changed, unless the limit passed during the commit.
+    Raises StoreUnavailable: from `read` and `write`. Nothing was changed, unless the limit passed during the commit.
     """
 
     def __init__(self, backend: Backend, *, seconds: float = _SECONDS) -> None:

@@ -32,8 +32,7 @@ def context_windows(
 
     The last sentence of a cut piece opens the next one too, so that what is said over two sentences is read at once.
 
-    Raises:
-        TierFailure: `too_long`, when it would take more than 64 windows of so many `tokens`.
+    Raises TierFailure: `too_long`, when it would take more than 64 windows of so many `tokens`.
     """
     if sum(estimate_tokens(text) + _TOKENS_AROUND for text in contexts) <= tokens:
         return (tuple(Piece(number, text) for number, text in enumerate(contexts, start=1)),)

@@ -315,8 +315,7 @@ METRICS: Final[Mapping[str, Metric]] = {
 def find_metrics(names: Sequence[str], *, place: str = "") -> tuple[Metric, ...]:
     """Return the metrics of these names, each once; `context_precision@3` has depth 3.
 
-    Raises:
-        InvalidInput: a name is unknown, or has an `@k` without a ranking.
+    Raises InvalidInput: a name is unknown, or has an `@k` without a ranking.
     """
     found: dict[str, Metric] = {}
     for name in names:
@@ -339,9 +338,8 @@ def criterion(
 ) -> Metric:
     """Return the metric `criterion_NAME`: the weight in [0, 1] of the label that the judge gives.
 
-    Args:
-        quote_from: texts from which the judge must quote for a label above the lowest; without a quote that is found
-            there, the lowest counts.
+    `quote_from`: texts from which the judge must quote for a label above the lowest; without a quote that is found
+    there, the lowest counts.
     """
     lowest = min(labels, key=lambda label: labels[label])
 

@@ -76,8 +76,7 @@ class _PromptFile(BaseModel):
 def read_prompts(name: str, version: str, *, folder: Path | None = None) -> dict[Language, Prompt]:
     """Return the prompts of one name and version; answers in other languages are judged with the English one.
 
-    Raises:
-        PromptError: a file is missing, malformed, or uses an unknown variable.
+    Raises PromptError: a file is missing, malformed, or uses an unknown variable.
     """
     packaged = files("plumbline").joinpath("_prompts")
     root = folder or (packaged if packaged.is_dir() else Path(__file__).parents[4] / "prompts")

@@ -118,8 +118,7 @@ class JudgeSession:
         One call, as a rule; more where the contexts need several windows or the answer several replies, and one for
         what is missing or not proven.
 
-        Raises:
-            TierFailure: a call failed, sentences stay without a verdict, or a control is wrong twice.
+        Raises TierFailure: a call failed, sentences stay without a verdict, or a control is wrong twice.
         """
         first, *others = self.sample.windows
         batches = list(split_into_replies(self.sample.segmented, self._most_claims))
@@ -136,8 +135,7 @@ class JudgeSession:
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
         """Return this model's verdicts on another one's claims, over all windows; those it left out are missing.
 
-        Raises:
-            TierFailure: a call failed, or the model gets a control wrong twice.
+        Raises TierFailure: a call failed, or the model gets a control wrong twice.
         """
         first, *others = self.sample.windows
         asked = [self._check(claims, first, temperature, controls=self.sample.controls)]
@@ -205,8 +203,7 @@ class JudgeSession:
 
         `ask` returns an answer, and how many controls are right and wrong in the reply.
 
-        Raises:
-            TierFailure: `controls_failed`.
+        Raises TierFailure: `controls_failed`.
         """
         # In the other order it is another question, for batch files too.
         for tried in (controls, dict(zip(controls, reversed(list(controls.values())), strict=True))):

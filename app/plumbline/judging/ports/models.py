@@ -39,8 +39,7 @@ class ChatModel(Protocol):
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         """Return one reply; the ledger records every request that reaches a provider, whatever comes of it.
 
-        Raises:
-            TierFailure: with the reason; an empty, filtered or refused reply is a failure, a cut one is a reply.
+        Raises TierFailure: with the reason; an empty, filtered or refused reply is a failure, a cut one is a reply.
         """
         ...
 
@@ -76,8 +75,7 @@ class SentenceEncoder(Protocol):
     async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
         """Tokenize the texts, at little cost; `scope` as for `encode`.
 
-        Raises:
-            TierFailure: the model is not there, cannot be loaded, or did not finish in time.
+        Raises TierFailure: the model is not there, cannot be loaded, or did not finish in time.
         """
         ...
 
@@ -95,8 +93,7 @@ class SentenceEncoder(Protocol):
             scope: whose texts they are; what one had encoded tells another nothing.
             ledger: records calls that cost tokens, if any are made.
 
-        Raises:
-            TierFailure: as `read`.
+        Raises TierFailure: as `read`.
         """
         ...
 

@@ -41,8 +41,7 @@ class DecisionCheck:
     def __call__(self, claims: Sequence[Claim]) -> list[Claim]:
         """Return the claims with the place that code finds for each, those that it refutes flagged, and not supported.
 
-        Args:
-            claims: their evidence names the context that the model chose; nothing else is asked of it.
+        `claims`: their evidence names the context that the model chose; nothing else is asked of it.
         """
         texts = [self._assertion(claim) for claim in claims]
         measured = self._passages.measure(texts)

@@ -39,8 +39,7 @@ class DetectorTier:
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement within `seconds`.
 
-        Raises:
-            TierFailure: `unsupported_language`, `timeout`, or what the detector declares.
+        Raises TierFailure: `unsupported_language`, `timeout`, or what the detector declares.
         """
         findings, cut = await self._findings(sample, options, seconds=seconds)
         calibration = self._calibrations.find(tier=self.name, model=self._detector.model, language=sample.language)

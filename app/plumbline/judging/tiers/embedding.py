@@ -69,8 +69,7 @@ class EmbeddingTier:
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement within `seconds`.
 
-        Raises:
-            TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
+        Raises TierFailure: `unsupported_language`, `too_long`, `timeout`, or what the encoder declares.
         """
         until = time.monotonic() + seconds
         try:

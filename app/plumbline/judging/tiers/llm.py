@@ -117,8 +117,7 @@ def expected_requests(
     The first vote (`is_first`) makes the claims, which later windows and votes ask about: here every sentence is one.
     No second looks, no escalation, no retries.
 
-    Raises:
-        TierFailure: `too_long`: nothing would be asked.
+    Raises TierFailure: `too_long`: nothing would be asked.
     """
     questions = Questions(sample, prompts, max_output_tokens, _ESTIMATE)
     windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
@@ -172,8 +171,7 @@ class LlmTier:
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the judgement, from one call as a rule.
 
-        Raises:
-            TierFailure: no judge answered with a verdict on every sentence.
+        Raises TierFailure: no judge answered with a verdict on every sentence.
         """
         until = time.monotonic() + seconds
         chats = self._chats_by_name(tuple(dict.fromkeys(options.judges)))

@@ -70,8 +70,7 @@ class Tier(Protocol):
     async def judge(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> Judgement:
         """Return the tier's judgement within `seconds`.
 
-        Raises:
-            TierFailure: the tier cannot answer this sample now; the cascade tries the next. Anything else is a bug.
+        Raises TierFailure: the tier cannot answer this sample now; the cascade tries the next. Anything else is a bug.
         """
         ...
 

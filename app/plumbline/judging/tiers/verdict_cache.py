@@ -101,9 +101,8 @@ class CachedTier:
 
     `bypass` judges again on its own, and its judgement replaces the stored one.
 
-    Args:
-        identity: what a judgement depends on besides the sample: models, parameters, prompts, the version of this
-            service. Equal identities must mean that either judgement may stand for the other.
+    `identity`: what a judgement depends on besides the sample: models, parameters, prompts, the version of this
+    service. Equal identities must mean that either judgement may stand for the other.
     """
 
     def __init__(
@@ -127,8 +126,7 @@ class CachedTier:
 
         `account.cache` tells which: `hit` is one that this request caused no call for.
 
-        Raises:
-            TierFailure: that of the inner tier, or `timeout` after `seconds`.
+        Raises TierFailure: that of the inner tier, or `timeout` after `seconds`.
         """
         until = time.monotonic() + seconds
         key = verdict_key(sample, tenant=options.tenant, identity=self._identity(sample, options))

@@ -45,9 +45,8 @@ def chunked_rows(
 ) -> Iterator[RowChunk]:
     """Yield the rows of an upload in chunks of at most `chunk_rows` rows and about 4 MiB.
 
-    Raises:
-        InvalidInput: as `RecordReader` before the first row; the last chunk reports damage behind it. The rows of a
-            Parquet file end where they take 250 times the file's bytes.
+    Raises InvalidInput: as `RecordReader` before the first row; the last chunk reports damage behind it. The rows of a
+    Parquet file end where they take 250 times the file's bytes.
     """
     left = _FREE_BYTES + _MAX_EXPANSION * upload.stat().st_size if form == "parquet" else None
     with RecordReader(upload, format=form, columns=columns, named=named) as reader:

@@ -70,9 +70,8 @@ class RecordReader(Iterator[Record | RecordProblem]):
 
     Ids are kept as 64-bit hashes, `SeenIds` has the bounds.
 
-    Raises:
-        InvalidInput: the file cannot be opened, its format or its columns are unknown, or no row of it is good; when
-            iterated: it is truncated or damaged, after the rows before the damage.
+    Raises InvalidInput: the file cannot be opened, its format or its columns are unknown, or no row of it is good; when
+    iterated: it is truncated or damaged, after the rows before the damage.
     """
 
     def __init__(

@@ -30,8 +30,7 @@ def estimate_rate(unfaithful: npt.ArrayLike, scores: npt.ArrayLike, others: npt.
     Wilson's (1927) with the number of labels that would give the same variance, since a normal one covers too rarely
     near 0 and 1: in 90 of 100 cases at a share of .05 and 50 labels.
 
-    Raises:
-        InvalidInput: fewer than 30 labels, or labels that were drawn by score.
+    Raises InvalidInput: fewer than 30 labels, or labels that were drawn by score.
     """
     y = np.asarray(unfaithful, dtype=np.float64)
     f, rest = 1.0 - np.asarray(scores, dtype=np.float64), 1.0 - np.asarray(others, dtype=np.float64)
