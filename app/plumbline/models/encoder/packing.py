@@ -76,7 +76,7 @@ def places_in_rows(lengths: Sequence[int], *, budget: int, shares: bool) -> list
 
 
 def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) -> tuple[float, list[RowSlot | None]]:
-    """Return the filled share of the rows, and the slots: each text in the first row that has room."""
+    """Return the share of the batch that is no padding, and the slots: each text in the first row that has room."""
     filled = [0] * rows
     places: list[RowSlot | None] = []
     for length in lengths:
@@ -86,7 +86,8 @@ def _first_fit(lengths: Sequence[int], size: int, *, rows: int, shares: bool) ->
             continue
         places.append(RowSlot(row, filled[row], length))
         filled[row] += length
-    return sum(filled) / (rows * size), places
+    # What is left of the rows is cut off: a small request is not padded to the budget
+    return sum(filled) / (sum(map(bool, filled)) * row_length(max(filled))), places
 
 
 def row_length(longest: int) -> int:
