@@ -20,7 +20,7 @@ RESULT = EvaluationResult.model_validate(ROW["result"])
 
 
 def test_words_for_people_and_tools_say_unsure() -> None:
-    assert explain(RESULT).startswith("unsure: the tier cannot tell if the answer is faithful; every claim of the")
+    assert explain(RESULT).startswith("unsure: the tier cannot tell if the answer is faithful, a judge model can (")
     assert summarize(RESULT)["passed"] is None
     assert phoenix_annotation("s", RESULT)["result"]["label"] == "unsure"
     assert langfuse_score("t", RESULT)["metadata"]["passed"] is None
