@@ -75,7 +75,10 @@ def explain(result: EvaluationResult, language: Language = "en") -> str:
     if bad:
         lines = [CodedText("said_bad", bad=len(bad), all=len(checked), facts=facts)]
     if result.passed is None:
-        lines = [CodedText("said_unsure" if result.tier == "llm" else "said_unsure_without_judge", facts=facts)]
+        has_judge = result.tier == "llm"
+        lines = [
+            CodedText("said_unsure", facts=facts) if has_judge else CodedText("said_unsure_without_judge", facts=facts)
+        ]
     sentences = {each.claim: each.sentence.strip() for each in result.decision.because} if result.decision else {}
     for claim in bad:
         sentence = sentences.get(claim.id, "")
