@@ -262,7 +262,7 @@ def test_bounds_of_a_decision_model_are_of_the_weakest_sentence_and_printed_as_t
     setting = capsys.readouterr().out.splitlines()[-1].strip()
 
     bounds = json.loads(setting.removeprefix("PLUMBLINE_LLM_BOUNDS='").removesuffix("'"))["decision-1"]
-    assert bounds["passes"] == found["promise"]["threshold"] != 0.5
+    assert bounds["passes"] == found["promise"]["threshold"] >= 0.5 >= bounds["fails"]
     assert bounds["fails"] == (0.0 if found["block"]["threshold"] is None else found["block"]["threshold"])
     assert bounds["share"] == found["judge_rows"] / 400
 

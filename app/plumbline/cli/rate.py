@@ -16,6 +16,7 @@ from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
 _SEED = "plumbline"
 _MOST_NAMED = 10
 _LOWEST = "lowest_support"
+_EVEN = 0.5
 
 
 def add_command(commands: Commands) -> None:
@@ -52,7 +53,9 @@ def _print_rates(rows: Iterator[ResultRow], options: argparse.Namespace) -> None
         models |= {judge.model} if judge and judge.model else set()
         if options.score == _LOWEST and row.result and "escalated" in row.result.flags:
             raise InvalidInput("some rows were escalated; bounds are chosen on rows scored without `escalation`")
-    rates = tally.rates(RateOptions(options.width, options.risk, options.confidence))
+    # No sentence shall pass that the model finds less likely than not, nor fail in the other case.
+    middle = _EVEN if options.score == _LOWEST else None
+    rates = tally.rates(RateOptions(options.width, options.risk, options.confidence, middle))
     _check_rows(rates, options)
     tally.check(place=options.labels.name)
     for rate in rates:

@@ -94,8 +94,8 @@ class DecisionBounds(BaseModel):
 
     @model_validator(mode="after")
     def _ascends(self) -> Self:
-        if self.fails >= self.passes:
-            raise PydanticCustomError("not_ascending", "`passes` must be above `fails`")
+        if self.fails > self.passes:
+            raise PydanticCustomError("not_ascending", "`passes` must not be below `fails`")
         return self
 
 

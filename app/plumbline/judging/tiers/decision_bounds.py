@@ -46,8 +46,10 @@ def _decide(claim: Claim, calibration: Calibration, bounds: DecisionBounds) -> C
     if bounds.fails < support < bounds.passes:
         reason = CodedText("between_bounds", support=round(support, 2), fails=bounds.fails, passes=bounds.passes)
         return with_flags(replace(claim, support=support, reason=claim.reason or reason), UNDECIDED)
-    verdict = Verdict.SUPPORTED if support >= bounds.passes else claim.verdict
-    if support <= bounds.fails and verdict is Verdict.SUPPORTED:
+    verdict = claim.verdict
+    if support >= bounds.passes:
+        verdict = Verdict.SUPPORTED
+    elif verdict is Verdict.SUPPORTED:
         verdict = Verdict.NOT_MENTIONED
     return replace(claim, support=support, verdict=verdict)
 

@@ -64,11 +64,15 @@ def parse_label(value: object) -> int:
 
 
 class RateOptions(NamedTuple):
-    """Wanted width of the interval; risk and confidence of a promise. Each in (0, 1)."""
+    """Wanted width of the interval; risk and confidence of a promise, and the `middle` between its thresholds.
+
+    Each in (0, 1).
+    """
 
     width: float | None = None
     risk: float | None = None
     confidence: float = 0.95
+    middle: float | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(_Line)
@@ -188,7 +192,7 @@ def _tier_rate(tier: ReportTier, found: _TierRows, options: RateOptions) -> Tier
         if options.risk is not None:
             rows, risk = [*scores, *found.others], options.risk
             promise, block, judged = choose_thresholds(
-                unfaithful, scores, rows, risk=risk, confidence=options.confidence
+                unfaithful, scores, rows, risk=risk, confidence=options.confidence, middle=options.middle
             )
             changes = {"promise": promise, "block": block, "judge_rows": judged}
     except InvalidInput as error:

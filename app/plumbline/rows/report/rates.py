@@ -62,7 +62,13 @@ def labels_for_width(found: RateEstimate, labels: int, width: float) -> int:
 
 
 def choose_threshold(
-    unfaithful: npt.ArrayLike, scores: npt.ArrayLike, rows: npt.ArrayLike, *, risk: float, confidence: float
+    unfaithful: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    rows: npt.ArrayLike,
+    *,
+    risk: float,
+    confidence: float,
+    least: float | None = None,
 ) -> Promise:
     """Return the lowest threshold that keeps a promise: of the answers at or above it, at most `risk` are unfaithful.
 
@@ -70,6 +76,7 @@ def choose_threshold(
         unfaithful, scores: of the labelled rows, drawn at random from `rows`.
         rows: faithfulness of all rows, labelled ones included.
         risk, confidence: in (0, 1).
+        least: no threshold is below it.
 
     Thresholds are tested from the strictest on, each by its exact binomial tail, up to the first that fails: a fixed
     sequence, which needs no correction for their number (Learn then Test, Angelopoulos et al. 2021, arXiv 2110.01052).
@@ -83,7 +90,10 @@ def choose_threshold(
     fewest = math.ceil(math.log(level) / math.log(1.0 - risk))
     best: tuple[float, int, int] | None = None
     # A hundred at most, at even shares of the rows, the strictest first.
-    for threshold in np.unique(np.quantile(found, np.linspace(0.0, 1.0, 101), method="higher"))[::-1]:
+    tried = np.unique(np.quantile(found, np.linspace(0.0, 1.0, 101), method="higher"))
+    if least is not None:
+        tried = np.append(least, tried[tried > least])
+    for threshold in tried[::-1]:
         passed = label[score >= threshold]
         if len(passed) < fewest:
             continue
@@ -105,15 +115,23 @@ def choose_threshold(
 
 
 def choose_thresholds(
-    unfaithful: npt.ArrayLike, scores: npt.ArrayLike, rows: npt.ArrayLike, *, risk: float, confidence: float
+    unfaithful: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    rows: npt.ArrayLike,
+    *,
+    risk: float,
+    confidence: float,
+    middle: float | None = None,
 ) -> tuple[Promise, Promise, int]:
     """Return the promises of what passes and of what is blocked, and the number of rows between, for a judge.
 
     The second: of the answers at or below its threshold at most `risk` are faithful. Each has the confidence by itself.
+    No answer below `middle` passes, and none above it is blocked.
     """
     label, score, found = 1 - np.asarray(unfaithful), -np.asarray(scores), np.asarray(rows, dtype=np.float64)
-    passing = choose_threshold(unfaithful, scores, rows, risk=risk, confidence=confidence)
-    blocked = choose_threshold(label, score, -found, risk=risk, confidence=confidence)
+    above, below = (None, None) if middle is None else (middle, -middle)
+    passing = choose_threshold(unfaithful, scores, rows, risk=risk, confidence=confidence, least=above)
+    blocked = choose_threshold(label, score, -found, risk=risk, confidence=confidence, least=below)
     if blocked.threshold is not None:
         blocked = blocked.model_copy(update={"threshold": -blocked.threshold})
     is_left = np.ones(len(found), dtype=bool)
