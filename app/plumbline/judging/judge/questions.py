@@ -253,9 +253,13 @@ class Questions:
         return replace(request, temperature=temperature)
 
     def on_decisions(
-        self, window: Window, claims: Sequence[Claim], controls: Sequence[Claim]
+        self,
+        window: Window,
+        claims: Sequence[Claim],
+        controls: Sequence[Claim],
+        others: Mapping[tuple[str, str], tuple[str, Mapping[str, str]]] = MappingProxyType({}),
     ) -> tuple[DecisionRequest, dict[str, tuple[str, str]]]:
-        """Build the questions for the verdicts on claims and the passages that decide them, and on controls.
+        """Build the questions for the verdicts on claims and the passages that decide them, on controls, and others.
 
         A statement stands in its questions: nothing tells a control from a sentence of the answer. With the request
         comes what each question, by its name, is about: the claim's id, and `verdict` or `passage`.
@@ -275,6 +279,9 @@ class Questions:
             for kind, choices in kinds.items():
                 asked.append(DecisionQuestion(f"{mark}-{len(asked)}", f"{statement}\n{says[kind]}", choices))
                 places[asked[-1].name] = claim.id, kind
+        for place, (instructions, values) in others.items():
+            asked.append(DecisionQuestion(f"{mark}-{len(asked)}", instructions, values))
+            places[asked[-1].name] = place
         Random(mark).shuffle(asked)  # noqa: S311 - no secret
         return DecisionRequest(prompt.system, contexts, rest, tuple(asked)), places
 

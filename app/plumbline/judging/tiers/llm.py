@@ -203,7 +203,10 @@ class LlmTier:
                 return JudgeSession(prepared, chat, options.ledger, until, self._executor)
             return DecisionSession(prepared, chat, options.ledger, until, self._executor, check=check)
 
-        lead, claims, failed = await _first_answering_session([session(chat) for chat in chats])
+        # Where a decision model fails, of its controls for example, the second judge answers in its place.
+        stand_in = [second] if second and all(chat.kind != "chat" for chat in chats) else []
+        lead, claims, failed = await _first_answering_session([session(chat) for chat in (*chats, *stand_in)])
+        second = None if lead.chat is second else second
         answers = await lead.answer_probes(claims) if prepared.probes else NO_ANSWERS
         sessions = [lead]
         votes: list[Mapping[str, Claim]] = []
@@ -217,6 +220,7 @@ class LlmTier:
             missing += silent
         vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
+        flags += ["escalated"] if lead.chat in stand_in else []
         criterion = choose_criterion(options.threshold, boundary=None)
         # Several votes count as a chat model's do, without bounds.
         calibration = None if len(sessions) > 1 or options.samples > 1 else self._calibration(lead.chat, sample)
