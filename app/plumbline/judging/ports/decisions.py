@@ -11,11 +11,9 @@ NO: Final = "no"
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
-    """One question about the state.
+    """One question about the state, whose `name` no other request has.
 
-    Args:
-        name: unique among the questions of all requests, so that an answer is known to be this question's.
-        choices: what each value means, empty where the value says it; none for a question of yes or no.
+    `choices`: what each value means, empty where the value says it; none for a question of yes or no.
     """
 
     name: str
@@ -25,13 +23,7 @@ class DecisionQuestion:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRequest:
-    """Questions about one state, whose parts are read in this order.
-
-    Args:
-        guidance: how to judge; the same in every request.
-        contexts: the part that requests have in common; providers may keep what they read up to its end.
-        rest: the members that follow.
-    """
+    """Questions about one state, whose parts are read in this order; providers may keep what they read of contexts."""
 
     guidance: str
     contexts: Sequence[Mapping[str, object]]

@@ -40,12 +40,8 @@ class EmbeddingApi:
 class DecisionApi:
     """Properties of one provider's API of decision models.
 
-    Args:
-        kind: the shape of its requests.
-        default_model: None where none can be assumed.
-        questions: most of one request, as the provider advises; 16 is the least that one names.
-        context_tokens: None where a chat model's are meant.
-        has_breakpoints: its prompt cache takes a mark behind what requests have in common.
+    `questions`: most of one request, as the provider advises; 16 is the least that one names. `context_tokens`: None
+    where a chat model's are meant. `has_breakpoints`: its prompt cache takes a mark behind what requests share.
     """
 
     kind: JudgeKind = "systemone"
