@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from typing import Any, Final
 
 import structlog
@@ -35,7 +34,7 @@ from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.api.responses import document_language
 from plumbline.service.tracing import Tracing
 from plumbline.service.web.label_pages import label_routes
-from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller, prepare_pages
+from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
 from plumbline.service.web.run_pages import run_routes
@@ -50,8 +49,6 @@ _NO_TELEMETRY: Final[dict[str, Any]] = (
     if find_spec("fastapi.telemetry")
     else {}
 )
-# Behind the first requests, which programs send as soon as the service is up; people take longer.
-_PAGES_AFTER_SECONDS: Final = 0.5
 
 
 def create_app(
@@ -98,8 +95,6 @@ def create_app(
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)
             app.state.job_reports = JobReports()
-            later = asyncio.get_running_loop().call_later
-            stack.callback(later(_PAGES_AFTER_SECONDS, Thread(target=prepare_pages, daemon=True).start).cancel)
             for name, readiness in app.state.service.cascade.readiness().items():
                 structlog.get_logger().info("tier_built", tier=name, state=readiness.state, detail=readiness.detail)
             yield

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.service.web import pages
 from plumbline.service.web.pages import PARTS
 from plumbline.service.web.playground import load_samples, parse_pasted
 
@@ -65,14 +64,3 @@ def test_both_languages_have_the_same_words_and_samples() -> None:
     assert set(english) == {name for name in chinese if not name.startswith("problem_")}
     assert list(load_samples("en")) == list(load_samples("zh"))
     assert len(load_samples("en")) == 6
-
-
-def test_templates_are_compiled_before_somebody_asks(monkeypatch: pytest.MonkeyPatch) -> None:
-    pages.prepare_pages()
-    environment = pages._environment()
-    monkeypatch.setattr(environment, "compile", None)
-
-    assert {environment.get_template(path.name).name for path in PARTS.glob("*.html")} >= {
-        "playground.html",
-        "runs.html",
-    }

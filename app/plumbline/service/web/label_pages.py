@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from functools import cache
 from typing import Annotated, Final
 
@@ -19,7 +19,7 @@ from plumbline.rows.jobs.labels import Label, draw_rows, majority
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.judged_answer import judged_answer
-from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_agreement
+from plumbline.rows.report.label_agreement import measure_label_agreement
 from plumbline.rows.report.result_lines import ResultRow, RowResult, read_line
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
@@ -86,7 +86,11 @@ async def show_next(
         row=None if found is None else found[1].row,
         shown=None if found is None else judged_answer(found[0], found[1].sample, is_blind=True),
         people=people,
-        agreement=None if person else await asyncio.to_thread(_agreement, labels),
+        agreement=None
+        if person
+        else await asyncio.to_thread(
+            measure_label_agreement, [(each.person, each.row, each.label) for each in labels if each.label is not None]
+        ),
         labelled=len(majority(labels)),
     )
 
@@ -129,10 +133,6 @@ async def export_labels(
     response.headers["Content-Disposition"] = f'attachment; filename="{job.id}.labels.jsonl"'
     response.headers["Cache-Control"] = "no-store"
     return response
-
-
-def _agreement(labels: Iterable[Label]) -> LabelAgreement:
-    return measure_label_agreement((each.person, each.row, each.label) for each in labels if each.label is not None)
 
 
 def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:

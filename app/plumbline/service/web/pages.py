@@ -140,15 +140,6 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
     return HTMLResponse(content, status, headers)
 
 
-def prepare_pages() -> None:
-    """Compile the templates, which the first visitor would wait a third of a second for."""
-    for name in _environment().list_templates(extensions=["html"]):
-        _environment().get_template(name)
-    for language in HTML_LANG:
-        _words(language)
-    _assets()
-
-
 @functools.cache
 def _words(language: ReportLanguage) -> Mapping[str, str]:
     return {**load_words(language), **load_words(language, "service/web/page_parts")}
