@@ -137,8 +137,3 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 def test_what_cannot_be_resampled_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         bootstrap_interval(**arguments)  # type: ignore[arg-type]
-
-
-def test_values_of_two_lengths_are_not_paired() -> None:
-    with pytest.raises(InvalidInput, match="one length, found 2 and 1"):
-        paired_differences([0.1, 0.2], [0.1])
