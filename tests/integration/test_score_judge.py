@@ -12,6 +12,7 @@ from plumbline.client import AsyncPlumbline, Retries
 from plumbline.ground.version import VERSION
 from plumbline.main import create_app
 from tests.doubles.fakes import WordEncoder
+from tests.doubles.scripted_decisions import copies, decide
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
 from tests.doubles.scripted_service import NDJSON, Answer, Asked, batch_answer, scripted
@@ -84,6 +85,39 @@ def test_two_votes_of_two_judges_are_estimated_as_they_are_asked(
     assert score(data, "--estimate", "--samples", "3") == 0
 
     assert "12 requests" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("share", [None, 0.4])
+def test_a_decision_model_is_estimated_with_its_expected_share_of_chat_calls(
+    tmp_path: Path,
+    judge: ScriptedJudge,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    share: float | None,
+) -> None:
+    rows = [sample_row(number) for number in range(20)]
+    data = write_rows(tmp_path / "data.jsonl", rows)
+    entry = {"provider": "generic", "base_url": judge.base_url, "model": "chat-1", "api_key": "none"}
+    for name, value in {
+        "LLM_API": "systemone",
+        "LLM_JUDGES": json.dumps({"chat": [entry]}),
+        "LLM_ESCALATION": "chat",
+        "LLM_PRICES": json.dumps({"judge-1": {"input": 0.1, "output": 0}, "chat-1": {"input": 1.0, "output": 2.0}}),
+        "LLM_BOUNDS": json.dumps({"judge-1": {"fails": 0.1, "passes": 0.9, "share": share}}),
+    }.items():
+        monkeypatch.setenv(f"PLUMBLINE_{name}", value)
+    judge.reply_with(decide(copies))
+
+    assert score(data, "--estimate", "--tiers", "llm") == 0
+    _, llm, second, *_ = capsys.readouterr().out.splitlines()
+    assert judge.calls == 0
+    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "llm", "--quiet") == 0
+
+    requests, tokens_in, tokens_out = (int(word) for word in llm.replace(":", " ").split() if word.isdigit())
+    assert (requests, tokens_out) == (judge.calls, 0) == (20, 0)
+    assert 0.8 <= tokens_in / judge.tokens_served.prompt < 1.25
+    assert second.startswith(f"escalation (chat-1): {round(20 * (share or 0.15))} requests for {share or 0.15:.0%} ")
+    assert ("assumed" in second) == (share is None)
 
 
 def test_having_spent_what_it_may_a_run_stops_and_goes_on_for_more(

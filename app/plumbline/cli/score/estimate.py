@@ -1,20 +1,26 @@
 """Estimate of `plumbline score --estimate`: the requests of tier llm, their tokens and cost; asks nobody."""
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
 from plumbline.cli.score.local import LocalEngine
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import TierFailure
+from plumbline.judging.judge.decision_session import claims_for
 from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
 from plumbline.judging.text.sample import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
-from plumbline.judging.tiers.llm import expected_requests
+from plumbline.judging.tiers.llm import expected_decisions, expected_requests
+from plumbline.models.chat.decisions import decision_tokens
+from plumbline.models.chat.endpoints import Endpoint
 from plumbline.rows.evaluation_wire import metrics_of
 from plumbline.rows.records.record import Record, RecordProblem
 
 _FRAME_TOKENS: Final = 16
+# About what bounds of a promise of 20 % leave a chat judge (benchmarks/decision_judges.py).
+_ASSUMED_SHARE: Final = 0.15
 _MILLION: Final = 1_000_000
 
 
@@ -25,8 +31,15 @@ class CostEstimate:
         self._engine = engine
         self._metrics = metrics_of(engine.options)
         self._counts: Counter[str] = Counter()
+        settings, votes = engine.settings, engine.votes
+        name = engine.options.escalation or settings.llm_escalation
+        is_first_decision = len(votes) == 1 and votes[0].api not in (None, "chat")
+        self._second = engine.judges[name][0] if name in engine.judges and is_first_decision else None
+        bounds = (settings.llm_bounds or {}).get(votes[0].model) if votes else None
+        self._known_share = bounds.share if bounds else None
         # None without a price
         self._cost: float | None = 0.0
+        self._second_cost: float | None = 0.0
 
     def add(self, row: Record | RecordProblem) -> None:
         """Count the requests of a row, in some milliseconds."""
@@ -49,42 +62,72 @@ class CostEstimate:
             head,
             f"tier llm ({', '.join(models)}): {counts['requests']} requests, {counts['prompt']} tokens in, "
             f"{counts['completion']} tokens out, cost {cost}",
+            *self._escalation_lines(),
             "assumed: from what one strong model used, 4.2 ASCII characters or 1.4 other characters a token, and 80 "
             "tokens out a sentence; nothing from a cache",
             "not in it: second looks at what is missing or doubtful (one more request for a row that needs it), "
             "escalation, retries, fallbacks",
         ]
 
+    def _escalation_lines(self) -> list[str]:
+        if self._second is None:
+            return []
+        share, said = self._known_share, "by PLUMBLINE_LLM_BOUNDS"
+        if share is None:
+            share, said = _ASSUMED_SHARE, "assumed; `plumbline rate threshold` finds yours"
+        requests = round(self._counts["second"] * share)
+        cost = "not known" if self._second_cost is None else f"{self._second_cost * share:.6g}"
+        return [f"escalation ({self._second.model}): {requests} requests for {share:.0%} ({said}), cost {cost}"]
+
     def _add_requests(self, sample: SegmentedSample) -> bool:
         """Return False if the sample is too long for a judge."""
-        settings, votes = self._engine.settings, self._engine.votes
-        judging = self._engine.plan.prompts[sample.language]
-        # The first vote makes the claims, the others judge them
-        for position, endpoint in enumerate(votes):
-            requests = expected_requests(
-                sample,
-                judging,
-                context_tokens=min(each.context_tokens for each in votes),
-                max_output_tokens=settings.llm_max_output_tokens,
-                is_first=position == 0,
-                has_controls=settings.llm_controls,
-                metrics=self._metrics,
-            )
-            price = (settings.llm_prices or {}).get(endpoint.model)
-            try:
-                for request in requests:
-                    most = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
-                    if endpoint.provider.structure == "json_schema":
-                        most += estimate_tokens(str(request.schema))
-                    prompt, completion = expected_tokens(most), request.expected_output_tokens
+        try:
+            # The first vote makes the claims, the others judge them
+            for position, endpoint in enumerate(self._engine.votes):
+                for prompt, completion in self._tokens(sample, endpoint, is_first=position == 0):
                     self._counts.update(requests=1, prompt=prompt, completion=completion)
-                    if price is None or self._cost is None:
-                        self._cost = None
-                    else:
-                        self._cost += (prompt * price.input + completion * price.output) / _MILLION
-            except TierFailure:
-                return False
+                    self._cost = self._add_cost(self._cost, endpoint, prompt, completion)
+            for prompt, completion in self._tokens(sample, self._second, is_first=False) if self._second else ():
+                self._counts["second"] += 1
+                self._second_cost = self._add_cost(self._second_cost, self._second, prompt, completion)
+        except TierFailure:
+            return False
         return True
+
+    def _tokens(self, sample: SegmentedSample, endpoint: Endpoint, *, is_first: bool) -> Iterator[tuple[int, int]]:
+        """Yield the expected tokens in and out of each request; raise TierFailure `too_long`."""
+        settings, prompts = self._engine.settings, self._engine.plan.prompts[sample.language]
+        context_tokens = min(each.context_tokens for each in self._engine.votes)
+        if endpoint.api not in (None, "chat"):
+            most_claims = claims_for(endpoint.provider.decisions.questions)
+            for asked in expected_decisions(
+                sample,
+                prompts,
+                context_tokens=context_tokens,
+                most_claims=most_claims,
+                has_controls=settings.llm_controls,
+            ):
+                yield expected_tokens(decision_tokens(asked)), 0
+            return
+        for request in expected_requests(
+            sample,
+            prompts,
+            context_tokens=context_tokens,
+            max_output_tokens=settings.llm_max_output_tokens,
+            is_first=is_first,
+            has_controls=settings.llm_controls,
+            metrics=self._metrics,
+        ):
+            most = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
+            if endpoint.provider.structure == "json_schema":
+                most += estimate_tokens(str(request.schema))
+            yield expected_tokens(most), request.expected_output_tokens
+
+    def _add_cost(self, cost: float | None, endpoint: Endpoint | None, prompt: int, completion: int) -> float | None:
+        price = (self._engine.settings.llm_prices or {}).get(endpoint.model) if endpoint else None
+        if price is None or cost is None:
+            return None
+        return cost + (prompt * price.input + completion * price.output) / _MILLION
 
 
 def estimate_cost(source: InputSource, engine: LocalEngine) -> CostEstimate:

@@ -45,8 +45,12 @@ def claims_per_request(chat: ChatModel, *, controls: int = 2) -> int:
     if chat.kind == "chat":
         return 0
     # A model of any other kind is one of decisions.
-    questions = cast(DecisionModel, chat).questions - controls
-    return min(_MOST_CLAIMS, max(1, questions // _QUESTIONS_A_CLAIM))
+    return claims_for(cast(DecisionModel, chat).questions, controls=controls)
+
+
+def claims_for(questions: int, *, controls: int = 2) -> int:
+    """Return the most claims of a request with so many questions, some of them about controls."""
+    return min(_MOST_CLAIMS, max(1, (questions - controls) // _QUESTIONS_A_CLAIM))
 
 
 @dataclass(slots=True)

@@ -36,6 +36,7 @@ from plumbline.judging.judge.questions import (
     random_mark,
 )
 from plumbline.judging.judge.session import JudgeSession, PreparedSample, split_into_replies, verdicts_per_reply
+from plumbline.judging.ports.decisions import DecisionRequest
 from plumbline.judging.ports.exchange import ChatRequest, Usage, estimate_tokens
 from plumbline.judging.ports.models import ChatModel
 from plumbline.judging.ports.observation import Readiness
@@ -136,6 +137,20 @@ def expected_requests(
         extra = [] if is_first or 1 not in batch.values() else control_claims(sample, controls.values())
         for window in windows[1:] if is_first else windows:
             yield questions.on_claims(window, [*claims, *(extra if window is windows[0] else [])])
+
+
+def expected_decisions(
+    sample: SegmentedSample, prompts: JudgePrompts, *, context_tokens: int, most_claims: int, has_controls: bool
+) -> Iterator[DecisionRequest]:
+    """Yield the requests to a decision model on a sample; raise TierFailure `too_long` where nothing would be asked."""
+    questions = Questions(sample, prompts, 0, _ESTIMATE)
+    windows = fit_windows(questions, context_tokens=context_tokens, decided=most_claims, is_chat=False)
+    controls = control_claims(sample, draw_controls(sample, windows[0]).values()) if has_controls else []
+    for batch in split_into_replies(sample, most_claims):
+        claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
+        for window in windows:
+            is_first = window is windows[0] and 1 in batch.values()
+            yield questions.on_decisions(window, claims, controls if is_first else ())[0]
 
 
 class LlmTier:
