@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.extras.lab.results import load_results
 from tests.doubles.scripted_elasticsearch import Refused, ScriptedElasticsearch, scripted_elasticsearch
+from tests.making.lab_experiments import load_results
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "elasticsearch"
 

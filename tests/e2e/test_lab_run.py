@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.extras.lab.results import ExperimentResults, System, load_results
+from plumbline.extras.lab.results import ExperimentResults, System
 from plumbline.ground.files import locked
-from tests.making.lab_experiments import EXPERIMENT, QUERIES, tiny_experiment
+from tests.making.lab_experiments import EXPERIMENT, QUERIES, load_results, tiny_experiment
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -80,14 +80,12 @@ def test_a_blend_takes_as_long_as_its_parts_and_the_fusion(finished: Path) -> No
 def test_the_folder_has_the_table_the_page_and_what_they_were_made_of(
     finished: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["lab", "table", str(finished), "--format", "csv"]) == 0
+    assert run(finished.parent / "tiny.toml", "--format", "csv") == 0
 
     shown = capsys.readouterr().out
     assert shown == (finished / "table.csv").read_bytes().decode()
     assert "weighted" in shown
     assert "<td>weighted</td>" in (finished / "table.html").read_text()
-    assert main(["lab", "table", str(finished), "--format", "json"]) == 0
-    assert json.loads(capsys.readouterr().out) == json.loads((finished / "results.json").read_text())
     built = systems(load_results(finished))["words"].built
     assert built is not None
     assert (built.facts.chunks, built.facts.index_bytes) == (6, 4)
@@ -218,13 +216,10 @@ def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(
     assert (out / "thesis.txt").read_text() == "mine"
 
 
-@pytest.mark.parametrize("arguments", [["check"], ["run", "--quiet"]])
-def test_what_the_user_can_mend_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
+def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     experiment = tiny_experiment(tmp_path, EXPERIMENT.replace("weigh", "=weigh"))
 
-    assert main(["lab", arguments[0], str(experiment), *arguments[1:]]) == 2
+    assert run(experiment) == 2
 
     assert capsys.readouterr().err.startswith("plumbline: tiny.toml: is no TOML: ")
 
@@ -253,12 +248,3 @@ def _was_there(experiment: Path, capsys: pytest.CaptureFixture[str]) -> dict[str
     said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
     found = {each["name"]: each["was_there"] for each in said if each["event"] == "done"}
     return {name: found[name] for name in ("words", "short", "back")}
-
-
-def test_check_says_what_would_be_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["lab", "check", str(tiny_experiment(tmp_path))]) == 0
-
-    assert capsys.readouterr().out.splitlines()[-2:] == [
-        "rrf = words + back",
-        "weighted = words + short + back",
-    ]

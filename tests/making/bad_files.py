@@ -11,9 +11,9 @@ BOMB = gzip.compress(b"q1 Q0 d1 1 9.0 t\n" * (1 << 20), compresslevel=9, mtime=0
 BAD_FILES: dict[str, tuple[str, bytes, str, str]] = {
     "judgments of three columns": ("qrels", b"q1 0 d1 2\nq1 0 d2\n", ":2", "expected 4 fields"),
     "judgments of five columns": ("qrels", b"q1 0 d1 2 x\n", ":1", "expected 4 fields"),
-    "relevance that is no number": ("qrels", b"q1 0 d1 2\nq1 0 d2 high\n", ":2", "relevance 'high' is not"),
-    "relevance between grades": ("qrels", b"q1 0 d1 0.5\n", ":1", "relevance '0.5' is not an integer"),
-    "judgment twice": ("qrels", GOOD_QRELS + b"q1 0 d1 0\n", ":4", "document 'd1' is listed twice"),
+    "relevance that is no number": ("qrels", b"q1 0 d1 2\nq1 0 d2 high\n", ":2", "found the grade"),
+    "relevance between grades": ("qrels", b"q1 0 d1 0.5\n", ":1", "found the grade '0.5', wanted a whole"),
+    "judgment twice": ("qrels", GOOD_QRELS + b"q1 0 d1 0\n", ":4", "document 'd1' has two grades"),
     "latin-1 judgments": ("qrels", b"q1 0 d1 2\nq1 0 d2 1\nq2 0 caf\xe9 1\n", ":3", "is not UTF-8"),
     "no judgments": ("qrels", b"", "", "holds no judgment"),
     "run of five columns": ("run", GOOD_RUN + b"q2 Q0 d5 3 1.0\n", ":5", "expected 6 fields"),

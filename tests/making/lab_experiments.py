@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from plumbline.extras.lab.results import RESULTS, ExperimentResults, read_json
+
 DOCUMENTS = {
     "d1": "wing lift drag",
     "d2": "wing slipstream lift",
@@ -98,6 +100,12 @@ def tiny_experiment(folder: Path, text: str = EXPERIMENT) -> Path:
     path = folder / "tiny.toml"
     path.write_text(text, encoding="utf-8")
     return path
+
+
+def load_results(folder: Path) -> ExperimentResults:
+    results = read_json(folder / RESULTS, ExperimentResults)
+    assert results is not None
+    return results
 
 
 def _write(path: Path, lines: list[str]) -> None:

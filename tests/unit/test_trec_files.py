@@ -42,7 +42,7 @@ def test_a_run_is_read_however_it_is_spaced(data: bytes) -> None:
 
 
 def test_three_columns_are_ranked_lists_in_rank_order() -> None:
-    assert read_run(b"1\td2\t2\n1\td1\t1\n").results == {"1": ("d1", "d2")}
+    assert read_run(b"1\td2\t2\n1\td1\t1\n").results == {"1": ["d1", "d2"]}
 
 
 @pytest.mark.parametrize("data", [b"q1 0 d1 2\nq1 0 d2 -1\n", b"query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t-1.0\n"])
@@ -60,8 +60,8 @@ def test_a_table_with_tabs_keeps_blanks_inside_of_ids() -> None:
     ("data", "message"),
     [
         (b"q d 1\n", "f:1: expected 4 fields 'query_id 0 doc_id relevance', found 3"),
-        (b"q 0 d nan\n", "not a finite number"),
-        (b"q 0 d 1_0\n", "not a finite number"),
+        (b"q 0 d nan\n", "f:1: found the grade 'nan'"),
+        (b"q 0 d 1_0\n", "f:1: found the grade"),
         (b"q 0 d 1\nq 0 \0 1\n", "f:2: holds a NUL"),
         (gzip.compress(b"q 0 d 1\n", mtime=0) + b"junk", "gzip data is broken"),
     ],
@@ -79,8 +79,8 @@ def test_bad_judgments_are_refused_with_the_line(data: bytes, message: str) -> N
         (b"q 0 d 1 2 t\nq  e 1 2 t\n", "f:2: expected 6 fields"),
         (b"q 0 d 1 1_0 t\n", "f:1: score '1_0' is not a finite number"),
         (b"q 0 d 1 2,3 t\n", "f:1: score '2,3' is not a finite number"),
-        (b"q d 1\nq e 1\n", "f:2: rank 1 is taken"),
-        (b"q d 0x1\n", "f:1: rank '0x1' is not an integer >= 0"),
+        (b"q d 1\nq e 1\n", "f: q: two documents have one rank"),
+        (b"q d 0x1\n", "f:1: rank '0x1' is not a finite number"),
         (b"q d 1\nq e 2 9\n", "f:2: expected 3 fields"),
     ],
 )

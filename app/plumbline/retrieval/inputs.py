@@ -118,7 +118,7 @@ def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: b
     with _in_file(name):
         held = load(source, limits)
         if isinstance(held, bytes):
-            return Judgments(*trec.read_qrels(held, name=name, limits=limits))
+            held = _trec_rows(held, name, limits, "relevance") or ()
         pool = _Pool(alternatives)
         if isinstance(held, Mapping):
             for query, judged in held.items():
@@ -129,6 +129,15 @@ def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: b
             if not pool.qrels:
                 raise InvalidInput("holds no judgment" if name else "there is no judgment")
         return Judgments(pool.qrels, pool.merged, pool.name_by_id)
+
+
+def _trec_rows(data: bytes, name: str, limits: ReadLimits, last: str) -> Iterator[Row] | None:
+    """Return judgments or ranks as rows; None for a run with scores, which has a quicker reader."""
+    lines = trec.columns_of(data, name=name, limits=limits, are_judgments=last == "relevance")
+    columns = ("query_id", "doc_id", last)
+    return lines and (
+        Row(format_place(name, number), dict(zip(columns, fields, strict=True))) for number, fields in lines
+    )
 
 
 class _Pool:
@@ -206,7 +215,10 @@ def read_run(
     with _in_file(name if is_file else ""):
         held = load(source, limits)
         if isinstance(held, bytes):
-            return ReadRun(trec.read_run(held, name=name, limits=limits))
+            rows = _trec_rows(held, name, limits, "rank")
+            if rows is None:
+                return ReadRun(trec.read_run(held, name=name, limits=limits))
+            held = rows
         given, offered = _by_query(held) if isinstance(held, Mapping) else _group_rows(held)
         if not given and not isinstance(held, Mapping):
             raise InvalidInput("holds no row" if is_file else "there is no row")
@@ -231,7 +243,7 @@ def _group_rows(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, Sequence
     """Return replies, lists, or documents by score, by rank or as they stand, by query; and candidates of replies."""
     given: dict[str, Any] = {}
     offered: dict[str, Sequence[str]] = {}
-    ranks: dict[str, dict[str, float]] = {}
+    ranked: set[str] = set()
     for row in rows:
         query, cells = _query(row), row.cells
         reply = first_of(cells, REPLIES)
@@ -251,17 +263,17 @@ def _group_rows(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, Sequence
             raise InvalidInput(
                 f"document {quoted(document)} is listed twice for query {quoted(query)}", place=row.place
             )
-        score, rank = (_cell_number(first_of(cells, names)) for names in (SCORES, RANKS))
-        own[document] = score
-        if any(name in cells for name in SCORES):
-            _finite(score, row.place, "score")
-        elif any(name in cells for name in RANKS):
-            ranks.setdefault(query, {})[document] = _finite(rank, row.place, "rank")
-    for query, own in given.items():
-        if isinstance(own, dict) and None in own.values():
-            by_rank = ranks.get(query)
-            given[query] = sorted(by_rank, key=by_rank.__getitem__) if by_rank else list(own)
-    return given, offered
+        name = next((name for name in (*SCORES, *RANKS) if name in cells), None)
+        own[document] = None if name is None else _finite(_cell_number(cells[name]), row.place, name)
+        if name in RANKS:
+            ranked.add(query)
+    for query in ranked:
+        if len({*given[query].values()}) < len(given[query]):
+            raise InvalidInput("two documents have one rank", place=query)
+        given[query] = sorted(given[query], key=given[query].__getitem__)
+    return {
+        query: [*own] if isinstance(own, dict) and None in own.values() else own for query, own in given.items()
+    }, offered
 
 
 def _parse_replies(
@@ -347,7 +359,7 @@ def _document(row: Row, lists: Iterable[str]) -> Any:
 
 def _id(value: Any, what: str, place: str = "") -> str:
     """Return an id as text: a text that is not empty, or a whole number."""
-    if isinstance(value, str) and value.strip():
+    if isinstance(value, str) and value:
         return value
     if isinstance(value, float) and value.is_integer():
         # pandas makes floats of a column of numbers with a gap

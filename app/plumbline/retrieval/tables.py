@@ -52,16 +52,22 @@ def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
     label_by_name = {name: label(place) for place, name in enumerate(names)}
     means = {(each.a, each.measure): each.mean_a for each in comparisons}
     means |= {(each.b, each.measure): each.mean_b for each in comparisons}
+    beaten = find_beaten(comparisons, label_by_name)
+    cells: dict[tuple[str, str], Cell] = {key: Marked(mean, beaten.get(key, ())) for key, mean in means.items()}
+    rows = ((label_by_name[name], name, *(cells.get((name, each)) for each in measures)) for name in names)
+    return Table(("label", "run", *measures), tuple(rows))
+
+
+def find_beaten(
+    comparisons: Sequence[RunComparison], label_by_name: Mapping[str, str]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return, by run and measure, the labels of the runs that it is significantly better than."""
     beaten: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for each in comparisons:
         if each.significant and each.diff != 0.0:
             winner, loser = (each.a, each.b) if each.diff > 0.0 else (each.b, each.a)
             beaten[winner, each.measure].append(label_by_name[loser])
-    cells: dict[tuple[str, str], Cell] = {
-        key: Marked(mean, tuple(sorted(beaten[key], key=lambda text: (len(text), text)))) for key, mean in means.items()
-    }
-    rows = ((label_by_name[name], name, *(cells.get((name, each)) for each in measures)) for name in names)
-    return Table(("label", "run", *measures), tuple(rows))
+    return {key: tuple(sorted(labels, key=lambda text: (len(text), text))) for key, labels in beaten.items()}
 
 
 def pair_table(comparisons: Sequence[RunComparison]) -> Table:

@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
-from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run
+from plumbline.retrieval.run import Results, Run
 from plumbline.retrieval.text_file import ReadLimits, file_error, numbered_lines
 
 _QRELS_FORM: Final = "'query_id 0 doc_id relevance'"
@@ -18,56 +18,56 @@ _RANKED_FORM: Final = "'query_id doc_id rank'"
 _QRELS_FIELDS: Final = 4
 _RUN_FIELDS: Final = 6
 _TRIPLE_FIELDS: Final = 3
-_MAX_NUMBER_LENGTH: Final = 64
 
 _Row = tuple[int, list[bytes]]
 
 
-def read_qrels(data: bytes, *, name: str, limits: ReadLimits) -> tuple[Qrels, int]:
-    """Read judgments from lines `query_id 0 doc_id relevance`; return them, and the number that stood there twice.
+def columns_of(
+    data: bytes, *, name: str, limits: ReadLimits, are_judgments: bool
+) -> Iterator[tuple[int, list[str]]] | None:
+    """Yield line number and `query_id doc_id relevance` or `query_id doc_id rank`; None for a run with scores.
 
-    The second column is not read, as in trec_eval; a fifth is refused, as in trec_eval.
+    Judgments have four columns `query_id 0 doc_id relevance`, of which the second is not read, as in trec_eval; a run
+    without scores has MS MARCO's three. The first line decides; the others are held against it.
 
     Raises:
-        InvalidInput: names the file and the line; also when the file holds no judgment, or a document has two grades.
-    """
-    qrels: dict[str, dict[str, int]] = {}
-    merged = 0
-    for line_number, fields in _rows(data, name, limits):
-        if len(fields) != _QRELS_FIELDS:
-            other = "; that is a run: are the files swapped?" if len(fields) == _RUN_FIELDS else ""
-            raise file_error(f"expected 4 fields {_QRELS_FORM}, found {len(fields)}{other}", name, line_number)
-        judged = qrels.setdefault(fields[0].decode(), {})
-        doc_id, grade = fields[2].decode(), _grade(fields[3], name, line_number)
-        if judged.get(doc_id, grade) != grade:
-            raise _duplicate(name, line_number, doc_id, fields[0])
-        merged += doc_id in judged
-        judged[doc_id] = grade
-    if not qrels:
-        raise file_error(f"holds no judgment; expected lines of {_QRELS_FORM}", name)
-    return qrels, merged
-
-
-def read_run(data: bytes, *, name: str, limits: ReadLimits) -> Run:
-    """Read a run from six columns `query_id Q0 doc_id rank score tag`, or MS MARCO's three `query_id doc_id rank`.
-
-    Six columns give scores: the columns Q0, rank and tag are not read, and a seventh is ignored, as in trec_eval.
-    Three columns give ranked lists in the order of their ranks: ranks are distinct and >= 0, gaps are closed.
-    The first row decides which it is. The run is named `name`.
-
-    Raises InvalidInput: names the file and the line; also when the file holds no row.
+        InvalidInput: names the file and the line.
     """
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:
-        raise file_error(f"holds no row; expected lines of {_RUN_FORM}", name)
-    if len(first[1]) == _TRIPLE_FIELDS:
-        return Run(name, _ranked_lists(chain([first], rows), name))
-    if len(first[1]) >= _RUN_FIELDS:
-        return Run(name, _scores(chain([first], rows), name))
-    expected = f"expected 6 fields {_RUN_FORM} or 3 fields {_RANKED_FORM}"
-    other = "; those are judgments: are the files swapped?" if len(first[1]) == _QRELS_FIELDS else ""
-    raise file_error(f"{expected}, found {len(first[1])}{other}", name, first[0])
+        wanted = (
+            f"judgment; expected lines of {_QRELS_FORM}" if are_judgments else f"row; expected lines of {_RUN_FORM}"
+        )
+        raise file_error(f"holds no {wanted}", name)
+    found = len(first[1])
+    if not are_judgments and found >= _RUN_FIELDS:
+        return None
+    size, form = (_QRELS_FIELDS, _QRELS_FORM) if are_judgments else (_TRIPLE_FIELDS, _RANKED_FORM)
+    if found != size:
+        also = "" if are_judgments else f"6 fields {_RUN_FORM} or "
+        other = {_RUN_FIELDS: "a run", _QRELS_FIELDS: "judgments"}.get(found)
+        hint = f"; that is {other}: are the files swapped?" if other else ""
+        raise file_error(f"expected {also}{size} fields {form}, found {found}{hint}", name, first[0])
+    return _equal_columns(chain([first], rows), name, size, form)
+
+
+def _equal_columns(rows: Iterable[_Row], name: str, size: int, form: str) -> Iterator[tuple[int, list[str]]]:
+    for line_number, fields in rows:
+        if len(fields) != size:
+            raise file_error(f"expected {size} fields {form}, found {len(fields)}", name, line_number)
+        yield line_number, [fields[0].decode(), fields[-2].decode(), fields[-1].decode()]
+
+
+def read_run(data: bytes, *, name: str, limits: ReadLimits) -> Run:
+    """Read a run from six columns `query_id Q0 doc_id rank score tag`, of which Q0, rank and tag are not read.
+
+    A seventh column is ignored, as in trec_eval.
+
+    Raises:
+        InvalidInput: names the file and the line.
+    """
+    return Run(name, _scores(_rows(data, name, limits), name))
 
 
 def format_run(run: Run) -> Iterator[str]:
@@ -108,37 +108,6 @@ def _scores(rows: Iterable[_Row], name: str) -> dict[str, Results]:
             raise _duplicate(name, line_number, doc_id, current)
         scores[doc_id] = _number(fields[4], name, line_number, "score")
     return results
-
-
-def _ranked_lists(rows: Iterable[_Row], name: str) -> dict[str, Results]:
-    ranked: dict[str, tuple[dict[str, int], set[int]]] = {}
-    for line_number, fields in rows:
-        if len(fields) != _TRIPLE_FIELDS:
-            raise file_error(f"expected 3 fields {_RANKED_FORM}, found {len(fields)}", name, line_number)
-        rank_by_doc, ranks = ranked.setdefault(fields[0].decode(), ({}, set()))
-        doc_id = fields[1].decode()
-        if len(fields[2]) > _MAX_NUMBER_LENGTH or not fields[2].isdigit():
-            detail = f"rank {quoted(fields[2])} is not an integer >= 0; expected 3 fields {_RANKED_FORM}"
-            raise file_error(detail, name, line_number)
-        rank = int(fields[2])
-        if doc_id in rank_by_doc:
-            raise _duplicate(name, line_number, doc_id, fields[0])
-        if rank in ranks:
-            detail = f"rank {rank} is taken by another document of query {quoted(fields[0])}"
-            raise file_error(detail, name, line_number)
-        rank_by_doc[doc_id] = rank
-        ranks.add(rank)
-    return {query_id: tuple(sorted(by_doc, key=by_doc.__getitem__)) for query_id, (by_doc, _) in ranked.items()}
-
-
-def _grade(field: bytes, name: str, line_number: int) -> int:
-    value = _number(field, name, line_number, "relevance")
-    if not value.is_integer():
-        detail = f"relevance {quoted(field)} is not an integer; round it or scale the grades"
-        raise file_error(detail, name, line_number)
-    if abs(value) > MAX_GRADE:
-        raise file_error(f"relevance {quoted(field)} is beyond {MAX_GRADE}", name, line_number)
-    return int(value)
 
 
 def _number(field: bytes, name: str, line_number: int, what: str) -> float:

@@ -49,8 +49,7 @@ class Chunk:
 class Corpus:
     """Texts by field of documents, texts of queries, and judgments, by ids that a run file can hold.
 
-    `unjudged`: the number of queries without judgments, which are left out. `judged_elsewhere`: the number of judged
-    documents that are not in the corpus; no retriever can find them.
+    unjudged: queries without judgments, left out. judged_elsewhere: judged documents that the corpus lacks.
     """
 
     documents: Mapping[str, Mapping[str, str]]
@@ -84,24 +83,18 @@ class CorpusFiles(BaseModel):
         return self
 
     def read(self, base: Path) -> Corpus:
-        """Read the corpus of the judged queries; paths are relative to `base`.
-
-        Raises InvalidInput: a file or row cannot be read, there is no document or no query, an id is empty or stands
-        twice, a judged query is not asked or has no text, or no judged document is in the corpus.
-        """
+        """Read the corpus of the judged queries, from paths relative to `base`; InvalidInput names file and line."""
+        columns = {**dict(zip(self.field_columns, self.field_columns, strict=True)), BODY: self.text_column}
+        files = (self.documents, self.queries, self.qrels)
+        ids, query_columns = (self.id_column, self.query_id_column), {BODY: self.query_text_column}
         if self.folder is not None:
-            folder = base / self.folder
-            return _build_corpus(
-                _read_rows(_plain_or_zipped(folder / "corpus.jsonl"), "_id", {"title": "title", BODY: "text"}),
-                _read_rows(_plain_or_zipped(folder / "queries.jsonl"), "_id", {BODY: "text"}),
-                read_qrels(_plain_or_zipped(folder / "qrels" / f"{self.split}.tsv")).qrels,
-            )
-        columns = {**{column: column for column in self.field_columns}, BODY: self.text_column}
-        return _build_corpus(
-            _read_rows(base / str(self.documents), self.id_column, columns),
-            _read_rows(base / str(self.queries), self.query_id_column, {BODY: self.query_text_column}),
-            read_qrels(base / str(self.qrels)).qrels,
-        )
+            files = ("corpus.jsonl", "queries.jsonl", f"qrels/{self.split}.tsv")
+            ids, columns, query_columns = ("_id", "_id"), {"title": "title", BODY: "text"}, {BODY: "text"}
+        documents, queries, judged = (_plain_or_zipped(base / (self.folder or "") / str(each)) for each in files)
+        fields_by_id = _collect_by_id(_read_rows(documents, ids[0], columns), "document")
+        query_fields = _collect_by_id(_read_rows(queries, ids[1], query_columns), "query")
+        query_texts = {key: fields[BODY] for key, fields in query_fields.items()}
+        return _check_corpus(fields_by_id, query_texts, read_qrels(judged).qrels)
 
 
 def _plain_or_zipped(path: Path) -> Path:
@@ -109,9 +102,7 @@ def _plain_or_zipped(path: Path) -> Path:
     return zipped if zipped.is_file() and not path.is_file() else path
 
 
-def _build_corpus(documents: Iterable[PlacedTexts], queries: Iterable[PlacedTexts], read: Qrels) -> Corpus:
-    fields_by_id = _collect_by_id(documents, "document")
-    query_texts = {key: fields[BODY] for key, fields in _collect_by_id(queries, "query").items()}
+def _check_corpus(fields_by_id: Mapping[str, Mapping[str, str]], query_texts: Mapping[str, str], read: Qrels) -> Corpus:
     qrels = {_escape_id(query): {_escape_id(each): grade for each, grade in of.items()} for query, of in read.items()}
     if unasked := [query for query in qrels if query not in query_texts]:
         detail = f"{len(unasked)} of {len(qrels)} judged queries are not among the queries, first {quoted(unasked[0])}"
@@ -132,7 +123,6 @@ def _build_corpus(documents: Iterable[PlacedTexts], queries: Iterable[PlacedText
 
 
 def _escape_id(own_id: str) -> str:
-    """Escape an id for a run file: white space, control characters and a leading `#` become `%20` and so on."""
     return _UNFIT.sub(lambda match: f"%{ord(match[0]):02X}", own_id)
 
 
@@ -176,8 +166,7 @@ def _read_value(row: Mapping[str, object], column: str, place: str) -> str:
 class Chunking:
     """A way to cut documents: `whole`, windows of words (`tokens-200-50`), or whole sentences (`sentences-100-1`).
 
-    `size` is the longest chunk in words, `overlap` what a chunk repeats of the one before, in words or sentences. A
-    sentence that is longer than a chunk is cut between words.
+    size: of the longest chunk, in words. overlap: what a chunk repeats of the one before, in words or sentences.
     """
 
     name: str
@@ -186,10 +175,7 @@ class Chunking:
     overlap: int = 0
 
     def cut(self, document_id: str, fields: Mapping[str, str]) -> Iterator[Chunk]:
-        """Yield verbatim chunks `<document id>#<n>`, n from 0; a whole document keeps its id.
-
-        A document without text is one chunk, which is found by its other fields.
-        """
+        """Yield verbatim chunks `<document id>#<n>`, n from 0; a whole document keeps its id."""
         text = fields.get(BODY, "")
         if self.kind == "whole":
             yield Chunk(document_id, document_id, {**fields, BODY: text})
@@ -219,7 +205,6 @@ class Chunking:
 
 
 def parse_chunking(name: str) -> Chunking:
-    """Parse a name such as `tokens-200-50`; InvalidInput where there is no such chunking."""
     found = _CHUNKING.fullmatch(name)
     if found is None:
         wanted = "expected whole, tokens-SIZE-OVERLAP or sentences-SIZE-OVERLAP, such as tokens-200-50"

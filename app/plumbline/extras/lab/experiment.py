@@ -57,14 +57,13 @@ class Blend(BaseModel):
     missing: Literal["zero", "min"] = "zero"
 
     def recipe(self) -> dict[str, Any]:
-        """Return the arguments of `plumbline.retrieval.fusion.fuse` besides runs, depth and name."""
         weights = None if self.weights is None else [self.weights[part] for part in self.parts]
         return {**self.model_dump(include={"method", "norm", "params", "missing"}), "weights": weights}
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedSystem:
-    """One system to measure: a retriever or a blend, with one chunking. `parts`: names of a blend's systems."""
+    """A retriever or a blend with one chunking. `parts`: names of a blend's systems."""
 
     name: str
     chunking: str
@@ -88,7 +87,6 @@ class Experiment(BaseModel):
         return self.experiment.baseline or next(iter(self.retrievers))
 
     def systems(self) -> Iterator[PlannedSystem]:
-        """Yield every system, in the order of the file, blends after retrievers."""
         for chunking in self.experiment.chunkings:
             suffix = f".{chunking}" if len(self.experiment.chunkings) > 1 else ""
             for retriever in self.retrievers:
@@ -98,10 +96,7 @@ class Experiment(BaseModel):
 
 
 def read_experiment(path: Path) -> Experiment:
-    """Read an experiment file.
-
-    Raises InvalidInput: it cannot be read, is no TOML, or has a value that is refused; names the table and the key.
-    """
+    """Read an experiment file; InvalidInput names the table and the key."""
     with _error_place(path.name):
         try:
             tables = tomllib.loads(read_file(path).decode("utf-8"))
@@ -141,7 +136,6 @@ def build_experiment(tables: Mapping[str, Any]) -> Experiment:
 
 @contextmanager
 def _error_place(place: str) -> Iterator[None]:
-    """Put the place in front of an InvalidInput."""
     try:
         yield
     except InvalidInput as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -19,7 +18,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.judging.text.words import FUNCTION_CHARACTERS, is_han, split_tokens
 
 if TYPE_CHECKING:
-    from tantivy import Query, Schema
+    from tantivy import Query
 
 Language = Literal["auto", "en", "zh", "none"]
 QueryKind = Literal["plain", "best_fields", "cross_fields", "phrase_prefix"]
@@ -37,12 +36,10 @@ _WRITER_BYTES: Final = 4_293_967_294
 
 
 def build_tokenizer(language: Language) -> Tokenize:
-    """Return a function from a text to its terms, in order, repeats kept; terms hold no white space.
+    """Return a function from a text to its terms, in order, repeats kept; InvalidInput without tantivy.
 
     A run of Han gives each character and, between two, their pair: `肺癌` is `肺 肺癌 癌`. `en` takes Snowball's stems
     (Porter 2) and drops tantivy's 33 stop words, `zh` drops function characters; `auto` does both, `none` neither.
-
-    Raises InvalidInput: tantivy, which stems and indexes them, is not installed.
     """
     if find_spec("tantivy") is None:
         how = 'install it with pip install "plumbline-rag[lab]"'
@@ -74,11 +71,7 @@ def _split_terms(token: str, drops_functions: bool) -> Iterator[str]:
 
 
 class KeywordSettings(BaseModel):
-    """`kind = "keyword"`: BM25 over all fields as one text (`plain`), or field by field as Elasticsearch's multi-match.
-
-    `best_fields` takes the field that matches best, `cross_fields` the best field of each term, `phrase_prefix` the
-    field that has the query's words in order, the last one as the start of a word.
-    """
+    """`kind = "keyword"`: BM25 over all fields as one text, or field by field as Elasticsearch's multi-match."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -105,22 +98,25 @@ class KeywordSettings(BaseModel):
     def has_own_parameters(self) -> bool:
         return (self.k1, self.b) != (K1, B)
 
-    def make(self) -> TermRetriever:
-        """Create the retriever; InvalidInput where its engine is not installed."""
-        return ParametrisedRetriever(self) if self.has_own_parameters else KeywordRetriever(self)
+    def make(self) -> KeywordRetriever:
+        return KeywordRetriever(self)
 
 
-class TermRetriever(ABC):
-    """Base of BM25 retrievers: chunks in the order of their ids, cut into terms; equal scores come in that order."""
+class KeywordRetriever:
+    """BM25 retriever; equal scores come in the order of ids.
+
+    On one tantivy index, scores in float32; with other k1 and b on bm25s, with tantivy's terms, ties and factor k1 + 1.
+    """
 
     def __init__(self, settings: KeywordSettings) -> None:
         self._settings = settings
         self._terms = build_tokenizer(settings.language)
         self._ids: list[str] = []
         self._engine: Any = None
+        self._schema: Any = None
+        self._boost_by_field: Mapping[str, float] = {}
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Index the chunks in `folder`, in the order of their ids; see `Retriever.build`."""
         there = find_fields(chunks, self._settings.fields)
         boosts = dict(self._settings.fields) or dict.fromkeys(there, 1.0)
         groups = [list(boosts)] if self._settings.query == "plain" else [[name] for name in boosts]
@@ -130,36 +126,23 @@ class TermRetriever(ABC):
             [[term for name in group for term in self._terms(chunk.fields.get(name, ""))] for group in groups]
             for chunk in ordered
         )
-        package = self._index(texts, [boosts[group[0]] for group in groups if group], folder)
+        if self._settings.has_own_parameters:
+            package = self._index_in_memory(texts, folder)
+        else:
+            package = self._index(texts, [boosts[group[0]] for group in groups if group], folder)
         fields = ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items())
         stated = {**self._settings.model_dump(exclude={"kind", "fields"}), "fields": fields}
         return IndexFacts(len(self._ids), folder_bytes(folder), f"{package} {version(package)}", stated)
 
     def search(self, query: str, k: int) -> Hits:
-        """Return the best k chunks, score descending, then id."""
         terms, limit = self._terms(query), min(k, len(self._ids))
         if self._engine is None or not terms or limit <= 0:
             return []
-        return [(self._ids[position], score) for position, score in self._find(terms, limit)]
+        find = self._find_in_memory if self._settings.has_own_parameters else self._find
+        return [(self._ids[position], score) for position, score in find(terms, limit)]
 
     def close(self) -> None:
-        """Release the index; its files stay."""
         self._engine = None
-
-    @abstractmethod
-    def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
-        """Index the terms of each chunk in every group of fields; return the engine's package."""
-
-    @abstractmethod
-    def _find(self, terms: Sequence[str], limit: int) -> Sequence[tuple[int, float]]:
-        """Return positions and scores of the best chunks."""
-
-
-class KeywordRetriever(TermRetriever):
-    """BM25 retriever over one tantivy index; scores are float32."""
-
-    _schema: Schema
-    _boost_by_field: Mapping[str, float]
 
     def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
         from tantivy import Document, Index, SchemaBuilder, TextAnalyzerBuilder, Tokenizer  # noqa: PLC0415 - an extra
@@ -219,11 +202,7 @@ class KeywordRetriever(TermRetriever):
             return best(Query.boost_query(phrase, boosts[name]) for name, phrase in phrases.items())
         return best(any_of(weigh(name, term) for term in times) for name in boosts)
 
-
-class ParametrisedRetriever(TermRetriever):
-    """BM25 with any k1 and b over all fields as one text, on bm25s, with tantivy's terms, ties and factor k1 + 1."""
-
-    def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
+    def _index_in_memory(self, texts: Iterator[list[list[str]]], folder: Path) -> str:
         import bm25s  # noqa: PLC0415 - an extra
 
         joined = [terms for (terms,) in texts]
@@ -233,7 +212,7 @@ class ParametrisedRetriever(TermRetriever):
             self._engine.save(folder, show_progress=False)
         return "bm25s"
 
-    def _find(self, terms: Sequence[str], limit: int) -> Sequence[tuple[int, float]]:
+    def _find_in_memory(self, terms: Sequence[str], limit: int) -> Sequence[tuple[int, float]]:
         if not (known := [term for term in terms if term in self._engine.vocab_dict]):
             return []
         scores = (self._settings.k1 + 1) * self._engine.get_scores(known)

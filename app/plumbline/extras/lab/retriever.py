@@ -13,17 +13,12 @@ from plumbline.ground.errors import InvalidInput
 
 # Chunk ids with their scores, best first; higher is better, finite.
 Hits = Sequence[tuple[str, float]]
-_METHODS: Final = ("build", "search", "close")
 OBJECT_PATTERN: Final = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """Facts that an engine reports of its index; the lab measures seconds from outside.
-
-    `index_bytes`: the size of the index where it is kept. `engine`: name and version. `stated`: parameters that decide
-    the ranking, for the report. `warnings`: about the fit of engine and texts.
-    """
+    """Facts of an index. `engine`: name and version. `stated`: parameters that decide the ranking, for the report."""
 
     chunks: int
     index_bytes: int
@@ -32,35 +27,18 @@ class IndexFacts:
     warnings: tuple[str, ...] = ()
 
 
-def find_fields(chunks: Sequence[Chunk], named: Iterable[str]) -> list[str]:
-    """Return the fields that chunks have, in order; InvalidInput where a named one is not among them."""
-    there = list(dict.fromkeys(name for chunk in chunks for name in chunk.fields))
-    if absent := [name for name in named if name not in there]:
-        raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
-    return there
-
-
-def folder_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 class Retriever(Protocol):
     """Protocol of a retriever. The lab calls `build` once, then `search` for each query, and times both."""
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Index the chunks; files of the index go to `folder`, which exists and is empty.
-
-        Raises InvalidInput: the settings do not fit the chunks, or a model or server is missing.
-        """
+        """Index the chunks, with its files in an empty folder; InvalidInput where something is missing."""
         ...
 
     def search(self, query: str, k: int) -> Hits:
         """Return the best k chunks or fewer; the time of encoding the query belongs here."""
         ...
 
-    def close(self) -> None:
-        """Release memory, files and connections."""
-        ...
+    def close(self) -> None: ...
 
 
 class OwnRetriever(BaseModel):
@@ -73,12 +51,11 @@ class OwnRetriever(BaseModel):
     options: dict[str, Any] = Field({}, description="Keyword arguments of the class")
 
     def make(self) -> Retriever:
-        """Create the user's object; InvalidInput where module or class is missing, or lacks a method."""
         try:
             made = import_object(self.object)(**self.options)
         except TypeError as error:
             raise InvalidInput(f"{self.object} does not take these options: {error}", place="options") from error
-        if lacking := [method for method in _METHODS if not callable(getattr(made, method, None))]:
+        if lacking := [name for name in ("build", "search", "close") if not callable(getattr(made, name, None))]:
             raise InvalidInput(f"{self.object} has no {' and no '.join(lacking)}", place="object")
         return cast("Retriever", made)
 
@@ -93,3 +70,15 @@ def import_object(path: str) -> Any:
         raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
     except AttributeError as error:
         raise InvalidInput(f"{path}: {error}", place="object") from error
+
+
+def find_fields(chunks: Sequence[Chunk], named: Iterable[str]) -> list[str]:
+    """Return the fields that chunks have, in order; InvalidInput where a named one is not among them."""
+    there = list(dict.fromkeys(name for chunk in chunks for name in chunk.fields))
+    if absent := [name for name in named if name not in there]:
+        raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
+    return there
+
+
+def folder_bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -20,7 +20,7 @@ import msgspec
 from plumbline.extras.lab.corpus import Chunk, Corpus, parse_chunking
 from plumbline.extras.lab.experiment import AnyRetriever, Experiment, PlannedSystem
 from plumbline.extras.lab.results import RESULTS, Built, ExperimentResults, System, format_table, read_json, write_json
-from plumbline.extras.lab.retriever import Hits, Retriever
+from plumbline.extras.lab.retriever import Retriever
 from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.ground.files import locked, replace_file
 from plumbline.retrieval.comparison import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
@@ -36,8 +36,7 @@ _RESAMPLES: Final = 1_000
 _PERMUTATIONS: Final = 10_000
 _ALPHA: Final = 0.05
 
-# Takes events of an experiment: `begun` (systems), `progress` (name, stage), `done` (name, was_there), `failed` (name,
-# detail).
+# Takes events: `begun` (systems), `progress` (name, stage), `done` (name, was_there), `failed` (name, detail).
 ProgressReporter = Callable[..., None]
 
 
@@ -60,7 +59,7 @@ def run_experiment(
     only: Collection[str] = (),
     fresh: bool = False,
 ) -> ExperimentResults:
-    """Measure all systems that are not measured yet, and return the results of all that are.
+    """Measure the systems that are not measured yet; return the results of all that are, and why others failed.
 
     Args:
         base: folder that the paths of the file are relative to.
@@ -68,8 +67,8 @@ def run_experiment(
         only: systems, retrievers, blends or chunkings by name, with the parts of their blends; all when empty.
         fresh: measure again.
 
-    Raises InvalidInput: the corpus cannot be read or a file not written. A system that fails raises nothing: `failures`
-    of the results names it.
+    Raises:
+        InvalidInput: the corpus cannot be read or a file not written.
     """
     words_by_system = {each: {each.name, each.chunking, each.retriever} for each in experiment.systems()}
     for word in only:
@@ -91,14 +90,11 @@ def run_experiment(
                 (out / folder).mkdir(exist_ok=True)
             progress("begun", systems=len(names))
             progress("progress", name="corpus", stage="reading")
-            try:
-                corpus = experiment.corpus.read(base)
-            except InvalidInput as error:
-                raise InvalidInput(str(error), place="corpus") from error
+            corpus = experiment.corpus.read(base)
             results = _ExperimentRun(experiment, corpus, out, progress, names, fresh).results(place)
             write_json(out / RESULTS, results)
-            for form, name in (("csv", "table.csv"), ("html", "table.html")):
-                replace_file(out / name, format_table(results, form).encode(), mode=0o666)
+            for form in ("csv", "html"):
+                replace_file(out / f"table.{form}", format_table(results, form).encode(), mode=0o666)
             return results
     except OSError as error:
         raise InvalidInput(f"cannot be written ({error.strerror})", place=place) from error
@@ -124,17 +120,19 @@ class _ExperimentRun:
         for planned in self.experiment.systems():
             self._take(planned, digest)
         done = [each for each in self.experiment.systems() if each.name in self.measured]
+        measures = parse_measures(table.measures)
         reports = report_runs(
             corpus.qrels,
             [self.measured[each.name][0] for each in done],
-            measures=parse_measures(table.measures),
+            measures=measures,
             conventions=build_conventions(table.preset, **self.experiment.conventions),
             resamples=_RESAMPLES if table.resamples is None else table.resamples,
             seed=table.seed,
         )
+        counts = {"documents": len(corpus.documents), "queries": len(corpus.queries)}
         return ExperimentResults(
             name=name,
-            measures=tuple(map(str, parse_measures(table.measures))),
+            measures=tuple(map(str, measures)),
             systems=tuple(map(self._row, done, reports)),
             comparisons=self._compare(done, reports),
             settings=self.experiment.model_dump(mode="json"),
@@ -143,12 +141,7 @@ class _ExperimentRun:
                 "cores": str(os.cpu_count()),
                 "python": platform.python_version(),
             },
-            counts={
-                "documents": len(corpus.documents),
-                "queries": len(corpus.queries),
-                "unjudged": corpus.unjudged,
-                "judged_elsewhere": corpus.judged_elsewhere,
-            },
+            counts={**counts, "unjudged": corpus.unjudged, "judged_elsewhere": corpus.judged_elsewhere},
             failures=self.failures,
         )
 
@@ -160,7 +153,9 @@ class _ExperimentRun:
         digest = "" if settings is None else _digest(corpus_digest, planned.chunking, settings.model_dump(), depth)
         found = read_json(record, Measured) if settings and record.exists() and run_file.exists() else None
         if found is not None and found.digest == digest and not (self.is_fresh and is_chosen):
-            self.measured[name] = _load_run(run_file, name), found
+            # A query without documents leaves no line, and an empty file is a run that found nothing.
+            results = read_run(run_file, name=name).run.results if run_file.stat().st_size else {}
+            self.measured[name] = Run(name, results), found
             if is_chosen:
                 self.report("done", name=name, was_there=True)
             return
@@ -186,7 +181,7 @@ class _ExperimentRun:
 
     def _measure(self, planned: PlannedSystem, settings: AnyRetriever, digest: str) -> tuple[Run, Measured]:
         """Build and search a retriever under the clock, one query at a time; a warm-up query goes first."""
-        name, queries, index = planned.name, self.corpus.queries, self.out / "work" / planned.name
+        name, index = planned.name, self.out / "work" / planned.name
         self.report("progress", name=name, stage="cutting")
         cut = parse_chunking(planned.chunking).cut
         chunks = [chunk for document, fields in self.corpus.documents.items() for chunk in cut(document, fields)]
@@ -204,19 +199,46 @@ class _ExperimentRun:
             facts = retriever.build(chunks, index)
             built = Built(facts, loaded - started, time.perf_counter() - before)
             self.report("progress", name=name, stage="searching")
-            run, milliseconds, short = _search(retriever, chunks, queries, name, self.experiment.experiment.depth)
+            run, milliseconds, short = self._search(retriever, chunks, name)
         finally:
             retriever.close()
             gc.unfreeze()
             shutil.rmtree(index, ignore_errors=True)
         warnings = list(facts.warnings)
         if short:
-            warnings.append(
-                f"{short} of {len(queries)} queries have fewer documents than asked for: others' chunks came first"
-            )
+            of = f"{short} of {len(self.corpus.queries)} queries have fewer documents than asked for"
+            warnings.append(f"{of}: others' chunks came first")
         if not any(run.results.values()):
             warnings.append("nothing was found for any query; it scores 0 wherever it counts")
         return run, Measured(digest, milliseconds, built, tuple(warnings))
+
+    def _search(self, retriever: Retriever, chunks: Sequence[Chunk], name: str) -> tuple[Run, dict[str, float], int]:
+        """Return the run of documents, milliseconds by query, and the number of queries cut off below the depth.
+
+        Each query asks for as many chunks as so many documents have on average; a document has its best chunk's score.
+        """
+        queries, depth = self.corpus.queries, self.experiment.experiment.depth
+        document_of = {chunk.id: chunk.document_id for chunk in chunks}
+        documents = len(set(document_of.values()))
+        k = min(len(chunks), math.ceil(depth * len(chunks) / documents))
+        retriever.search(next(iter(queries.values())), k)
+        results, milliseconds, short = {}, {}, 0
+        for query, text in queries.items():
+            started = time.perf_counter()
+            hits = retriever.search(text, k)
+            milliseconds[query] = 1_000 * (time.perf_counter() - started)
+            best: dict[str, float] = {}
+            for chunk_id, score in hits:
+                document, value = document_of.get(chunk_id), float(score)
+                if document is None or not math.isfinite(value):
+                    wrong = "a chunk that was not indexed" if document is None else f"the score {value}"
+                    raise InvalidInput(f"the retriever gave {wrong}, {chunk_id[:40]!r}")
+                best[document] = max(value, best.get(document, -math.inf))
+            short += len(hits) >= k and len(best) < min(depth, documents)
+            # Of equal scores the later id comes first, as in trec_eval.
+            ranked = sorted(best.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
+            results[query] = dict(ranked[:depth])
+        return Run(name, results), milliseconds, short
 
     def _blend(self, planned: PlannedSystem) -> tuple[Run, Measured]:
         """Fuse the runs of the parts; a query takes its parts' times and its share of the fusion's."""
@@ -233,15 +255,10 @@ class _ExperimentRun:
 
     def _row(self, planned: PlannedSystem, report: RunReport) -> System:
         measured = self.measured[planned.name][1]
+        latency, warnings = summarise_latency(measured.milliseconds.values()), report.evaluation.warnings
         return System(
-            name=planned.name,
-            chunking=planned.chunking,
-            retriever=planned.retriever,
-            parts=planned.parts,
-            measures=report.summary_by_measure,
-            latency=summarise_latency(measured.milliseconds.values()),
-            built=measured.built,
-            warnings=(*measured.warnings, *report.evaluation.warnings),
+            *(planned.name, planned.chunking, planned.retriever, planned.parts, report.summary_by_measure),
+            *(latency, measured.built, (*measured.warnings, *warnings)),
         )
 
     def _compare(self, done: Sequence[PlannedSystem], reports: Sequence[RunReport]) -> tuple[RunComparison, ...]:
@@ -260,46 +277,8 @@ class _ExperimentRun:
         )
 
 
-def _search(
-    retriever: Retriever, chunks: Sequence[Chunk], queries: Mapping[str, str], name: str, depth: int
-) -> tuple[Run, dict[str, float], int]:
-    """Return the run of documents, milliseconds by query, and the number of queries cut off below `depth`.
-
-    Each query asks for as many chunks as `depth` documents have on average.
-    """
-    document_of = {chunk.id: chunk.document_id for chunk in chunks}
-    documents = len(set(document_of.values()))
-    k = min(len(chunks), math.ceil(depth * len(chunks) / documents))
-    retriever.search(next(iter(queries.values())), k)
-    results, milliseconds, short = {}, {}, 0
-    for query, text in queries.items():
-        started = time.perf_counter()
-        hits = retriever.search(text, k)
-        milliseconds[query] = 1_000 * (time.perf_counter() - started)
-        best = _best_scores(hits, document_of)
-        short += len(hits) >= k and len(best) < min(depth, documents)
-        # Of equal scores the later id comes first, as in trec_eval.
-        ranked = sorted(best.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
-        results[query] = dict(ranked[:depth])
-    return Run(name, results), milliseconds, short
-
-
-def _best_scores(hits: Hits, document_of: Mapping[str, str]) -> dict[str, float]:
-    best: dict[str, float] = {}
-    for chunk_id, score in hits:
-        document, value = document_of.get(chunk_id), float(score)
-        if document is None or not math.isfinite(value):
-            wrong = "a chunk that was not indexed" if document is None else f"the score {value}"
-            raise InvalidInput(f"the retriever gave {wrong}, {chunk_id[:40]!r}")
-        best[document] = max(value, best.get(document, -math.inf))
-    return best
-
-
 def list_pairs(planned: Sequence[PlannedSystem], baseline: str) -> Iterator[tuple[str, str]]:
-    """Yield the pairs to compare, none twice.
-
-    Each system with the baseline and with the same retriever on the first chunking, each blend with its parts.
-    """
+    """Yield each system with the baseline and with its retriever on the first chunking, each blend with its parts."""
     names = {each.name for each in planned}
     first_by_retriever: dict[str, str] = {}
     for each in planned:
@@ -311,8 +290,3 @@ def list_pairs(planned: Sequence[PlannedSystem], baseline: str) -> Iterator[tupl
 
 def _digest(*values: object) -> str:
     return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()
-
-
-def _load_run(path: Path, name: str) -> Run:
-    # A query without documents leaves no line, and an empty file is a run that found nothing.
-    return Run(name, read_run(path, name=path.name).run.results if path.stat().st_size else {})

@@ -51,7 +51,6 @@ class DenseSettings(_VectorSettings):
     similarity: Literal["model", "cosine", "dot"] = "model"
 
     def make(self) -> "VectorRetriever":
-        """Load the model; InvalidInput where it is missing, or is of another kind."""
         model = _load(self.model, "SentenceTransformer")
         similarity = str(model.similarity_fn_name) if self.similarity == "model" else self.similarity
         if similarity not in ("cosine", "dot"):
@@ -77,16 +76,13 @@ class SparseSettings(_VectorSettings):
         return self
 
     def make(self) -> "VectorRetriever":
-        """Load the model or the function; InvalidInput where it is missing, or is of another kind."""
         if self.function is not None:
             return VectorRetriever(self, _WeightTable(import_object(self.function)), {"function": self.function})
         model = _load(self.model, "SparseEncoder")
         encode = encoder_of(model, self, save_to_cpu=True, show_progress_bar=False)
-
-        def encode_sparse(texts: Sequence[str], is_query: bool) -> Any:
-            return _as_csr(encode(texts, is_query))
-
-        return VectorRetriever(self, encode_sparse, _facts_of(model, self.model))
+        return VectorRetriever(
+            self, lambda texts, is_query: _as_csr(encode(texts, is_query)), _facts_of(model, self.model)
+        )
 
 
 def _load(requested: str | None, kind: ModelKind) -> Any:
@@ -105,7 +101,6 @@ def _facts_of(model: Any, requested: str | None) -> dict[str, str | int]:
 
 
 def encoder_of(model: Any, settings: _VectorSettings, **options: Any) -> Encode:
-    """Return a function that encodes queries and documents with the prompts of the settings or of the model."""
     # The library prefers an empty prompt `document` to a filled `passage`.
     own = next((model.prompts[name] for name in _DOCUMENT_PROMPTS if model.prompts.get(name)), None)
     prompt = own if settings.document_prompt is None else settings.document_prompt
@@ -160,7 +155,6 @@ class VectorRetriever:
         self._matrix: Any = None
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Encode the chunks; see `Retriever.build`."""
         there = find_fields(chunks, self._settings.fields)
         fields = self._settings.fields or tuple(there)
         texts = {
@@ -192,7 +186,6 @@ class VectorRetriever:
         )
 
     def search(self, query: str, k: int) -> Hits:
-        """Return the k most similar chunks; of sparse vectors those that share a term."""
         text = _make_encodable(query)
         if not text.strip() or self._matrix is None or k <= 0:
             return []
@@ -211,7 +204,7 @@ class VectorRetriever:
 
 
 def _make_encodable(text: str) -> str:
-    """Replace each lone surrogate by a question mark: no tokenizer reads it."""
+    # No tokenizer reads a lone surrogate.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
