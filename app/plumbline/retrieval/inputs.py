@@ -135,9 +135,9 @@ def _trec_rows(data: bytes, name: str, limits: ReadLimits, last: str) -> Iterato
     """Return judgments or ranks as rows; None for a run with scores, which has a quicker reader."""
     lines = trec.columns_of(data, name=name, limits=limits, are_judgments=last == "relevance")
     columns = ("query_id", "doc_id", last)
-    return lines and (
-        Row(format_place(name, number), dict(zip(columns, fields, strict=True))) for number, fields in lines
-    )
+    if lines is None:
+        return None
+    return (Row(format_place(name, number), dict(zip(columns, fields, strict=True))) for number, fields in lines)
 
 
 class _Pool:
