@@ -30,8 +30,7 @@ def columns_of(
     Judgments have four columns `query_id 0 doc_id relevance`, of which the second is not read, as in trec_eval; a run
     without scores has MS MARCO's three. The first line decides; the others are held against it.
 
-    Raises:
-        InvalidInput: names the file and the line.
+    Raises InvalidInput: names the file and the line.
     """
     rows = _rows(data, name, limits)
     first = next(rows, None)
@@ -64,8 +63,7 @@ def read_run(data: bytes, *, name: str, limits: ReadLimits) -> Run:
 
     A seventh column is ignored, as in trec_eval.
 
-    Raises:
-        InvalidInput: names the file and the line.
+    Raises InvalidInput: names the file and the line.
     """
     return Run(name, _scores(_rows(data, name, limits), name))
 

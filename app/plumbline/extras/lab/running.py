@@ -67,8 +67,7 @@ def run_experiment(
         only: systems, retrievers, blends or chunkings by name, with the parts of their blends; all when empty.
         fresh: measure again.
 
-    Raises:
-        InvalidInput: the corpus cannot be read or a file not written.
+    Raises InvalidInput: the corpus cannot be read or a file not written.
     """
     words_by_system = {each: {each.name, each.chunking, each.retriever} for each in experiment.systems()}
     for word in only:
