@@ -25,11 +25,7 @@ class RankedResults(NamedTuple):
 
 
 def rank_results(results: Results, *, ties: TieOrder = "docno_desc") -> RankedResults:
-    """Return the documents of one query, best first, with their scores.
-
-    A list of ids keeps its order, the first of two equal ids; its scores are derived from the ranks as 1 - i/n for the
-    document at position i of n: in (0, 1], equally spaced.
-    """
+    """Return one query's documents with scores, best first; a list of n ids has 1 - i/n at position i, in (0, 1]."""
     if not isinstance(results, Mapping):
         doc_ids = tuple(dict.fromkeys(results))
         return RankedResults(doc_ids, _falling(len(doc_ids), len(doc_ids)))
@@ -134,10 +130,9 @@ class Pool:
 
 
 def pool_rankings(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool, ties: TieOrder) -> Pool:
-    """Align the rankings of one query by document.
+    """Align the rankings of one query by document; with `fills_missing`, those not retrieved get a run's lowest score.
 
-    A run with nothing for the query has an empty ranking and is filled in nowhere. With `fills_missing`, a document
-    that a run did not retrieve gets that run's lowest score; with norm `borda` always the mean of the points left over.
+    With norm `borda` they get the mean of the points left over. A run with nothing for the query is filled in nowhere.
     """
     doc_ids = order_ties(dict.fromkeys(doc_id for ranking in rankings for doc_id in ranking.doc_ids), ties=ties)
     column_by_id = {doc_id: column for column, doc_id in enumerate(doc_ids)}
@@ -160,10 +155,7 @@ def pool_rankings(rankings: Sequence[RankedResults], *, norm: Norm, fills_missin
 
 
 def combine(pool: Pool, weights: FloatArray, *, method: str, params: Mapping[str, float]) -> FloatArray:
-    """Compute the fused score of each column of the pool; higher is better, and the order of the runs changes no bit.
-
-    `weights`: shape (runs,), not negative. `params`: every parameter in `PARAMS[method]`.
-    """
+    """Compute the fused score of each column of the pool; higher is better, whatever the order of the runs."""
     return FORMULAS[method](pool, weights[:, None], params)
 
 

@@ -207,10 +207,7 @@ def report_runs(
 ) -> tuple[RunReport, ...]:
     """Evaluate each run, in order, with bootstrap intervals from `resamples` (0: none); otherwise as `evaluate`.
 
-    `allow_disjoint`: a run may have nothing in common with the judgments.
-
-    Raises:
-        InvalidInput: two runs of one name, nothing in common, or what `evaluate` refuses; it ends with the run's name.
+    Raises InvalidInput: two runs of one name, nothing in common, or what `evaluate` refuses, with the run's name.
     """
     names: set[str] = set()
     for run in runs:
@@ -239,10 +236,7 @@ def report_runs(
 
 
 def compare_reports(reports: Sequence[RunReport], **options: Any) -> tuple[RunComparison, ...]:
-    """Compare the runs by every measure, with the options of `compare`.
-
-    Raises InvalidInput: runs that were evaluated on different queries, or what `compare` refuses.
-    """
+    """Compare the runs by every measure, with the options of `compare`; raise InvalidInput for different queries."""
     if not reports:
         raise InvalidInput("a comparison needs at least two runs, found none")
     first = reports[0].evaluation
@@ -278,10 +272,7 @@ def tune_by_measure(
 
 
 def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:
-    """Return mean and percentiles (seed 4 asks for the mean, which hides tails); None if nothing was timed.
-
-    Raises InvalidInput: a latency that is negative or not finite.
-    """
+    """Return mean and percentiles, which the mean hides; None if nothing was timed; InvalidInput for a bad one."""
     if not milliseconds:
         return None
     timed = np.fromiter(milliseconds, dtype=np.float64)

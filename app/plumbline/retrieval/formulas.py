@@ -51,10 +51,7 @@ def build_inputs(rankings: Rankings, conventions: Conventions) -> MeasureInputs:
 
 
 def compute_measure(measure: Measure, inputs: MeasureInputs) -> FloatArray:
-    """Compute the measure for every query, shape (queries,).
-
-    Raises InvalidInput: the measure is not defined under these conventions or for these grades.
-    """
+    """Compute the measure for every query, shape (queries,); raise InvalidInput where it is not defined."""
     return _FORMULAS[measure.name](inputs, measure)
 
 

@@ -39,10 +39,7 @@ _SCALE_RATIO = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """All resolved parameters of a fusion.
-
-    `norm` is `none` for the methods that read ranks alone; without given weights all are 1.
-    """
+    """All resolved parameters of a fusion; `norm` is `none` for methods that read ranks alone."""
 
     method: str
     norm: Norm
@@ -333,10 +330,7 @@ def tune_weights(
 
 
 def simplex_grid(run_count: int, *, step: float) -> tuple[tuple[float, ...], ...]:
-    """Return every way to share 1 among the runs in whole steps, counted in integers.
-
-    Raises InvalidInput: 1 / step is not a whole number, or the grid is too large.
-    """
+    """Return every way to share 1 among the runs in whole steps, counted in integers; raise InvalidInput."""
     if not (_SMALLEST_STEP <= step <= 1.0 and abs(1.0 / step - round(1.0 / step)) <= _SCORE_NOISE / step):
         raise InvalidInput(f"step must be 1 divided by a whole number, such as 0.1, found {step!r}")
     parts = round(1.0 / step)

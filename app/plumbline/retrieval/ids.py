@@ -64,8 +64,7 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
 def select_id_rule(conventions: Conventions, *, qrels: Qrels | None = None, run: Run | None = None) -> IdRule | None:
     """Return the rule that the conventions name; None for `none`.
 
-    With `qrels` and `run`, `strip_chunk` also makes `doc1_3` and `doc1:3` the document `doc1`, if any id of the run
-    becomes a judged one by that; ids that are judged as they stand are kept.
+    With `qrels` and `run`, `strip_chunk` also makes `doc1_3` the document `doc1` where that is judged and it is not.
     """
     if conventions.id_rule == "none":
         return None
@@ -89,10 +88,7 @@ def select_id_rule(conventions: Conventions, *, qrels: Qrels | None = None, run:
 
 
 def suggest_cause(qrels: Qrels, run: Run) -> str | None:
-    """Return a likely cause of a run and judgments without a common document; None where there is none.
-
-    Columns may be swapped, or a rule makes an id of the run a judged one.
-    """
+    """Return a likely cause of a run and judgments without a common document: swapped columns, an id rule; or None."""
     documents = {doc_id for grades in qrels.values() for doc_id in grades}
     if len(documents) <= _MOST_GRADES and all(doc_id.lstrip("-").isdigit() for doc_id in documents):
         return CodedText("grades_are_documents", one=quoted(min(documents, default="")))

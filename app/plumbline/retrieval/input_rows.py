@@ -71,10 +71,7 @@ Rows: TypeAlias = Iterable[Row]
 
 
 def load(source: Any, limits: ReadLimits) -> "bytes | Mapping[Any, Any] | Rows":
-    """Return what a source holds: the text of a TREC file, a mapping by query, or rows.
-
-    Raises InvalidInput: it cannot be read, or is none of these; names file and line.
-    """
+    """Return what a source holds: the text of a TREC file, a mapping by query, or rows; raise InvalidInput."""
     if isinstance(source, str | Path | NamedFile):
         return _load_file(source, limits)
     if isinstance(source, Mapping):
@@ -219,10 +216,7 @@ def _rows_of_mapping(value: Mapping[Any, Any]) -> Iterable[Any] | None:
 
 
 def parse_cell(cell: Any, place: str, column: str) -> list[Any]:
-    """Return the list in a cell: as it is, or printed as JSON, Python or numpy print it.
-
-    Raises InvalidInput: it is none.
-    """
+    """Return the list in a cell: as it is, or printed as JSON, Python or numpy print it; raise InvalidInput."""
     if isinstance(cell, str):
         with suppress(ValueError, msgspec.DecodeError):
             nested = (

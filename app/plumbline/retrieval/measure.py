@@ -90,10 +90,7 @@ _MATCHED_CHARACTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One measure, made by `parse_measure`, which alone checks it; `str()` is the canonical text.
-
-    `k` is None without a cutoff; `params` are (name, value) pairs, such as the persistence p of rbp.
-    """
+    """One measure, checked by `parse_measure`; `str()` is the canonical text. `k` is None without a cutoff."""
 
     name: str
     k: int | None = None

@@ -80,12 +80,7 @@ def rank(
     normalise_id: IdNormaliser | None = None,
     depth: int | None = None,
 ) -> Rankings:
-    """Rank every query; one that the run lacks is an empty ranking.
-
-    `qrels` are checked and `normalise_qrels`, and hold all of `query_ids`; the rest is as in `order`.
-
-    Raises InvalidInput: as `order`.
-    """
+    """Rank every query of the normalised `qrels`; one that the run lacks is an empty ranking; raise as `order`."""
     kept = tuple(query_ids)
     nothing: Results = ()
     orders = [
@@ -115,10 +110,7 @@ def rank(
 
 
 def normalise_qrels(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
-    """Check grades and normalise ids; ids that become equal keep their highest grade.
-
-    Raises InvalidInput: a grade that is not a whole number (a boolean is none either) or beyond 2**31 - 1.
-    """
+    """Check grades and normalise ids, of which equal ones keep their highest grade; raise InvalidInput."""
     for query_id, grades in qrels.items():
         if not set(map(type, grades.values())) <= {int} or (
             grades and not (max(grades.values()) <= MAX_GRADE and min(grades.values()) >= -MAX_GRADE)

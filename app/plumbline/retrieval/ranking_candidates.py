@@ -42,10 +42,7 @@ _PROSE_SIGN: Final = re.compile(
 
 
 class Candidates:
-    """Ids that an LLM could choose from, found in items and as whole tokens: `doc_1`, but not in `doc_10`; or none.
-
-    Without candidates every id is known.
-    """
+    """Ids that an LLM could choose from, as whole tokens (`doc_1` is not in `doc_10`); without any, all are known."""
 
     def __init__(self, ids: Sequence[str] | None) -> None:
         self.are_given = ids is not None

@@ -35,12 +35,7 @@ class ReadLimits:
 
 
 def read_text_bytes(source: bytes | BinaryIO, *, name: str, limits: ReadLimits) -> bytes:
-    """Return a file as UTF-8 bytes without a byte-order mark; gzip (by its magic bytes) is decompressed.
-
-    Raises:
-        FileTooLarge: more than `max_bytes` before or after decompression.
-        InvalidInput: broken gzip, not UTF-8, or with NUL.
-    """
+    """Return a file as UTF-8 bytes without a byte-order mark, decompressed; raise InvalidInput, or FileTooLarge."""
     data = source if isinstance(source, bytes) else source.read(limits.max_bytes + 1)
     if len(data) > limits.max_bytes:
         raise FileTooLarge(CodedText("file_too_large", limit=limits.max_bytes), place=format_place(name))

@@ -265,10 +265,7 @@ class ProbeProgress:
     _asks: Counter[str] = field(default_factory=Counter)
 
     def take(self, claims: Sequence[Claim] | None) -> list[tuple[Probe, list[str]]]:
-        """Return the probes with the ids that lack a proven verdict and may still be asked about.
-
-        Without claims: those that go into one reply with the verdicts on sentences.
-        """
+        """Return the probes with the ids that lack a proven verdict; without claims those of the first reply."""
         material = Material(self.case, self.search, claims or ())
         taken = []
         for probe in self.probes:

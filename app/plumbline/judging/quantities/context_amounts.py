@@ -38,10 +38,7 @@ class ContextAmounts:
         self._searched = 0
 
     def find_missing(self, sentence: str, near: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the amounts, dates and times that the contexts neither have nor plainly yield, as they are written.
-
-        `near`: the passages that hold most of the sentence, from which it may calculate.
-        """
+        """Return the amounts, dates and times as written that contexts neither have nor, in passages `near`, yield."""
         if not names_amount(prepare_text(sentence)):
             return ()
         stated = read_amounts(sentence).asked

@@ -52,8 +52,7 @@ _SHARE_STEP = 0.05
 def read_amounts(text: str, *, is_claim: bool = True) -> Stated:
     """Return the amounts, dates and times of a text, each read in every way that it may be meant.
 
-    `is_claim`: the text is an answer's, which may begin with the mark of a list and cite; a passage's "¥" is in Chinese
-    the yuan.
+    `is_claim`: an answer's text may begin with the mark of a list and cite; a Chinese passage's "¥" is the yuan.
     """
     if is_claim:
         return _read_piece(_prepare_claim(text), text)

@@ -7,10 +7,7 @@ from typing import Final, Literal, get_args
 
 @dataclass(frozen=True, slots=True)
 class ContextLabels:
-    """Names by which an answer may cite a context; None where the caller gave none.
-
-    `lead`: characters at the start of the context that are its title, put before the caller's text.
-    """
+    """Names by which an answer may cite a context; `lead`: characters of the title before the caller's text."""
 
     id: str | None = None
     title: str | None = None

@@ -40,10 +40,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class CascadeResult:
-    """Judgement of the first tier that answered, None when none did, and all attempts in order.
-
-    `waited`: seconds for which the deadline stood still.
-    """
+    """Judgement of the first tier that answered, if any, and all attempts; `waited`: seconds without a deadline."""
 
     judgement: Judgement | None
     tier: TierName | None

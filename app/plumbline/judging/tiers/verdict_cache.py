@@ -60,12 +60,7 @@ _LARGEST_SHARE = 0.25
 
 
 class MemoryVerdictStore:
-    """Verdicts in the memory of the process; one of more than a quarter of `max_bytes` is not stored.
-
-    Args:
-        ttl_seconds: age from which an entry is not returned any more; reading it does not renew it.
-        clock: seconds from any point.
-    """
+    """Verdicts in memory, for `ttl_seconds`; one of more than a quarter of `max_bytes` is not stored."""
 
     def __init__(self, *, max_bytes: int, ttl_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._ttl_seconds = ttl_seconds
