@@ -224,6 +224,16 @@ def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().err.startswith("plumbline: tiny.toml: is no TOML: ")
 
 
+def test_warnings_of_ours_are_written_with_the_results(tmp_path: Path) -> None:
+    raw = '\n[blends.raw]\nparts = ["words", "back"]\nmethod = "wsum"\nnorm = "none"\n'
+    large = EXPERIMENT.replace("Words\"", "Words\"\noptions = { weigh = -300.0 }", 1)
+
+    assert run(tiny_experiment(tmp_path, large + raw)) == 0
+
+    (warned,) = (each for each in load_results(tmp_path / "out").systems if each.name == "raw")
+    assert "mixes raw scores of different scales" in warned.warnings[0]
+
+
 def test_a_full_disk_is_one_line_and_leaves_no_half_run(tmp_path: Path) -> None:
     # A file of 2,000 bytes is the largest that may be written: results.json is larger
     code = "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "

@@ -66,7 +66,8 @@ def read_json(path: Path, form: type[T]) -> T | None:
 
 
 def write_json(path: Path, value: object) -> None:
-    replace_file(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n", mode=0o666)
+    # The hook is called for texts of ours: msgspec knows no subclasses of `str`.
+    replace_file(path, msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n", mode=0o666)
 
 
 def format_table(results: ExperimentResults, form: str) -> str:
