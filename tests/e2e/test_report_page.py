@@ -167,13 +167,13 @@ def test_without_its_script_the_list_is_whole(opened: Any) -> None:
 
     assert it.page.locator("details.row").count() == 7
     assert it.page.locator("[data-controls]").is_hidden()
-    it.page.locator("#row-0 summary").click()
+    it.page.locator("#row-0 > summary").click()
     assert it.page.locator("#row-0 .sentence").first.is_visible()
 
 
 def test_verdicts_are_coloured_and_have_a_sign_and_a_word(opened: Any) -> None:
     it = opened(render_html(build_report([scored_line("a", 0.5, verdicts=GRAVEST_FIRST)])))
-    it.page.locator("#row-0 summary").click()
+    it.page.locator("#row-0 > summary").click()
 
     seen = it.page.eval_on_selector_all(
         ".sentence",

@@ -28,20 +28,20 @@ def kinds(shown: JudgedAnswer) -> list[str]:
 
 
 def test_where_marks_overlap_evidence_wins_and_no_character_is_lost() -> None:
-    pieces = mark("abcdefgh", [Span(1, 4, "nearest"), Span(3, 6, "evidence"), Span(5, 7, "nearest")])
+    pieces = mark("abcdefgh", [Span(1, 4, "nearest"), Span(3, 6, "supported"), Span(5, 7, "nearest")])
 
-    assert pieces == (Piece("a"), Piece("bc", "nearest"), Piece("def", "evidence"), Piece("g", "nearest"), Piece("h"))
+    assert pieces == (Piece("a"), Piece("bc", "nearest"), Piece("def", "supported"), Piece("g", "nearest"), Piece("h"))
     assert mark("abc", []) == (Piece("abc"),)
     assert mark("", []) == ()
 
 
 def test_ten_thousand_marks_take_no_time_of_their_square() -> None:
     # 20,000 ends, each compared with each span, would be 200 million steps
-    spans = [Span(place, place + 60, "nearest" if place % 2 else "evidence") for place in range(10_000)]
+    spans = [Span(place, place + 60, "nearest" if place % 2 else "supported") for place in range(10_000)]
 
     pieces = mark("x" * 10_060, spans)
 
-    assert [(len(piece.text), piece.kind) for piece in pieces] == [(10_058, "evidence"), (1, "nearest"), (1, "")]
+    assert [(len(piece.text), piece.kind) for piece in pieces] == [(10_058, "supported"), (1, "nearest"), (1, "")]
 
 
 def test_evidence_is_marked_in_its_context() -> None:
@@ -52,11 +52,12 @@ def test_evidence_is_marked_in_its_context() -> None:
 
     shown = judged_answer(result_of(json.dumps(line).encode()), Sample("When?", (context, "other"), FACT))
 
-    marked = (Piece(f"Before. {FACT} "), Piece(FACT, "evidence"), Piece(" After."))
-    assert shown.contexts == ((1, marked), (2, (Piece("other"),)))
+    before, after = Piece(f"Before. {FACT} "), Piece(" After.")
+    assert shown.contexts == ((1, (before, Piece(FACT, "supported", 1), after)), (2, (Piece("other"),)))
+    assert (shown.faults, shown.checked) == (0, 1)
     assert [sentence.verdict for sentence in shown.sentences] == ["supported", "not_a_claim"]
     (claim,) = shown.sentences[0].claims
-    assert claim.passages == ((1, marked, True),)
+    assert claim.passages == ((1, (before, Piece(FACT, "supported"), after), True),)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +71,9 @@ def test_a_quote_without_its_context_is_shown_by_itself(sample: Sample | None, *
     assert [piece.kind for piece in passage.pieces] == [""]
 
 
-@pytest.mark.parametrize(("verdict", "kind"), [("supported", "evidence"), ("not_mentioned", "nearest")])
+@pytest.mark.parametrize(
+    ("verdict", "kind"), [("supported", "supported"), ("contradicted", "contradicted"), ("not_mentioned", "nearest")]
+)
 def test_what_is_only_nearest_to_a_claim_is_marked_otherwise(verdict: str, kind: str) -> None:
     result = result_of(scored_line("a", 0.0, verdicts=(verdict,)))
 

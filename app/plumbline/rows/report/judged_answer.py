@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import groupby
 from typing import Final, NamedTuple
 
@@ -23,18 +24,23 @@ _GAP: Final = " … "
 
 
 class Piece(NamedTuple):
-    """A part of a text. `kind`: `evidence`, `nearest` (the passage nearest to an unsupported claim), else empty."""
+    """A part of a text. `kind`: empty, the verdict that it is evidence for, or `nearest` for one without any support.
+
+    `sentence`: number of the sentence that it belongs to, counted from 1; 0 for none.
+    """
 
     text: str
     kind: str = ""
+    sentence: int = 0
 
 
 class Span(NamedTuple):
-    """A place in a text, in code points."""
+    """A place in a text, in code points; `kind` and `sentence` as of `Piece`."""
 
     start: int
     end: int
     kind: str
+    sentence: int = 0
 
 
 class ShownContext(NamedTuple):
@@ -88,6 +94,16 @@ class JudgedAnswer:
     contexts: tuple[ShownContext, ...] | None = None
     hidden: int = 0
 
+    @property
+    def faults(self) -> int:
+        """Sentences that are not wholly supported."""
+        return sum(sentence.verdict in UNSUPPORTED for sentence in self.sentences)
+
+    @property
+    def checked(self) -> int:
+        """Sentences with claims that were judged."""
+        return sum(sentence.verdict in GRAVEST_FIRST for sentence in self.sentences)
+
 
 def judged_answer(
     result: RowResult, sample: Sample | None = None, *, is_brief: bool = False, is_blind: bool = False
@@ -106,7 +122,10 @@ def judged_answer(
     spans: dict[int, list[Span]] = {}
     for claim in () if is_blind else result.claims:
         for each in claim.evidence:
-            if each.context is not None and (span := _span(each, claim.verdict, contexts)) is not None:
+            if (
+                each.context is not None
+                and (span := _span(each, claim.verdict, contexts, claim.sentence + 1)) is not None
+            ):
                 spans.setdefault(each.context, []).append(span)
     sentences = tuple(_sentences(result, None if sample is None else sample.answer, contexts))
     if is_blind:
@@ -215,7 +234,7 @@ def _passage(evidence: Evidence, verdict: Verdict, contexts: Sequence[str]) -> P
     if span is None or evidence.context is None:
         # Without the sample the result's word is all there is.
         return Passage(number, (Piece(evidence.quote[:_LONGEST_QUOTE]),), evidence.verified and not contexts)
-    context, (start, end, kind) = contexts[evidence.context], span
+    context, (start, end, kind, _) = contexts[evidence.context], span
     low, high = max(0, start - _AROUND), min(len(context), end + _AROUND)
     cut = min(end, start + _LONGEST_QUOTE)
     pieces = (
@@ -226,7 +245,7 @@ def _passage(evidence: Evidence, verdict: Verdict, contexts: Sequence[str]) -> P
     return Passage(number, tuple(each for each in pieces if each.text), evidence.verified)
 
 
-def _span(evidence: Evidence, verdict: Verdict, contexts: Sequence[str]) -> Span | None:
+def _span(evidence: Evidence, verdict: Verdict, contexts: Sequence[str], sentence: int = 0) -> Span | None:
     """Return the place of a quote in its context; None if it is not there to the letter."""
     if evidence.context is None or not evidence.quote or not 0 <= evidence.context < len(contexts):
         return None
@@ -234,26 +253,39 @@ def _span(evidence: Evidence, verdict: Verdict, contexts: Sequence[str]) -> Span
     # Offsets can count in UTF-16, or without the title of the context.
     start = evidence.start if evidence.start is not None and context.startswith(quote, evidence.start) else None
     start = context.find(quote) if start is None else start
-    return (
-        None if start < 0 else Span(start, start + len(quote), "nearest" if verdict == "not_mentioned" else "evidence")
-    )
+    kind = verdict if verdict in _KINDS else "nearest"
+    return None if start < 0 else Span(start, start + len(quote), kind, sentence)
+
+
+# Where places overlap, the first of these is shown.
+_KINDS: Final = ("contradicted", "partial", "supported", "nearest")
 
 
 def mark(text: str, spans: Sequence[Span]) -> tuple[Piece, ...]:
-    """Cut a text at the ends of the spans; where spans overlap, `evidence` wins. Takes n log n of the spans."""
-    changes: dict[int, Counter[str]] = {0: Counter(), len(text): Counter()}
+    """Cut a text at the ends of the spans; where spans overlap, the gravest evidence wins. Takes n log n of them."""
+    changes: dict[int, list[tuple[tuple[int, int], int]]] = {0: [], len(text): []}
     for span in spans:
-        changes.setdefault(span.start, Counter())[span.kind] += 1
-        changes.setdefault(span.end, Counter())[span.kind] -= 1
-    open_spans: Counter[str] = Counter()
-    starts: list[tuple[int, str]] = []
+        key = (_KINDS.index(span.kind), span.sentence)
+        changes.setdefault(span.start, []).append((key, 1))
+        changes.setdefault(span.end, []).append((key, -1))
+    open_spans: Counter[tuple[int, int]] = Counter()
+    gravest: list[tuple[int, int]] = []
+    starts: list[tuple[int, tuple[int, int] | None]] = []
     for place in sorted(changes):
-        open_spans.update(changes[place])
-        kind = "evidence" if open_spans["evidence"] else next((each for each in open_spans if open_spans[each]), "")
-        if place < len(text) and (not starts or starts[-1][1] != kind):
-            starts.append((place, kind))
+        for key, change in changes[place]:
+            open_spans[key] += change
+            if change > 0:
+                heappush(gravest, key)
+        while gravest and not open_spans[gravest[0]]:
+            heappop(gravest)
+        now = gravest[0] if gravest else None
+        if place < len(text) and (not starts or starts[-1][1] != now):
+            starts.append((place, now))
     ends = [*(place for place, _ in starts[1:]), len(text)]
-    return tuple(Piece(text[start:end], kind) for (start, kind), end in zip(starts, ends, strict=False))
+    return tuple(
+        Piece(text[start:end]) if now is None else Piece(text[start:end], _KINDS[now[0]], now[1])
+        for (start, now), end in zip(starts, ends, strict=False)
+    )
 
 
 def _shorten_pieces(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
