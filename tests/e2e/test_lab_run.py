@@ -226,7 +226,7 @@ def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.Captu
 
 def test_warnings_of_ours_are_written_with_the_results(tmp_path: Path) -> None:
     raw = '\n[blends.raw]\nparts = ["words", "back"]\nmethod = "wsum"\nnorm = "none"\n'
-    large = EXPERIMENT.replace("Words\"", "Words\"\noptions = { weigh = -300.0 }", 1)
+    large = EXPERIMENT.replace('Words"', 'Words"\noptions = { weigh = -300.0 }', 1)
 
     assert run(tiny_experiment(tmp_path, large + raw)) == 0
 
