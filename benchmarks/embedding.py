@@ -37,8 +37,8 @@ from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.tiers.calibration import build_judgement
 from plumbline.judging.tiers.embedding import EmbeddingTier
+from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.models.encoder.encoder import Backend, ModelChoice, SharedEncoder, load
 from plumbline.models.encoder.model_files import find_model

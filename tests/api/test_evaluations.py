@@ -9,13 +9,11 @@ import pytest
 
 from plumbline.ground.errors import TooBusy
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, highest_score, load_calibrations
-from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
+from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, highest_score
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
-from tests.making.result_rows import comparable_with_old
 from tests.running.edge_app import read_problem
 from tests.running.service import (
     URL,
@@ -31,8 +29,6 @@ from tests.running.service import (
 CONTEXT = "The Marlow Bridge was opened in 1931."
 COPY = CONTEXT
 FOREIGN = "Zebras enjoy quantum jazz."
-# 0.569683 with the 0.97 of today.
-HALF_COPIED = round(VERBATIM_SUPPORT * 37 / (37 + 26), 6)
 UNSCORED = ("faithfulness", "hallucination_rate", "context_utilization", "passed", "decision", "confidence")
 
 
@@ -115,11 +111,12 @@ async def test_an_answer_that_declines_and_goes_on_is_judged() -> None:
 # --- scores
 
 
-async def test_faithfulness_is_the_mean_over_the_sentences_by_length() -> None:
+async def test_a_foreign_sentence_lowers_the_whole_answer_and_its_claim_alone() -> None:
     result = await lexical(answer=f"{COPY} {FOREIGN}")
 
-    # A copy of 37 characters, and 26 without a common word, which count 0.
-    assert (result["faithfulness"], result["hallucination_rate"]) == (HALF_COPIED, round(1 - HALF_COPIED, 6))
+    # A copy of 37 characters, and 26 without a common word.
+    assert 0.1 < result["faithfulness"] < 0.5
+    assert result["hallucination_rate"] == round(1 - result["faithfulness"], 6)
     assert [(made["verdict"], made["support"], made["weight"]) for made in result["claims"]] == [
         ("supported", VERBATIM_SUPPORT, 37), ("not_mentioned", 0.0, 26),
     ]  # fmt: skip
@@ -127,23 +124,28 @@ async def test_faithfulness_is_the_mean_over_the_sentences_by_length() -> None:
     assert (result["contexts_used"], result["scores"]["contexts_used_share"]) == ([0], 1.0)
 
 
-@pytest.mark.parametrize(("threshold", "passed"), [(0, True), (0.5696, True), (0.5697, False), (1, False)])
+@pytest.mark.parametrize(("threshold", "passed"), [(0, True), (0.1, True), (0.5, False), (1, False)])
 async def test_an_answer_passes_from_the_threshold_on(threshold: float, passed: bool) -> None:
     result = await lexical(answer=f"{COPY} {FOREIGN}", threshold=threshold)
 
-    assert (result["passed"], result["decision"]["threshold"]) == (passed, threshold)
+    assert (result["passed"], result["decision"]["rule"]) == (passed, "threshold")
+    assert result["decision"]["threshold"] == threshold
 
 
-async def test_without_a_threshold_an_answer_passes_at_the_calibrated_boundary_of_its_tier() -> None:
-    calibration = load_calibrations(None).find(tier=TierName.LEXICAL, model=LEXICAL_MODEL, language="en")
+async def test_without_a_threshold_copies_pass_made_up_numbers_fail_and_the_rest_is_unsure() -> None:
+    answers = (COPY, COPY.replace("1931", "1947"), f"{COPY} {FOREIGN}")
 
-    copied, half = [await lexical(answer=answer) for answer in (COPY, f"{COPY} {FOREIGN}")]
+    copied, made_up, half = [await lexical(answer=answer) for answer in answers]
 
-    for result in (copied, half):
-        assert (result["decision"]["rule"], result["decision"]["threshold"]) == ("calibrated", calibration.boundary)
-        assert result["passed"] == (result["faithfulness"] >= calibration.boundary)
-        # The share of faithful answers is one half at the boundary, so that the decision is never the less likely one.
-        assert result["confidence"] >= 0.5
+    assert [(each["passed"], each["decision"]["rule"]) for each in (copied, made_up, half)] == [
+        (True, "copied"),
+        (False, "hard_reason"),
+        (None, "unsure"),
+    ]
+    assert min(copied["confidence"], made_up["confidence"]) >= 0.8
+    assert (half.get("confidence"), copied["decision"].get("threshold")) == (None, None)
+    assert [each["claim"] for each in made_up["decision"]["because"]] == ["0.0"]
+    assert made_up["claims"][0]["flags"] == ["hard_reason"]
     assert (copied["scores"]["lowest_support"], copied["scores"]["unsupported_claims"]) == (VERBATIM_SUPPORT, 0)
     assert (half["scores"]["lowest_support"], half["scores"]["unsupported_claims"]) == (0.0, 1)
 
@@ -178,9 +180,9 @@ async def test_a_threshold_above_the_highest_score_of_the_tier_is_warned_of() ->
 
 
 async def test_the_threshold_of_the_service_holds_where_the_caller_names_none() -> None:
-    result = await lexical(settings={"threshold": 0.4}, answer=f"{COPY} {FOREIGN}")
+    result = await lexical(settings={"threshold": 0.1}, answer=f"{COPY} {FOREIGN}")
 
-    assert (result["passed"], result["decision"]["threshold"]) == (True, 0.4)
+    assert (result["passed"], result["decision"]["threshold"]) == (True, 0.1)
 
 
 @pytest.mark.parametrize(
@@ -306,24 +308,10 @@ async def test_a_sample_that_would_wait_too_long_for_the_model_is_refused_with_a
 OLD_LINES = Path("tests/data/old_requests.jsonl").read_text(encoding="utf-8").splitlines()
 
 
-async def test_requests_of_the_old_shape_give_what_they_gave() -> None:
-    # Requests and, below each, what the service of 0.2 said before it read citations and conversations, and of a table
-    # what 0.3 says; seconds are 0.
-    calibration = Path("tests/data/old_calibration.json")
-
-    async with running(plain_settings(calibration=calibration)) as client:
-        said = [
-            (await client.post(f"{URL}?lang=en", content=line, headers={"content-type": "application/json"})).text
-            for line in OLD_LINES[::2]
-        ]
-
-    assert list(map(comparable_with_old, said)) == list(map(comparable_with_old, OLD_LINES[1::2]))
-
-
 @pytest.mark.parametrize("tier", ["embedding", "lexical"])
 async def test_features_that_a_request_does_not_use_change_nothing(tier: str) -> None:
     async with running(plain_settings()) as client:
-        for request in map(json.loads, OLD_LINES[::2]):
+        for request in map(json.loads, OLD_LINES):
             sample = {"question": "Which?", "contexts": request["contexts"], "answer": request["answer"]}
             results = await evaluate_every_shape(client, {**sample, "tiers": [tier]})
 

@@ -322,4 +322,4 @@ async def test_answers_are_counted_by_tier_rule_and_outcome(judge: ScriptedJudge
         assert await value(client, name, tier="llm", rule="all_supported", outcome="passed") == 1
         assert await value(client, name, tier="lexical", rule="threshold", outcome="failed") == 1
         assert await value(client, name, tier="none", rule="all_supported", outcome="failed") == 1
-        assert await value(client, name, tier="lexical", rule="calibrated", outcome="failed") == 0
+        assert await value(client, name, tier="lexical", rule="hard_reason", outcome="failed") == 0

@@ -235,10 +235,10 @@ def by_words(request: RecordedRequest) -> Reply:
 
 async def test_requests_of_the_old_shape_give_what_they_gave(judge: ScriptedJudge) -> None:
     # What the service of 8374950, which read no citations and conversations, said with this judge; seconds are 0.
-    requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1:2])
+    requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1])
     judge.reply_with(by_words)
 
-    async with running(judge_settings(judge, calibration=DATA / "old_calibration.json", llm_controls=True)) as client:
+    async with running(judge_settings(judge, llm_controls=True)) as client:
         answers = [await client.post("/v1/evaluations", json={**each, "tiers": ["llm"]}) for each in requests]
 
     old = (DATA / "old_judged.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
@@ -246,7 +246,7 @@ async def test_requests_of_the_old_shape_give_what_they_gave(judge: ScriptedJudg
 
 
 async def test_features_that_a_request_does_not_use_change_nothing(judge: ScriptedJudge) -> None:
-    requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1:2])
+    requests = map(json.loads, (DATA / "old_requests.jsonl").read_text(encoding="utf-8").split("\n")[:-1])
     judge.reply_with(by_words)
 
     # The sentences of controls are drawn anew for each question.

@@ -71,7 +71,7 @@ _JUDGEMENTS = st.builds(
     warnings=st.lists(_WARNINGS, max_size=3).map(tuple),
     votes=st.lists(_SCORES, max_size=3).map(tuple),
     windows=_COUNT,
-    boundary=st.none() | _UNIT,
+    faithfulness=st.none() | _UNIT,
     highest=_UNIT,
 )
 

@@ -91,7 +91,7 @@ def test_the_file_tells_where_its_parameters_come_from_and_keeps_every_other_ent
 
 def test_the_scale_is_that_of_the_calibration_in_force(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     in_force = {"tier": "lexical", "model": MODEL, "language": "en", "weights": {"character_coverage": 4.0}}
-    file = {"version": 2, "entries": [{**in_force, "intercept": -1.0}]}
+    file = {"version": 3, "entries": [{**in_force, "intercept": -1.0}]}
     mine = tmp_path / "mine.json"
     mine.write_text(json.dumps(file), encoding="utf-8")
     monkeypatch.setenv("PLUMBLINE_CALIBRATION", str(mine))
@@ -108,7 +108,7 @@ def _write_steep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Put a calibration in force that is nearly sure, and return labels of which one answer of 24 denies it."""
     entry = {"tier": "lexical", "model": MODEL, "language": "en", "weights": {"character_coverage": 40.0}}
     steep = tmp_path / "steep.json"
-    steep.write_text(json.dumps({"version": 2, "entries": [{**entry, "intercept": -26.0}]}), encoding="utf-8")
+    steep.write_text(json.dumps({"version": 3, "entries": [{**entry, "intercept": -20.0}]}), encoding="utf-8")
     monkeypatch.setenv("PLUMBLINE_CALIBRATION", str(steep))
     rows = _rows(misleading=0)
     rows[0] = {**rows[0], "answer": OTHER.format(place="mill")}

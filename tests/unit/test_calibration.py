@@ -10,9 +10,10 @@ import pytest
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.scores import confidence
 from plumbline.judging.tiers.calibration import (
+    DOUBTS,
     VERBATIM_SUPPORT,
+    AnswerTerms,
     Calibration,
-    CalibrationAggregation,
     CalibrationFile,
     CalibrationGate,
     CalibrationTable,
@@ -22,7 +23,7 @@ from plumbline.judging.tiers.calibration import (
     load_calibrations,
     sigmoid,
 )
-from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
+from plumbline.judging.tiers.lexical import MODEL
 from plumbline.judging.tiers.tier import TierName
 from tests.making.cases import load_cases
 
@@ -31,7 +32,7 @@ ENTRY: dict[str, Any] = load_cases("calibration", "entry")
 MODELS = (("m", -1.0), ("m@bf16", -2.0), ("n", -3.0))
 
 
-def _write(path: Path, *entries: dict[str, Any], version: int | None = 2) -> Path:
+def _write(path: Path, *entries: dict[str, Any], version: int | None = 3) -> Path:
     path.write_text(json.dumps({"version": version, "entries": entries}), encoding="utf-8")
     return path
 
@@ -93,7 +94,7 @@ def test_across_scripts_an_uncalibrated_model_counts_alone() -> None:
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
-    file = CalibrationFile(version=2, entries=(Calibration.model_validate(ENTRY),))
+    file = CalibrationFile(version=3, entries=(Calibration.model_validate(ENTRY),))
     path = tmp_path / "c.json"
     path.write_text(file.model_dump_json(), encoding="utf-8")
 
@@ -120,61 +121,40 @@ BUILT_IN = pytest.mark.parametrize(
 @BUILT_IN
 def test_the_built_in_boundary_is_where_the_reliability_curve_crosses_one_half(entry: Calibration) -> None:
     assert entry.boundary == 0.5
-    for curve, boundary in (entry.curve_and_boundary(is_copied=is_copied) for is_copied in (False, True)):
-        for hundredth in range(101):
-            score = hundredth / 100
-            assert (confidence(score, passed=score >= boundary, reliability=curve) or 0.0) >= 0.5
+    for hundredth in range(101):
+        score = hundredth / 100
+        assert (confidence(score, passed=score >= 0.5, reliability=entry.reliability) or 0.0) >= 0.5
 
 
 @BUILT_IN
-def test_the_built_in_boundary_of_english_copied_answers_lies_higher(entry: Calibration) -> None:
-    _, boundary = entry.curve_and_boundary(is_copied=True)
-
-    assert 0.6 < boundary < 0.8 if entry.language == "en" else boundary == entry.boundary
+def test_the_built_in_bounds_are_right_in_four_of_five_decisions(entry: Calibration) -> None:
+    assert entry.bounds
+    for bounds in entry.bounds.values():
+        for bound, right in (
+            (bounds.copied_from, bounds.copied_right),
+            (bounds.fails_below, bounds.fails_right),
+        ):
+            assert (bound is None) == (right is None)
+            assert right is None or right >= 0.8
 
 
 @BUILT_IN
 def test_the_built_in_reliability_rises_with_the_score(entry: Calibration) -> None:
-    for curve in (entry.reliability, entry.copied_reliability):
-        assert [share for _, share in curve] == sorted(share for _, share in curve)
+    assert [share for _, share in entry.reliability] == sorted(share for _, share in entry.reliability)
 
 
 @BUILT_IN
 def test_more_of_a_measure_never_counts_against_its_sense_in_the_built_in_file(entry: Calibration) -> None:
     names = list_measures(entry.tier, entry.language)
-    middle = dict.fromkeys(names, 0.5) | dict.fromkeys(COUNTED_AGAINST.intersection(names), 0.0)
+    middle = dict.fromkeys(names, 0.5) | dict.fromkeys(DOUBTS, 0.0)
     for name in names:
         less, more = entry.support(middle), entry.support({**middle, name: 1.0})
-        assert less >= more if name in COUNTED_AGAINST else less <= more
+        assert less >= more if name in DOUBTS else less <= more
 
 
 def test_the_highest_score_without_a_judge_is_that_of_a_copy() -> None:
     assert highest_score(TierName.LLM) == 1.0
     assert highest_score(TierName.EMBEDDING) == highest_score(TierName.LEXICAL) == VERBATIM_SUPPORT > 0.95
-
-
-def test_an_entry_made_before_there_were_factors_is_read_without_any(tmp_path: Path) -> None:
-    (entry,) = load_calibrations(
-        _write(tmp_path / "old.json", {**ENTRY, "reliability": [[0.4, 0.3], [0.6, 0.8]]})
-    ).entries
-
-    assert entry.aggregation.factor(is_doubted=True, sentences=9) == 1.0
-    assert not entry.aggregation.is_copied(1.0)
-    # (0.5 - 0.3) / (0.8 - 0.3) of the way from 0.4 to 0.6
-    assert entry.boundary == 0.48
-
-
-@pytest.mark.parametrize(
-    ("is_doubted", "sentences", "factor"),
-    [(False, 0, 1.0), (False, 1, 1.0), (True, 1, 0.6), (False, 4, 0.930685), (True, 4, 0.558411)],
-)
-def test_a_doubt_and_each_logarithm_of_sentences_take_their_part_of_the_score(
-    is_doubted: bool, sentences: int, factor: float
-) -> None:
-    # ln 4 = 1.386294, and 1 - 0.05 * 1.386294 = 0.930685
-    aggregation = CalibrationAggregation(doubted=0.6, length=0.05)
-
-    assert aggregation.factor(is_doubted=is_doubted, sentences=sentences) == pytest.approx(factor, abs=1e-6)
 
 
 @BUILT_IN
@@ -210,8 +190,16 @@ def test_another_tier_model_or_language_gets_defaults_that_are_not_fitted(
     entry = table.find(tier=tier, model=model, language=language)
 
     assert not entry.is_fitted
-    assert (entry.reliability, entry.gate) == ((), None)
+    assert (entry.reliability, entry.gate, entry.terms) == ((), None, AnswerTerms())
     assert entry.support({first: 0.5}) == 0.5
+
+
+def test_what_is_copied_or_made_up_is_read_off_the_wording_whatever_the_model() -> None:
+    table = load_calibrations(None)
+    wording = table.find(tier=TierName.LEXICAL, model=MODEL, language="zh")
+
+    assert table.find(tier=TierName.EMBEDDING, model="other", language="zh").bounds == wording.bounds != {}
+    assert table.find(tier=TierName.DETECTOR, model="other", language="zh").bounds == {}
 
 
 def test_the_default_reaches_two_and_ninety_eight_hundredths_at_its_ends() -> None:
@@ -262,14 +250,14 @@ def test_a_malformed_entry_is_refused_with_file_and_field(tmp_path: Path, change
     assert str(refused.value).startswith(f"{path}: {field}")
 
 
-@pytest.mark.parametrize("version", [1, 3, None])
+@pytest.mark.parametrize("version", [1, 2, None])
 def test_another_version_of_the_file_is_refused_with_what_writes_a_new_one(tmp_path: Path, version: int | None) -> None:
     path = _write(tmp_path / "mine.json", ENTRY, version=version)
 
     with pytest.raises(CalibrationError) as refused:
         load_calibrations(path)
 
-    assert str(refused.value) == (f"{path}: `version` must be 2, is {version}; `plumbline calibrate` writes a new file")
+    assert str(refused.value) == (f"{path}: `version` must be 3, is {version}; `plumbline calibrate` writes a new file")
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe"])

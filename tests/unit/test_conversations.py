@@ -113,7 +113,9 @@ def test_without_a_judge_turns_that_their_evidence_supports_are_told_from_others
                 continue
             is_sound = wanted["verdict"] == "supported"
             count[is_sound] += 1
-            right[is_sound] += turn.passed is is_sound
+            assert turn.faithfulness is not None
+            right[is_sound] += (turn.faithfulness >= 0.5) is is_sound
+            assert turn.passed in (is_sound, None) or not is_sound
             evidence = [
                 each.context for claim in result.claims if claim.sentence in turn.sentences for each in claim.evidence
             ]
@@ -140,9 +142,9 @@ def test_the_first_answer_does_not_know_what_is_returned_later() -> None:
 @pytest.mark.parametrize(
     ("turns", "passed", "rule"),
     [
-        ([True, True], True, "calibrated"),
+        ([True, True], True, "copied"),
         ([True, None], None, "unsure"),
-        ([None, False], False, "calibrated"),
+        ([None, False], False, "copied"),
     ],
 )
 def test_a_conversation_is_unsure_where_a_turn_is_and_none_failed(

@@ -19,7 +19,7 @@ from plumbline.judging.tiers.tier import TierName
 
 BOUNDS = DecisionBounds(fails=0.2, passes=0.8)
 RAW = CalibrationTable(()).find(tier=TierName.LLM, model="decision-1", language="en")
-ALL_SUPPORTED = choose_criterion(None, boundary=None)
+ALL_SUPPORTED = choose_criterion(None)
 SUPPORTED, NOT_MENTIONED = Verdict.SUPPORTED, Verdict.NOT_MENTIONED
 
 
@@ -76,9 +76,9 @@ def test_nothing_is_left_to_ask_where_another_sentence_fails_for_certain() -> No
     assert undecided_claims(decided(fails, opens, passes), ALL_SUPPORTED) == ()
     assert [each.id for each in undecided_claims(decided(opens, passes), ALL_SUPPORTED)] == ["1.0"]
     # By a threshold the mean decides: .1, .6 and .9 reach .6 only if the second is supported.
-    by_mean = choose_criterion(0.6, boundary=None)
+    by_mean = choose_criterion(0.6)
     assert [each.id for each in undecided_claims(decided(fails, opens, passes), by_mean)] == ["1.0"]
-    assert undecided_claims(decided(fails, opens, passes), choose_criterion(0.7, boundary=None)) == ()
+    assert undecided_claims(decided(fails, opens, passes), choose_criterion(0.7)) == ()
 
 
 def test_the_second_judge_decides_what_it_is_asked_and_each_claim_says_who_did() -> None:

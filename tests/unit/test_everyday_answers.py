@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from benchmarks.everyday import CHAINS, DATA, Decision, decide, figures, read_rows
+from benchmarks.everyday import CHAINS, DATA, NEW, Decision, decide, figures, read_rows
 from tests.running.service import plain_settings
 
 
@@ -13,27 +13,24 @@ def decisions() -> list[Decision]:
     return asyncio.run(decide(read_rows(DATA / "everyday.jsonl"), CHAINS["lexical"], plain_settings()))
 
 
-def test_english_answers_pass_when_they_are_faithful_and_fail_when_something_new_is_in_them(
-    decisions: list[Decision],
+@pytest.mark.parametrize(("language", "most_failing", "fewest_caught"), [("en", 0.1, 0.75), ("zh", 0.08, 0.8)])
+def test_few_faithful_answers_fail_and_most_with_something_new_do(
+    decisions: list[Decision], language: str, most_failing: float, fewest_caught: float
 ) -> None:
-    found = figures([each for each in decisions if each.row["lang"] == "en"])
+    chosen = [each for each in decisions if each.row["lang"] == language]
+    faithful = [each.result.passed for each in chosen if each.row["kind"] == "faithful"]
 
-    assert found["balanced_accuracy_new"] >= 0.88
-    assert found["faithful_pass"] >= 0.88
-    assert min(found["caught"][kind] for kind in ("number", "unit", "name", "date", "invented")) >= 0.6
+    caught = figures(chosen)["caught"]
 
-
-def test_chinese_answers_do_so_too(decisions: list[Decision]) -> None:
-    found = figures([each for each in decisions if each.row["lang"] == "zh"])
-
-    assert found["balanced_accuracy_new"] >= 0.9
-    assert found["faithful_pass"] >= 0.9
+    assert faithful.count(False) <= most_failing * len(faithful)
+    assert caught["new"] >= fewest_caught
+    assert min(caught[kind] for kind in ("number", "date")) >= 0.9
 
 
-def test_at_most_one_faithful_answer_of_most_shapes_fails(decisions: list[Decision]) -> None:
-    found = figures(decisions)["faithful_pass_by_shape"]
+def test_no_answer_with_something_new_passes(decisions: list[Decision]) -> None:
+    wrong = [each.row["id"] for each in decisions if each.row["kind"] in NEW and each.result.passed]
 
-    assert {shape for shape, share in found.items() if share < 0.85} <= {"paraphrase"}
+    assert len(wrong) <= 1
 
 
 def test_every_row_is_judged(decisions: list[Decision]) -> None:

@@ -11,7 +11,7 @@ from plumbline.extras.calibration.calibrating import isotonic_curve
 from plumbline.extras.calibration.fitting import (
     FloatArray,
     MeasuredAnswers,
-    _Path,
+    _Design,
     balanced_weights,
     cross_fit,
     cross_predict,
@@ -26,11 +26,12 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
 from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
+    AnswerTerms,
     Calibration,
-    CalibrationAggregation,
     CalibrationGate,
     CalibrationTable,
 )
+from plumbline.judging.tiers.judgement import distinct_findings
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier, collect_lexical_findings
 from plumbline.judging.tiers.lexical_features import WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
@@ -38,7 +39,7 @@ from tests.doubles.fakes import case_of
 
 NAMES = ("character_coverage", "near_pairs")
 GATE = CalibrationGate(measure="character_coverage", closed=0.1, open=0.4)
-AGGREGATION = CalibrationAggregation(doubted=0.6, length=0.05, copied=0.8, copied_share=0.5)
+TERMS = AnswerTerms(doubted=0.6, denied=0.3, length=0.05)
 # Copied but for one word, among 200 words of other subjects.
 _LONG = "The keeper of the old stone tower lit the great lamp on the first cold night of that winter."
 SAMPLES = (
@@ -71,7 +72,9 @@ def _answers(
         lengths=np.full(count, 20.0),
         is_copy=np.zeros(count, dtype=bool),
         copied=np.zeros(count),
+        is_open=np.zeros(count, dtype=bool),
         labels=np.array(labels, dtype=np.float64),
+        shapes=np.full(count, "prose"),
         datasets=np.array(datasets or ["a"] * count),
         clusters=np.array(clusters or [str(number) for number in range(count)]),
     )
@@ -91,6 +94,8 @@ def _drawn(answers: int = 60, *, seed: int = 0) -> MeasuredAnswers:
         lengths=lengths,
         is_copy=generator.uniform(size=len(owners)) < 0.1,
         copied=np.zeros(len(owners)),
+        is_open=np.zeros(len(owners), dtype=bool),
+        shapes=np.full(answers, "prose"),
         labels=(means + generator.normal(0.0, 0.1, answers) > 0.5).astype(np.float64),
         datasets=np.array([f"set-{number % 3}" for number in range(answers)]),
         clusters=np.array([str(number // 2) for number in range(answers)]),
@@ -107,9 +112,8 @@ def test_the_gradient_of_the_log_loss_is_that_of_finite_differences(
     gate: CalibrationGate | None, intercept: float
 ) -> None:
     answers = _drawn(12, seed=1)
-    answers = replace(answers, copied=answers.measures[:, 1])
-    path, row_weights = _Path(answers, gate, AGGREGATION), balanced_weights(answers)
-    logits = answers.measures @ np.array([2.0, -1.0]) + intercept
+    path, row_weights = _Design(answers, gate), balanced_weights(answers)
+    logits = path.matrix[:, :2] @ np.array([2.0, -1.0]) + intercept
 
     _, gradient = path.log_loss(logits, row_weights)
 
@@ -120,7 +124,7 @@ def test_the_gradient_of_the_log_loss_is_that_of_finite_differences(
 def test_the_log_loss_is_that_of_the_scores_by_hand() -> None:
     answers = _answers([0.0, 0.0], [1, 0])
 
-    value, gradient = _Path(answers, None).log_loss(np.array([0.0, 0.0]), np.array([0.75, 0.25]))
+    value, gradient = _Design(answers, None).log_loss(np.array([0.0, 0.0]), np.array([0.75, 0.25]))
 
     # Both scores are 0.5: -(.75 ln .5 + .25 ln .5) = ln 2, and each gradient is its weight times (0.5 - label).
     assert value == pytest.approx(np.log(2))
@@ -130,18 +134,21 @@ def test_the_log_loss_is_that_of_the_scores_by_hand() -> None:
 @pytest.mark.parametrize("gate", [None, GATE], ids=["open", "gated"])
 @pytest.mark.parametrize("sample", SAMPLES, ids=["copied", "partly", "copies", "foreign"])
 def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: CalibrationGate | None) -> None:
-    weights = {"character_coverage": 2.5, "near_pairs": 0.3, "unknown_names": -0.4, "unknown_numbers": -0.9}
-    calibration = _calibration(weights, -1.2, gate=gate).model_copy(update={"aggregation": AGGREGATION})
+    weights = {"character_coverage": 2.5, "near_pairs": 0.3}
+    calibration = _calibration(weights, -1.2, gate=gate).model_copy(update={"terms": TERMS})
     case = case_of(sample.answer, *sample.contexts)
     findings = collect_lexical_findings(case)
+    measured = distinct_findings(case, findings)
     answers = MeasuredAnswers(
         names=WORD_MEASURES,
-        measures=np.array([[found.measures[name] for name in WORD_MEASURES] for found in findings.values()]),
-        owners=np.zeros(len(findings), dtype=np.int64),
-        lengths=np.array([len(case.sentences[at].text) for at in findings], dtype=np.float64),
-        is_copy=np.array([found.is_copy for found in findings.values()]),
-        copied=np.array([found.copied for found in findings.values()]),
+        measures=np.array([[found.measures[name] for name in WORD_MEASURES] for _, found in measured]),
+        owners=np.zeros(len(measured), dtype=np.int64),
+        lengths=np.array([length for length, _ in measured]),
+        is_copy=np.array([found.is_copy for _, found in measured]),
+        copied=np.array([found.copied for _, found in measured]),
+        is_open=np.zeros(len(measured), dtype=bool),
         labels=np.array([1.0]),
+        shapes=np.array(["prose"]),
         datasets=np.array(["a"]),
         clusters=np.array(["a"]),
     )
@@ -152,27 +159,18 @@ def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: Cal
     assert predict(answers, calibration) == pytest.approx([scores.faithfulness], abs=1e-9)
 
 
-def test_a_score_is_the_mean_of_supports_by_length_and_a_copy_counts_as_one() -> None:
+def test_an_answer_of_copies_alone_has_the_score_of_a_copy() -> None:
     answers = replace(
-        _answers([0.5, 0.5], [1]),
-        owners=np.array([0, 0]),
-        lengths=np.array([30.0, 10.0]),
-        is_copy=np.array([True, False]),
-        copied=np.zeros(2),
-        datasets=np.array(["a"]),
-        clusters=np.array(["a"]),
+        _answers([0.5, 0.5], [1, 1]), owners=np.array([0, 1]), is_copy=np.array([True, False]), copied=np.zeros(2)
     )
 
-    # 30 characters of a copy, 10 at one half
-    predicted = predict(answers, _calibration({"character_coverage": 1.0}, -0.5))
-
-    assert predicted == pytest.approx([(30 * VERBATIM_SUPPORT + 10 * 0.5) / 40])
+    assert predict(answers, _calibration({"character_coverage": 1.0}, -0.5)) == pytest.approx([VERBATIM_SUPPORT, 0.5])
 
 
 def test_the_weights_have_the_sign_of_what_was_planted() -> None:
     answers = _drawn(200)
 
-    weights, intercept = fit_weights(answers, None, row_weights=balanced_weights(answers))
+    weights, intercept, _ = fit_weights(answers, None, row_weights=balanced_weights(answers))
 
     # The second measure is noise.
     assert weights["character_coverage"] > 3 * abs(weights["near_pairs"])
@@ -193,8 +191,8 @@ def test_a_measure_that_tells_datasets_apart_gets_no_weight_for_it() -> None:
     )
     merged = replace(answers, datasets=np.array(["a"] * 200))
 
-    apart, _ = fit_weights(answers, None, row_weights=_even(answers))
-    together, _ = fit_weights(merged, None, row_weights=_even(answers))
+    apart, *_ = fit_weights(answers, None, row_weights=_even(answers))
+    together, *_ = fit_weights(merged, None, row_weights=_even(answers))
 
     assert (
         apart["near_pairs"] / apart["character_coverage"]
@@ -210,7 +208,7 @@ def test_a_scale_keeps_the_order_of_weights_and_moves_the_boundary() -> None:
     answers = _answers(list(coverage), labels)
     in_force = _calibration({"character_coverage": 4.0}, -1.2)
 
-    weights, intercept = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
+    weights, intercept, _ = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
 
     assert weights["character_coverage"] > 4.0
     assert 0.6 < -intercept / weights["character_coverage"] < 0.8
@@ -219,9 +217,9 @@ def test_a_scale_keeps_the_order_of_weights_and_moves_the_boundary() -> None:
 def test_the_gate_opens_between_percentiles_of_unrelated_sentences() -> None:
     gate = fit_gate(_answers(list(np.linspace(0.0, 1.0, 101)), [0] * 101), "character_coverage")
 
-    # Of 101 sentences of one length, each stands at the middle of its share: (0.05 * 101 - 0.5) / 100 and a quarter
-    # above (0.99 * 101 - 0.5) / 100.
-    assert (gate.measure, gate.closed, gate.open) == ("character_coverage", 0.0455, 1.2436)
+    # Of 101 sentences of one length, each stands at the middle of its share: (0.05 * 101 - 0.5) / 100 and
+    # (0.99 * 101 - 0.5) / 100.
+    assert (gate.measure, gate.closed, gate.open) == ("character_coverage", 0.0455, 0.9949)
 
 
 def test_each_dataset_counts_the_same_and_so_does_each_label_in_it() -> None:
@@ -259,14 +257,15 @@ def test_each_answer_is_scored_by_a_fit_that_did_not_see_it() -> None:
     assert scores == pytest.approx(1 / (1 + np.exp(-np.array([0.1, 0.2, 0.6, 0.8, 1.2, 1.5]))))
 
 
-def test_a_doubt_gets_no_weight_since_its_factor_counts() -> None:
+def test_a_doubt_counts_against_the_answer_and_gets_no_weight() -> None:
     drawn = _drawn(200)
     measures = np.stack([drawn.measures[:, 0], drawn.measures[:, 1] > 0.9], axis=1)
     answers = replace(drawn, names=("character_coverage", "unknown_numbers"), measures=measures)
 
-    weights, _ = fit_weights(answers, None, row_weights=balanced_weights(answers), aggregation=AGGREGATION)
+    weights, _, terms = fit_weights(answers, None, row_weights=balanced_weights(answers))
 
     assert list(weights) == ["character_coverage"]
+    assert min(terms.doubted, terms.denied, terms.length) >= 0.0
 
 
 def test_a_dataset_whose_faithful_answers_are_all_copies_draws_nothing_down() -> None:
@@ -281,6 +280,8 @@ def test_a_dataset_whose_faithful_answers_are_all_copies_draws_nothing_down() ->
         lengths=np.concatenate([told.lengths, copied.lengths]),
         is_copy=np.concatenate([told.is_copy, copied.is_copy]),
         copied=np.concatenate([told.copied, copied.copied]),
+        is_open=np.concatenate([told.is_open, copied.is_open]),
+        shapes=np.concatenate([told.shapes, copied.shapes]),
         labels=np.concatenate([told.labels, copied.labels]),
         datasets=np.concatenate([told.datasets, copied.datasets]),
         clusters=np.concatenate([told.clusters, copied.clusters]),

@@ -70,24 +70,14 @@ def test_the_weakest_claim_and_the_number_of_unsupported_ones_stand_beside_the_m
     assert (scores.lowest_support, scores.unsupported_claims) == (0.0, 2)
 
 
-ALL_SUPPORTED = choose_criterion(None, boundary=None)
+ALL_SUPPORTED = choose_criterion(None)
 
 
-@pytest.mark.parametrize(
-    ("threshold", "boundary", "rule", "compared"),
-    [
-        (None, None, "all_supported", None),
-        (None, 0.47, "calibrated", 0.47),
-        (0.8, None, "threshold", 0.8),
-        (0.0, 0.47, "threshold", 0.0),
-    ],
-)
-def test_a_threshold_goes_before_the_boundary_of_a_tier(
-    threshold: float | None, boundary: float | None, rule: str, compared: float | None
-) -> None:
-    criterion = choose_criterion(threshold, boundary=boundary)
+@pytest.mark.parametrize(("threshold", "rule"), [(None, "all_supported"), (0.8, "threshold"), (0.0, "threshold")])
+def test_a_threshold_goes_before_the_rule_of_all_claims(threshold: float | None, rule: str) -> None:
+    criterion = choose_criterion(threshold)
 
-    assert (criterion.rule.value, criterion.threshold) == (rule, compared)
+    assert (criterion.rule.value, criterion.threshold) == (rule, threshold)
 
 
 def test_one_unsupported_claim_fails_a_long_answer() -> None:
@@ -98,7 +88,7 @@ def test_one_unsupported_claim_fails_a_long_answer() -> None:
     assert with_a_lie is not None
     assert ALL_SUPPORTED.passes(long_answer)
     assert not ALL_SUPPORTED.passes(with_a_lie)
-    assert choose_criterion(0.5, boundary=None).passes(with_a_lie)
+    assert choose_criterion(0.5).passes(with_a_lie)
 
 
 def test_votes_agree_when_each_alone_decides_the_same() -> None:
@@ -108,7 +98,7 @@ def test_votes_agree_when_each_alone_decides_the_same() -> None:
 
     # Two of three decide alike: (2 + 1) / (3 + 2). At 0.5 all three do: (3 + 1) / (3 + 2).
     assert agreement([yes, yes, no], passed=True, criterion=ALL_SUPPORTED) == 0.6
-    assert agreement([yes, yes, no], passed=True, criterion=choose_criterion(0.5, boundary=None)) == 0.8
+    assert agreement([yes, yes, no], passed=True, criterion=choose_criterion(0.5)) == 0.8
 
 
 def test_a_claim_counts_with_its_weight() -> None:
@@ -185,12 +175,3 @@ def test_beyond_the_last_point_its_value_stands(table: tuple[tuple[float, float]
 def test_confidence_in_a_fail_is_the_rest() -> None:
     # At 0.3 a share of 0.2 was faithful, so that a fail agrees with 0.8.
     assert confidence(0.3, passed=False, reliability=_RELIABILITY) == pytest.approx(0.8)
-
-
-def test_a_doubt_blocks_an_answer_at_the_calibrated_boundary_only() -> None:
-    scores = score(judgement_of(claim_of(Verdict.SUPPORTED, 0.9)))
-    assert scores is not None
-
-    assert choose_criterion(None, boundary=0.5).passes(scores)
-    assert not choose_criterion(None, boundary=0.5, is_doubted=True).passes(scores)
-    assert choose_criterion(0.5, boundary=0.5, is_doubted=True).passes(scores)

@@ -1,6 +1,7 @@
 """From what was measured of a sentence to its claim."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -8,12 +9,13 @@ from plumbline.judging.text.scores import score
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
+    AnswerTerms,
     Calibration,
-    CalibrationAggregation,
     Finding,
-    build_judgement,
 )
+from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.tier import TierName
+from plumbline.judging.tiers.triage import Shape, ShapeBounds, find_shape
 from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 
@@ -92,54 +94,103 @@ def test_the_reason_lists_a_few_of_the_names_and_numbers_that_no_context_has(
     assert (_claim(_finding(unknown=unknown)).reason or "") == reason
 
 
-# Half of the runs of words make an answer mostly copied; the boundary of such answers is (0.5 - 0.2) / (0.8 - 0.2) of
-# the way from 0.6 to 0.8.
-COPYING = STEEP.model_copy(
+# An answer of copies above .6 of its runs passes, one with a hard reason fails up to a faithfulness of .9.
+DECIDING = STEEP.model_copy(
     update={
-        "aggregation": CalibrationAggregation(doubted=0.5, length=0.1, copied=0.9, copied_share=0.5),
-        "reliability": ((0.4, 0.3), (0.6, 0.7)),
-        "copied_reliability": ((0.6, 0.2), (0.8, 0.8)),
+        "terms": AnswerTerms(doubted=1.0, denied=0.5, length=0.1),
+        "bounds": {
+            Shape.SHORT: ShapeBounds(copied_from=0.6, copied_right=0.85, fails_below=0.9, fails_right=0.9),
+            Shape.PROSE: ShapeBounds(copied_from=0.6, copied_right=0.85),
+        },
     }
 )
 
 
-def test_an_answer_of_mostly_copied_text_has_a_flag_and_a_boundary_of_its_own() -> None:
-    # "The lamp burns." has 15 of 25 characters: (15 * 0.9 + 10 * 0) / 25 = 0.54 of the runs are copied.
-    findings = {0: replace(_finding(0.6), copied=0.9), 1: _finding(0.6)}
+@pytest.mark.parametrize(
+    ("change", "passed", "rule", "right"),
+    [
+        ({"copied": 0.6}, True, "copied", 0.85),
+        ({"copied": 0.59}, None, "unsure", None),
+        ({"copied": 1.0, "open_reasons": ("condition_left_out",)}, None, "unsure", None),
+        ({"copied": 1.0, "measures": {"character_coverage": 0.6, "unknown_numbers": 1.0}}, False, "hard_reason", 0.9),
+        # 1 / (1 + e^-(5 - 1)) = .982, above the bound
+        ({"copied": 1.0, "measures": {"character_coverage": 1.0, "unknown_numbers": 1.0}}, None, "unsure", None),
+    ],
+    ids=["copied", "little copied", "open", "made up", "made up above the bound"],
+)
+def test_what_is_nearly_copied_passes_and_what_has_a_hard_reason_fails(
+    change: dict[str, Any], passed: bool | None, rule: str, right: float | None
+) -> None:
+    judgement = build_judgement(
+        case_of("The lamp burns.", "It is dark."), {0: replace(_finding(0.6), **change)}, DECIDING
+    )
 
-    judgement = build_judgement(case_of("The lamp burns. It is red.", "It is dark."), findings, COPYING)
-
-    assert judgement.flags == ("uncalibrated", "mostly_copied")
-    assert judgement.boundary == 0.7
-    assert judgement.reliability == COPYING.copied_reliability
-    # 0.9 / (1 + e^-1)
-    assert [claim.support for claim in judgement.claims] == pytest.approx([0.657953] * 2, abs=1e-6)
+    decision = judgement.decision
+    assert decision is not None
+    assert (decision.passed, decision.rule, decision.right, decision.threshold) == (passed, rule, right, None)
 
 
-def test_another_answer_has_the_boundary_of_its_tier() -> None:
-    judgement = build_judgement(case_of("The lamp burns.", "It is dark."), {0: _finding(0.6)}, COPYING)
+def test_a_shape_without_a_bound_is_unsure() -> None:
+    two = case_of("The lamp burns. It is red.", "It is dark.")
+    doubted = replace(_finding(0.6), measures={"character_coverage": 0.6, "unknown_numbers": 1.0}, copied=1.0)
 
-    assert (judgement.flags, judgement.boundary, judgement.highest) == (("uncalibrated",), 0.5, VERBATIM_SUPPORT)
+    judgements = [
+        build_judgement(two, {0: doubted, 1: _finding(0.6)}, DECIDING),
+        build_judgement(two, {0: replace(doubted, measures=_finding(0.6).measures)}, STEEP),
+    ]
+
+    assert [each.decision and each.decision.rule for each in judgements] == ["unsure", "unsure"]
+
+
+def test_a_sentence_with_a_hard_reason_has_its_flag() -> None:
+    made_up = replace(_finding(), measures={"character_coverage": 0.6, "unknown_names": 1.0})
+
+    assert (_claim(made_up).flags, _claim(_finding(0.6)).flags) == (("hard_reason",), ())
+
+
+@pytest.mark.parametrize(
+    ("text", "contexts", "shape"),
+    [
+        ("It opened in 1931.", ["The museum opened in 1931."], Shape.SHORT),
+        ("It opened in 1931. It is free.", ["The museum opened in 1931."], Shape.PROSE),
+        ("It opened in 1931.", ['{"museum": "Keld", "opened": 1931}'], Shape.JSON),
+        ("It opened in 1931.", ["| museum | opened |\n| --- | --- |\n| Keld | 1931 |"], Shape.TABLE),
+    ],
+)
+def test_the_shape_is_that_of_most_of_the_contexts_or_of_a_short_answer(
+    text: str, contexts: list[str], shape: Shape
+) -> None:
+    assert find_shape(case_of(text, *contexts)) is shape
 
 
 def test_a_verbatim_answer_keeps_the_highest_score_however_long_it_is() -> None:
     copy = replace(_finding(is_copy=True), copied=1.0)
 
-    scores = score(build_judgement(case_of("The lamp burns. It is red.", "It."), {0: copy, 1: copy}, COPYING))
+    scores = score(build_judgement(case_of("The lamp burns. It is red.", "It."), {0: copy, 1: copy}, DECIDING))
 
     assert scores is not None
     assert scores.faithfulness == VERBATIM_SUPPORT
 
 
-def test_a_sentence_that_cannot_be_supported_lowers_the_whole_answer() -> None:
-    findings = {0: _finding(0.6), 1: _finding(is_copy=True)}
-    doubted = {**findings, 0: replace(findings[0], measures={"character_coverage": 0.6, "unknown_numbers": 1.0})}
+def test_the_score_is_that_of_the_mean_logit_by_length_less_what_counts_against_the_whole_answer() -> None:
+    findings = {0: _finding(0.6), 1: _finding(0.8)}
+    measures = {"character_coverage": 0.6, "unknown_numbers": 1.0}
+    doubted = {**findings, 0: replace(findings[0], measures=measures)}
+    denied = {**findings, 0: replace(findings[0], measures={**measures, "negation": 1.0})}
     case = case_of("The lamp burns. It is red.", "It is dark.")
 
-    sound, unsound = (score(build_judgement(case, found, COPYING)) for found in (findings, doubted))
+    found = [build_judgement(case, each, DECIDING).faithfulness for each in (findings, doubted, denied)]
 
-    assert sound is not None
-    assert unsound is not None
-    # (15 / (1 + e^-1) + 10 * 0.97) / 25, and 0.5 * (15 * 0.49 / (1 + e^-1) + 10 * 0.97) / 25
-    assert sound.faithfulness == pytest.approx(0.826635, abs=1e-6)
-    assert unsound.faithfulness == pytest.approx(0.301466, abs=1e-6)
+    # Logits 1 of 15 characters and 3 of 10: (15 + 30) / 25 = 1.8, less 0.1 ln 2 = 0.069315; then 1 and 1.5 less.
+    assert found == pytest.approx([0.849500, 0.674956, 0.557417], abs=1e-6)
+
+
+def test_a_sentence_that_repeats_another_counts_once() -> None:
+    once = build_judgement(case_of("The lamp burns. It is red.", "It."), {0: _finding(0.2), 1: _finding(0.8)}, STEEP)
+    repeated = build_judgement(
+        case_of("The lamp burns. It is red. It is red.", "It."),
+        {0: _finding(0.2), 1: _finding(0.8), 2: _finding(0.8)},
+        STEEP,
+    )
+
+    assert repeated.faithfulness == once.faithfulness

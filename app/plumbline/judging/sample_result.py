@@ -9,9 +9,9 @@ from plumbline.judging.citations import Citation, Citations
 from plumbline.judging.judge.metrics import MetricResult, MetricStatus
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample, Turn
-from plumbline.judging.text.scores import PassRule, contexts_used
+from plumbline.judging.text.scores import contexts_used
 from plumbline.judging.text.segmentation import Sentence
-from plumbline.judging.text.verdicts import Claim, JudgeAccount, Scores
+from plumbline.judging.text.verdicts import Claim, JudgeAccount, PassRule, Scores
 from plumbline.judging.tiers.cascade import Attempt
 from plumbline.judging.tiers.tier import TierName
 
@@ -96,7 +96,7 @@ def join_turns(sample: Sample, results: Sequence[SampleResult]) -> SampleResult:
     decisions = {each.passed for each in judged} if is_whole else {None}
     # One turn that fails decides; without one, one that is unsure leaves the conversation open
     passed = False if False in decisions else None if None in decisions else True
-    rule = PassRule.UNSURE if is_whole and passed is None else leader.passed_by
+    rule = PassRule.UNSURE if passed is None else next(each.passed_by for each in judged if each.passed is passed)
     return replace(
         leader,
         status=status,

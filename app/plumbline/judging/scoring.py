@@ -29,7 +29,6 @@ from plumbline.judging.text.offload import SharedInterpreter
 from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.sample import Sample, turn_sample
 from plumbline.judging.text.scores import (
-    PassRule,
     agreement,
     choose_criterion,
     confidence,
@@ -37,7 +36,17 @@ from plumbline.judging.text.scores import (
     score,
 )
 from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unsplit_sample
-from plumbline.judging.text.verdicts import NO_ANSWERS, Claim, MetricAnswers, Scores, Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import (
+    NO_ANSWERS,
+    Claim,
+    Judgement,
+    MetricAnswers,
+    PassRule,
+    Scores,
+    TierDecision,
+    Verdict,
+    whole_sentence_claim,
+)
 from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.cascade import CascadeResult, JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
@@ -292,32 +301,16 @@ def _build(
     warnings: tuple[CodedText, ...] = (),
 ) -> SampleResult:
     judgement = cascade.judgement if cascade else None
-    criterion = choose_criterion(
-        options.threshold,
-        boundary=judgement.boundary if judgement else None,
-        is_doubted=judgement is not None and judgement.needs_review,
-    )
-    passed = criterion.passes(scores) if scores else None
-    sure = None
-    if scores and judgement and judgement.votes:
-        sure = agreement(judgement.votes, passed=bool(passed), criterion=criterion)
-    elif scores and judgement:
-        # A doubt decides as a score below the boundary would.
-        decisive = min(scores.faithfulness, criterion.threshold or 1.0) if criterion.is_blocked else scores.faithfulness
-        if judgement.has_verdict_kinds:
-            # A decision model is calibrated on the sentence with the least support.
-            decisive = scores.lowest_support
-        sure = confidence(decisive, passed=bool(passed), reliability=judgement.reliability)
-    is_unsure = judgement is not None and judgement.is_unsure
+    decision = _decide(options, scores, judgement) if scores else None
     reference = case.source.reference
     return SampleResult(
         status=status,
         tier=cascade.tier if cascade else None,
         scores=scores,
-        passed=None if is_unsure else passed,
-        passed_by=PassRule.UNSURE if is_unsure else criterion.rule if scores else None,
-        threshold=criterion.threshold if scores else options.threshold,
-        confidence=sure,
+        passed=decision.passed if decision else None,
+        passed_by=decision.rule if decision else None,
+        threshold=decision.threshold if decision else options.threshold,
+        confidence=decision.right if decision else None,
         context_utilization=context_utilization(case.sentences, case.index)
         if status in (SampleStatus.JUDGED, SampleStatus.NOT_JUDGED)
         else None,
@@ -334,3 +327,20 @@ def _build(
         flags=flags,
         warnings=warnings,
     )
+
+
+def _decide(options: JudgeOptions, scores: Scores, judgement: Judgement | None) -> TierDecision:
+    """Return the decision by the caller's threshold; without one by the tier's own rule; without one of all claims."""
+    if judgement and judgement.decision and options.threshold is None:
+        return judgement.decision
+    criterion = choose_criterion(options.threshold)
+    passed, sure = criterion.passes(scores), None
+    if judgement and judgement.votes:
+        sure = agreement(judgement.votes, passed=passed, criterion=criterion)
+    elif judgement:
+        # A decision model is calibrated on the sentence with the least support.
+        decisive = scores.lowest_support if judgement.has_verdict_kinds else scores.faithfulness
+        sure = confidence(decisive, passed=passed, reliability=judgement.reliability)
+    if judgement and judgement.is_unsure:
+        return TierDecision(None, PassRule.UNSURE, criterion.threshold, sure)
+    return TierDecision(passed, criterion.rule, criterion.threshold, sure)

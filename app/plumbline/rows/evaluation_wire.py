@@ -19,6 +19,7 @@ from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Sample, join
 from plumbline.judging.text.scores import claim_weights, count_verdicts
 from plumbline.judging.text.verdicts import Claim, Evidence, is_duplicate
 from plumbline.judging.text.words import detect_language
+from plumbline.judging.tiers.judgement import HARD_REASON
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import BadRow, parse_passage
@@ -237,7 +238,8 @@ def _find_deciding(result: SampleResult) -> Collection[str]:
         for claim in result.claims
         if claim.is_checkable and not is_duplicate(claim)
     }
-    return set(deciding_claims(result.passed_by.value, checkable))
+    flagged = [claim.id for claim in result.claims if HARD_REASON in claim.flags]
+    return set(deciding_claims(result.passed_by.value, checkable, flagged))
 
 
 def _decision(result: SampleResult, at_fault: Sequence[Claim], language: Language) -> DecisionItem | None:

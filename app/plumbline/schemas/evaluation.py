@@ -319,9 +319,8 @@ class EvaluationResult(SparseModel):
     trace: TraceItem
     flags: list[str] = Field(
         default=[],
-        description="`no_context`, `degraded`, `uncalibrated`, `mostly_copied` (tiers embedding and lexical: half or "
-        "more of the runs of four words stand in the contexts, and the boundary lies higher), `no_checkable_claims`, "
-        "`threshold_unreachable`, `citation_without_passage` (a mark names no context), ...",
+        description="`no_context`, `degraded`, `uncalibrated`, `no_checkable_claims`, `threshold_unreachable`, "
+        "`citation_without_passage` (a mark names no context), ...",
     )
     warnings: list[WarningItem] = Field(default=[])
     offset_unit: Literal["code_point", "utf16"] = Field(

@@ -1,6 +1,6 @@
 """The parts of a result on the wire."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, Literal
 
 from pydantic import Field
@@ -8,7 +8,7 @@ from pydantic import Field
 from plumbline.schemas.wire import CODE, FIELDS, Share, SparseModel, WireModel
 
 TierName = Literal["llm", "detector", "embedding", "lexical"]
-PassRule = Literal["all_supported", "calibrated", "threshold", "unsure"]
+PassRule = Literal["all_supported", "copied", "hard_reason", "calibrated", "threshold", "unsure"]
 Status = Literal["judged", "abstained", "empty_answer", "not_judged"]
 
 _DOUBTFUL_SUPPORT: Final = 0.5
@@ -61,8 +61,8 @@ class ClaimItem(SparseModel):
     )
     weight: float = Field(
         gt=0,
-        description="Weight in `faithfulness`, the weighted mean of support: that of its sentence, shared by the "
-        "claims of that sentence. A sentence weighs 1 in llm, its length in characters in the other tiers.",
+        description="Weight of its sentence, shared by the claims of that sentence: 1 in llm, where `faithfulness` is "
+        "the weighted mean of support; its length in characters in the other tiers.",
     )
     reason: str | None = Field(
         default=None,
@@ -98,18 +98,21 @@ class DecisionItem(SparseModel):
 
     rule: PassRule = Field(
         description="`threshold`: faithfulness >= the threshold of the request or the service. Without one, "
-        "`all_supported` in tier llm: `scores.unsupported_claims` is 0; `calibrated` in the other tiers: faithfulness "
-        ">= the score at which half of the answers in their calibration data were faithful. `unsure`: the tier cannot "
-        "tell, and `passed` is null."
+        "`all_supported` in tier llm: `scores.unsupported_claims` is 0. Tiers embedding and lexical pass an answer by "
+        "`copied`: its sentences are nearly copied from the contexts; they fail one by `hard_reason`: a number, name, "
+        "link or code that no context has, a denial, or a text about something else; else they are `unsure`, and "
+        "`passed` is null. `calibrated` in tier detector: faithfulness >= the score at which half of the answers in "
+        "its calibration data were faithful."
     )
     threshold: Share | None = Field(
         default=None,
-        description="Faithfulness that decided: the one asked for, or the calibrated one; none with `all_supported`.",
+        description="Faithfulness that decided, with `threshold` and `calibrated`.",
     )
     because: list[DecidingClaim] = Field(
         default=[],
-        description="Where `passed` is false: with `all_supported` the claims that are not supported; else those whose "
-        "support is under 0.5, or the one with the least.",
+        description="Where `passed` is false: with `all_supported` the claims that are not supported, with "
+        "`hard_reason` those with the flag of that name; else those whose support is under 0.5, or the one with the "
+        "least.",
     )
 
 
@@ -299,11 +302,14 @@ class ConversationItem(SparseModel):
     turns: list[TurnItem]
 
 
-def deciding_claims(rule: str, checkable: Mapping[str, tuple[str, float]]) -> list[str]:
+def deciding_claims(rule: str, checkable: Mapping[str, tuple[str, float]], flagged: Collection[str] = ()) -> list[str]:
     """Return the ids of the claims that decided against an answer.
 
-    `checkable`: verdict and support of each claim that can be checked, by its id.
+    `checkable`: verdict and support of each claim that can be checked, by its id; `flagged`: ids of those with a hard
+    reason against them.
     """
+    if rule == "hard_reason" and flagged:
+        return [claim for claim in checkable if claim in flagged]
     if rule == "all_supported":
         return [claim for claim, (verdict, _) in checkable.items() if verdict != "supported"]
     doubtful = [claim for claim, (_, support) in checkable.items() if support < _DOUBTFUL_SUPPORT]

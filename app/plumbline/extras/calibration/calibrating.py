@@ -10,9 +10,9 @@ from operator import attrgetter
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from plumbline.extras.calibration.bounds import fit_bounds
 from plumbline.extras.calibration.figures import Agreement, measure_agreement
 from plumbline.extras.calibration.fitting import (
     FloatArray,
@@ -35,7 +35,6 @@ from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.calibration import (
     Calibration,
-    CalibrationAggregation,
     CalibrationSource,
     CalibrationTable,
     Finding,
@@ -46,9 +45,11 @@ from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.decision_bounds import logit
 from plumbline.judging.tiers.detector import DetectorTier
 from plumbline.judging.tiers.embedding import EmbeddingTier
+from plumbline.judging.tiers.judgement import distinct_findings
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
+from plumbline.judging.tiers.triage import find_shape
 
 # Calls to a judge under way.
 _JUDGED_AT_ONCE = 16
@@ -132,6 +133,7 @@ async def _measure(
     rows: Sequence[tuple[LabelledRow, SegmentedSample]], tier: MeasuringTier, names: tuple[str, ...]
 ) -> tuple[MeasuredAnswers, int]:
     measured: list[tuple[LabelledRow, list[tuple[float, Finding]]]] = []
+    shapes: list[str] = []
 
     async def find(row: tuple[LabelledRow, SegmentedSample]) -> Mapping[int, Finding]:
         try:
@@ -145,8 +147,8 @@ async def _measure(
     for (row, case), findings in zip(rows, found_by_row, strict=True):
         # A copy in a language that the model does not read has no measures.
         if findings and all(found.measures for found in findings.values()):
-            lengths = ((float(len(case.sentences[at].text)), found) for at, found in findings.items())
-            measured.append((row, list(lengths)))
+            measured.append((row, distinct_findings(case, findings)))
+            shapes.append(find_shape(case).value)
     sentences = [sentence for _, found in measured for sentence in found]
     answers = MeasuredAnswers(
         names=names,
@@ -155,7 +157,9 @@ async def _measure(
         lengths=np.array([length for length, _ in sentences], dtype=np.float64),
         is_copy=np.array([found.is_copy for _, found in sentences], dtype=bool),
         copied=np.array([found.copied for _, found in sentences], dtype=np.float64),
+        is_open=np.array([bool(found.open_reasons) for _, found in sentences], dtype=bool),
         labels=np.array([row.label for row, _ in measured], dtype=np.float64),
+        shapes=np.array(shapes, dtype=np.str_),
         datasets=np.array([row.dataset for row, _ in measured], dtype=np.str_),
         clusters=np.array([row.cluster for row, _ in measured], dtype=np.str_),
     )
@@ -192,8 +196,6 @@ _LARGEST_SHIFT = 1.0
 _SHIFTS_TRIED = 12
 # Left out one by one, so few data sets as different as the four Chinese ones say nothing of a common boundary.
 _TOO_FEW_DATASETS = range(3, 10)
-# Chosen on the development data by leaving each dataset out.
-_AGGREGATION = CalibrationAggregation(doubted=0.8, length=0.05, copied=0.88, copied_share=0.5)
 # Balanced accuracy that a fit may lose on held-out answers: less is noise.
 _ACCURACY_LOST = 0.01
 
@@ -269,8 +271,7 @@ def calibrate(
     """Fit a calibration for the tier, model and language of the one in force.
 
     Each dataset counts the same, and so does each label in it: 0.5 is the boundary where both labels are as common.
-    The intercept is then moved until half of the held-out answers that score 0.5 are faithful; answers of mostly copied
-    text have a boundary of their own and are left out of that.
+    The intercept is then moved until half of the held-out answers that score 0.5 are faithful.
 
     Args:
         measured: at least 10 answers of each label.
@@ -280,9 +281,8 @@ def calibrate(
     Raises CalibrationError: the scores do not rise with the labels.
     """
     answers = measured.answers
-    gate, aggregation = in_force.gate, in_force.aggregation
+    gate = in_force.gate
     if fit == "weights":
-        aggregation = _AGGREGATION
         # By single characters unrelated Chinese texts are so alike that a gate lowers answers on the subject, too.
         is_gated = in_force.language != "zh"
         gate = fit_gate(measured.unrelated, list_measures(in_force.tier, in_force.language)[0]) if is_gated else None
@@ -290,30 +290,30 @@ def calibrate(
     def fit_calibration(answers: MeasuredAnswers) -> Calibration:
         row_weights = balanced_weights(answers)
         if fit == "weights":
-            weights, intercept = fit_weights(answers, gate, row_weights=row_weights, aggregation=aggregation)
+            weights, intercept, terms = fit_weights(answers, gate, row_weights=row_weights)
         else:
-            weights, intercept = fit_scale(answers, in_force, row_weights=row_weights)
+            weights, intercept, terms = fit_scale(answers, in_force, row_weights=row_weights)
         rounded = {name: round(weight, 4) for name, weight in weights.items()}
-        update = {"gate": gate, "aggregation": aggregation, "weights": rounded, "intercept": round(intercept, 4)}
+        update = {"gate": gate, "weights": rounded, "intercept": round(intercept, 4), "terms": terms}
         return in_force.model_copy(update=update)
 
     before = predict(answers, in_force)
-    is_copied = answers.mostly_copied(aggregation)
     fold_fits = cross_fit(answers, split_folds(answers, parts=_FOLDS), fit_calibration)
     shift = 0.0
     if len(np.unique(answers.datasets)) not in _TOO_FEW_DATASETS:
-        shift = _find_shift(answers, ~is_copied, lambda by: cross_predict(answers, fold_fits, shift=by))
+        shift = _find_shift(answers, lambda by: cross_predict(answers, fold_fits, shift=by))
     after = cross_predict(answers, fold_fits, shift=shift)
     agreement = measure_agreement(_build_rows(answers, after), draws=draws)
     auroc = agreement.macro.auroc.value
     measured_on = {"rows": len(answers), "auroc": None if auroc is None else round(auroc, 4)}
     calibration = fit_calibration(answers)
+    has_bounds = in_force.tier in (TierName.EMBEDDING, TierName.LEXICAL)
     return CalibrationReport(
         calibration=calibration.model_copy(
             update={
                 "intercept": round(calibration.intercept + shift, 4),
-                "reliability": _pin_to_boundary(_reliability(answers, after, ~is_copied)),
-                "copied_reliability": _copied_reliability(answers, after, is_copied),
+                "reliability": _pin_to_boundary(_reliability(answers, after)),
+                "bounds": in_force.bounds | fit_bounds(answers, after, gate) if has_bounds else {},
                 "source": source.model_copy(update=measured_on),
             }
         ),
@@ -329,31 +329,25 @@ def _build_rows(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:
     return ScoredRows(scores, answers.labels.astype(np.int64), datasets, clusters)
 
 
-def _find_shift(
-    answers: MeasuredAnswers, chosen: NDArray[np.bool_], scores_by_shift: Callable[[float], FloatArray]
-) -> float:
-    """Return the shift of the intercept with which half of the chosen answers that score 0.5 are faithful.
+def _find_shift(answers: MeasuredAnswers, scores_by_shift: Callable[[float], FloatArray]) -> float:
+    """Return the shift of the intercept with which half of the answers that score 0.5 are faithful.
 
     By bisection: the higher the shift, the higher the scores, and the fewer of those above 0.5 are faithful.
     """
     low, high = -_LARGEST_SHIFT, _LARGEST_SHIFT
     for _ in range(_SHIFTS_TRIED):
         middle = (low + high) / 2
-        if crossing(_reliability(answers, scores_by_shift(middle), chosen), _BOUNDARY) < _BOUNDARY:
+        if crossing(_reliability(answers, scores_by_shift(middle)), _BOUNDARY) < _BOUNDARY:
             low = middle
         else:
             high = middle
     return round((low + high) / 2, 4)
 
 
-def _reliability(
-    answers: MeasuredAnswers, scores: FloatArray, chosen: NDArray[np.bool_]
-) -> tuple[tuple[float, float], ...]:
-    """Return the observed share of faithful answers around some scores of the chosen answers, made monotone."""
-    if not chosen.any():
-        return ((_BOUNDARY, _BOUNDARY),)
-    curve = isotonic_curve(scores[chosen], answers.labels[chosen], balanced_weights(answers)[chosen])
-    edges = np.unique(np.quantile(scores[chosen], np.linspace(0, 1, _CURVE_POINTS + 1)))
+def _reliability(answers: MeasuredAnswers, scores: FloatArray) -> tuple[tuple[float, float], ...]:
+    """Return the observed share of faithful answers around some scores, made monotone."""
+    curve = isotonic_curve(scores, answers.labels, balanced_weights(answers))
+    edges = np.unique(np.quantile(scores, np.linspace(0, 1, _CURVE_POINTS + 1)))
     centres = (edges[:-1] + edges[1:]) / 2 if len(edges) > 1 else edges
     points = {round(float(x), 4): round(float(y), 4) for x, y in zip(centres, curve(centres), strict=True)}
     return tuple(sorted(points.items()))
@@ -375,14 +369,3 @@ def _pin_to_boundary(curve: tuple[tuple[float, float], ...]) -> tuple[tuple[floa
     """Return the curve led through the boundary, so that no confidence in a decision is below one half."""
     points = {score: min(share, _JUST_BELOW) if score < _BOUNDARY else max(share, _BOUNDARY) for score, share in curve}
     return tuple(sorted({**points, _BOUNDARY: _BOUNDARY}.items()))
-
-
-def _copied_reliability(
-    answers: MeasuredAnswers, scores: FloatArray, is_copied: NDArray[np.bool_]
-) -> tuple[tuple[float, float], ...]:
-    """Return the curve of answers of mostly copied text; none with too few, or where it does not reach one half."""
-    faithful = int(answers.labels[is_copied].sum())
-    if min(faithful, int(is_copied.sum()) - faithful) < _FEWEST_OF_A_LABEL:
-        return ()
-    curve = _reliability(answers, scores, is_copied)
-    return curve if 0.0 < crossing(curve, _BOUNDARY) < 1.0 else ()

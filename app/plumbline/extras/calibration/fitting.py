@@ -10,19 +10,19 @@ from scipy.special import expit
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
-    DOUBTED,
+    DENIED,
     DOUBTS,
+    TERMS,
     VERBATIM_SUPPORT,
+    AnswerTerms,
     Calibration,
-    CalibrationAggregation,
     CalibrationGate,
 )
-from plumbline.judging.tiers.lexical_features import COUNTED_AGAINST
 
 FloatArray = NDArray[np.float64]
 
 # Ridge penalties, chosen on the development data by leaving each dataset out. The weights' is on standardised measures.
-_RIDGE = 1e-2
+_RIDGE = 5e-2
 # Datasets differ in how strict "faithful" is. An intercept for each, penalised a little, absorbs that while the weights
 # are fitted: without it they would explain datasets rather than answers.
 _RIDGE_OF_DATASETS = 5e-3
@@ -32,9 +32,8 @@ _DATASETS_AS_FOLDS = 3
 _NOTHING_TO_CALIBRATE = (
     "the tier's scores do not rise with these labels (1 is faithful, 0 is not): there is nothing to calibrate"
 )
-# Quantiles, weighted by length, of sentences paired with unrelated contexts; the factor was chosen on the same data.
-_CLOSED_AT, _OPEN_AT, _OPEN_ABOVE = 0.05, 0.99, 1.25
-MEAN = CalibrationAggregation()
+# Quantiles, weighted by length, of sentences paired with unrelated contexts.
+_CLOSED_AT, _OPEN_AT = 0.05, 0.99
 _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
 
 
@@ -44,8 +43,10 @@ class MeasuredAnswers:
 
     Of s sentences: `measures` (s, m), columns named by `names`; `owners` (s,) the number of its answer, ascending from
     0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) true if a context has it verbatim;
-    `copied` (s,) the share of its runs of words that stand in a context.
-    Of n answers: `labels` (n,) 1 faithful, 0 not; `datasets` (n,); `clusters` (n,) equal for one document.
+    `copied` (s,) the share of its runs of words that stand in a context; `is_open` (s,) true if something forbids to
+    pass it as a copy.
+    Of n answers: `labels` (n,) 1 faithful, 0 not; `shapes` (n,); `datasets` (n,); `clusters` (n,) equal for one
+    document.
     """
 
     names: tuple[str, ...]
@@ -54,7 +55,9 @@ class MeasuredAnswers:
     lengths: FloatArray
     is_copy: NDArray[np.bool_]
     copied: FloatArray
+    is_open: NDArray[np.bool_]
     labels: FloatArray
+    shapes: NDArray[np.str_]
     datasets: NDArray[np.str_]
     clusters: NDArray[np.str_]
 
@@ -71,26 +74,43 @@ class MeasuredAnswers:
             self.lengths[sentences],
             self.is_copy[sentences],
             self.copied[sentences],
+            self.is_open[sentences],
             self.labels[rows],
+            self.shapes[rows],
             self.datasets[rows],
             self.clusters[rows],
         )
 
-    def mostly_copied(self, aggregation: CalibrationAggregation) -> NDArray[np.bool_]:
-        """Return which answers are of mostly copied text, shape (n,)."""
-        totals = np.bincount(self.owners, self.lengths, len(self))
-        shares = np.bincount(self.owners, self.lengths * self.copied, len(self)) / totals
-        return np.array([aggregation.is_copied(share) for share in shares.tolist()], dtype=bool)
-
     def column(self, name: str) -> FloatArray:
         return np.asarray(self.measures[:, self.names.index(name)])
+
+    def mean(self, values: FloatArray) -> FloatArray:
+        """Return the mean by length of a value of each sentence, shape (n,)."""
+        totals = np.bincount(self.owners, self.lengths, len(self))
+        return np.asarray(np.bincount(self.owners, self.lengths * values, len(self)) / totals)
+
+    def any(self, values: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which answers have a sentence where `values`, shape (s,), is true."""
+        return np.asarray(np.bincount(self.owners, values, len(self)) > 0)
+
+    @property
+    def is_doubted(self) -> NDArray[np.bool_]:
+        """Return which sentences a measure forbids to support, shape (s,)."""
+        return np.asarray(self.measures[:, np.isin(self.names, DOUBTS)].any(axis=1) & ~self.is_copy)
 
 
 def predict(answers: MeasuredAnswers, calibration: Calibration) -> FloatArray:
     """Return the faithfulness that the service would answer, shape (n,)."""
-    weights = np.array([calibration.weights.get(name, 0.0) for name in answers.names])
-    path = _Path(answers, calibration.gate, calibration.aggregation)
-    return path.scores(path.supports(answers.measures @ weights + calibration.intercept))
+    design = _Design(answers, calibration.gate)
+    return design.scores(design.matrix @ _read_parameters(design, calibration) + calibration.intercept)
+
+
+def gate_factors(answers: MeasuredAnswers, gate: CalibrationGate | None) -> FloatArray:
+    """Return the mean factor of a gate on each answer, shape (n,)."""
+    if gate is None:
+        return np.ones(len(answers))
+    factors = np.clip((answers.column(gate.measure) - gate.closed) / (gate.open - gate.closed), 0.0, 1.0)
+    return answers.mean(factors)
 
 
 def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
@@ -98,8 +118,7 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
 
     Raises CalibrationError: there are no such answers, or all are equally like their contexts.
     """
-    closed = round(_weighted_quantile(unrelated, measure, _CLOSED_AT), 4)
-    opened = round(_OPEN_ABOVE * _weighted_quantile(unrelated, measure, _OPEN_AT), 4)
+    closed, opened = (round(_weighted_quantile(unrelated, measure, share), 4) for share in (_CLOSED_AT, _OPEN_AT))
     if opened <= closed:
         raise CalibrationError(
             "the weights cannot be fitted: that takes answers about several documents that differ; "
@@ -109,13 +128,9 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
 
 
 def fit_weights(
-    answers: MeasuredAnswers,
-    gate: CalibrationGate | None,
-    *,
-    row_weights: FloatArray,
-    aggregation: CalibrationAggregation = MEAN,
-) -> tuple[dict[str, float], float]:
-    """Fit weights and intercept by maximum likelihood.
+    answers: MeasuredAnswers, gate: CalibrationGate | None, *, row_weights: FloatArray
+) -> tuple[dict[str, float], float, AnswerTerms]:
+    """Fit weights, intercept and terms by maximum likelihood.
 
     Minimised is the log loss of the answers' scores, with an intercept for each dataset; then, with one for all, slope
     and intercept once more.
@@ -126,34 +141,30 @@ def fit_weights(
     """
     telling = _is_telling(answers)
     answers, row_weights = answers.pick(telling), row_weights[telling] / row_weights[telling].sum()
-    mean, deviation = answers.measures.mean(axis=0), answers.measures.std(axis=0) + 1e-9
-    standard = (answers.measures - mean) / deviation
+    design = _Design(answers, gate)
+    deviation = design.matrix.std(axis=0) + _SMALLEST
+    standard, count = design.matrix / deviation, design.matrix.shape[1]
     _, numbers = np.unique(answers.datasets, return_inverse=True)
-    path, count, sets = _Path(answers, gate, aggregation), len(answers.names), int(numbers.max()) + 1
-    of_sentence = numbers[answers.owners]
+    sets = int(numbers.max()) + 1
 
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
         slopes, intercept, offsets = parameters[:count], parameters[count], parameters[count + 1 :]
-        value, gradient = path.log_loss(standard @ slopes + intercept + offsets[of_sentence], row_weights)
+        value, gradient = design.log_loss(standard @ slopes + intercept + offsets[numbers], row_weights)
         slope_gradient = standard.T @ gradient + 2 * _RIDGE * slopes
-        offset_gradient = np.bincount(of_sentence, gradient, sets) + 2 * _RIDGE_OF_DATASETS * offsets
+        offset_gradient = np.bincount(numbers, gradient, sets) + 2 * _RIDGE_OF_DATASETS * offsets
         penalty = _RIDGE * (slopes**2).sum() + _RIDGE_OF_DATASETS * (offsets**2).sum()
         return value + penalty, np.concatenate([slope_gradient, [gradient.sum()], offset_gradient])
 
     # No measure may count against its meaning, whatever a few labels suggest.
-    bounds = [_bounds(name) for name in answers.names]
-    free = [(None, None)] * (1 + sets)
+    bounds = [(0.0, None)] * count + [(None, None)] * (1 + sets)
     start = np.zeros(count + 1 + sets)
-    slopes = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=[*bounds, *free]).x[:count]
-    if not slopes.any():
+    slopes = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x[:count]
+    if not slopes[: len(design.names)].any():
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
-    slope, intercept = _fit_scale(path, standard @ slopes, row_weights, ridge=0.0)
+    slope, intercept = _fit_scale(design, standard @ slopes, row_weights, ridge=0.0)
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
-    weights = slope * slopes / deviation
-    pairs = zip(answers.names, weights, strict=True)
-    by_name = {name: float(weight) for name, weight in pairs if name not in DOUBTS}
-    return by_name, float(intercept - weights @ mean)
+    return _write_parameters(design, slope * slopes / deviation, intercept)
 
 
 def _is_telling(answers: MeasuredAnswers) -> NDArray[np.bool_]:
@@ -171,27 +182,21 @@ def _is_telling(answers: MeasuredAnswers) -> NDArray[np.bool_]:
     return telling if telling.any() else np.ones(len(answers), dtype=bool)
 
 
-def _bounds(name: str) -> tuple[float | None, float | None]:
-    # A doubt counts by its factor alone: few labelled answers have one.
-    return (0.0, 0.0) if name in DOUBTS else (None, 0.0) if name in COUNTED_AGAINST else (0.0, None)
-
-
 def fit_scale(
     answers: MeasuredAnswers, calibration: Calibration, *, row_weights: FloatArray
-) -> tuple[dict[str, float], float]:
-    """Scale and shift the calibration's weights and intercept to the labels (Platt 1999).
+) -> tuple[dict[str, float], float, AnswerTerms]:
+    """Scale and shift the calibration's parameters to the labels (Platt 1999).
 
     Raises CalibrationError: the scores do not rise with the labels.
     """
-    weights = np.array([calibration.weights.get(name, 0.0) for name in answers.names])
-    logits = answers.measures @ weights + calibration.intercept
-    slope, intercept = _fit_scale(
-        _Path(answers, calibration.gate, calibration.aggregation), logits, row_weights, ridge=_RIDGE_OF_SCALE
-    )
+    design = _Design(answers, calibration.gate)
+    parameters = _read_parameters(design, calibration)
+    logits = design.matrix @ parameters + calibration.intercept
+    slope, shift = _fit_scale(design, logits, row_weights, ridge=_RIDGE_OF_SCALE)
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
-    scaled = {name: slope * weight for name, weight in calibration.weights.items()}
-    return scaled, slope * calibration.intercept + intercept
+    weights, intercept, terms = _write_parameters(design, slope * parameters, slope * calibration.intercept + shift)
+    return {name: weights[name] for name in calibration.weights}, intercept, terms
 
 
 def balanced_weights(answers: MeasuredAnswers) -> FloatArray:
@@ -246,46 +251,52 @@ def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> 
     return float(np.interp(share, (np.cumsum(lengths) - lengths / 2) / lengths.sum(), values[order]))
 
 
-class _Path:
-    def __init__(
-        self, answers: MeasuredAnswers, gate: CalibrationGate | None, aggregation: CalibrationAggregation = MEAN
-    ) -> None:
+class _Design:
+    """Answers as rows of a matrix, the mean of each fitted measure and minus each term; and the scores of logits."""
+
+    def __init__(self, answers: MeasuredAnswers, gate: CalibrationGate | None) -> None:
+        self.names = tuple(name for name in answers.names if name not in DOUBTS)
+        doubted = answers.is_doubted
+        denied = doubted & (answers.column(DENIED) > 0) if DENIED in answers.names else np.zeros_like(doubted)
+        free = np.bincount(answers.owners, ~answers.is_copy, len(answers))
+        terms = {"doubted": answers.any(doubted), "denied": answers.any(denied), "length": np.log(np.maximum(1, free))}
+        columns = [answers.mean(answers.column(name)) for name in self.names]
+        self.matrix = np.column_stack([*columns, *(-terms[name].astype(np.float64) for name in TERMS)])
+        self._gate = gate_factors(answers, gate)
         self._labels = answers.labels
-        self._owners = answers.owners
-        self._is_copy = answers.is_copy
-        count = len(answers)
-        self._shares = answers.lengths / np.bincount(answers.owners, answers.lengths, count)[answers.owners]
-        self._gate = np.ones(len(answers.owners))
-        if gate:
-            self._gate = np.clip((answers.column(gate.measure) - gate.closed) / (gate.open - gate.closed), 0.0, 1.0)
-        doubted = answers.measures[:, np.isin(answers.names, DOUBTS)].any(axis=1)
-        self._gate[doubted] *= DOUBTED
-        self._gate[answers.mostly_copied(aggregation)[answers.owners]] *= aggregation.copied
-        is_doubted = np.bincount(answers.owners, doubted & ~answers.is_copy, count) > 0
-        sentences = np.bincount(answers.owners, ~answers.is_copy, count)
-        pairs = zip(is_doubted.tolist(), sentences.tolist(), strict=True)
-        self._factors = np.array([aggregation.factor(is_doubted=each, sentences=number) for each, number in pairs])
+        self._is_copied = free == 0
 
-    def supports(self, logits: FloatArray) -> FloatArray:
-        free = np.minimum(VERBATIM_SUPPORT, self._gate * expit(logits))
-        return np.where(self._is_copy, VERBATIM_SUPPORT, free)
-
-    def scores(self, supports: FloatArray) -> FloatArray:
-        return self._factors * np.bincount(self._owners, supports * self._shares, len(self._labels))
+    def scores(self, logits: FloatArray) -> FloatArray:
+        scores = np.minimum(VERBATIM_SUPPORT, self._gate * expit(logits))
+        return np.where(self._is_copied, VERBATIM_SUPPORT, scores)
 
     def log_loss(self, logits: FloatArray, row_weights: FloatArray) -> tuple[float, FloatArray]:
-        """Return the weighted log loss and its gradient by each sentence's logit."""
+        """Return the weighted log loss and its gradient by each answer's logit."""
         free = expit(logits)
-        moves = ~self._is_copy & (self._gate * free < VERBATIM_SUPPORT)
-        p = np.clip(self.scores(self.supports(logits)), _SMALLEST, _LARGEST)
+        moves = ~self._is_copied & (self._gate * free < VERBATIM_SUPPORT)
+        p = np.clip(self.scores(logits), _SMALLEST, _LARGEST)
         value = -(row_weights * (self._labels * np.log(p) + (1 - self._labels) * np.log(1 - p))).sum()
-        by_score = -row_weights * self._factors * (self._labels / p - (1 - self._labels) / (1 - p))
-        return float(value), by_score[self._owners] * self._shares * self._gate * free * (1 - free) * moves
+        by_score = -row_weights * (self._labels / p - (1 - self._labels) / (1 - p))
+        return float(value), by_score * self._gate * free * (1 - free) * moves
 
 
-def _fit_scale(path: _Path, logits: FloatArray, row_weights: FloatArray, *, ridge: float) -> tuple[float, float]:
+def _read_parameters(design: _Design, calibration: Calibration) -> FloatArray:
+    weights = [calibration.weights.get(name, 0.0) for name in design.names]
+    return np.array([*weights, *(getattr(calibration.terms, name) for name in TERMS)])
+
+
+def _write_parameters(
+    design: _Design, parameters: FloatArray, intercept: float
+) -> tuple[dict[str, float], float, AnswerTerms]:
+    count = len(design.names)
+    weights = dict(zip(design.names, map(float, parameters[:count]), strict=True))
+    terms = zip(TERMS, (round(float(each), 4) for each in parameters[count:]), strict=True)
+    return weights, float(intercept), AnswerTerms(**dict(terms))
+
+
+def _fit_scale(design: _Design, logits: FloatArray, row_weights: FloatArray, *, ridge: float) -> tuple[float, float]:
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = path.log_loss(parameters[0] * logits + parameters[1], row_weights)
+        value, gradient = design.log_loss(parameters[0] * logits + parameters[1], row_weights)
         value += ridge * ((parameters[0] - 1) ** 2 + parameters[1] ** 2)
         by_slope = gradient @ logits + 2 * ridge * (parameters[0] - 1)
         return value, np.array([by_slope, gradient.sum() + 2 * ridge * parameters[1]])

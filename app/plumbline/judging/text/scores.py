@@ -3,25 +3,26 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import pairwise
 
-from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, Scores, Verdict, is_duplicate
+from plumbline.judging.text.verdicts import Claim, JudgeAccount, Judgement, PassRule, Scores, Verdict, is_duplicate
 
 
 def score(judgement: Judgement) -> Scores | None:
     """Return the scores of a judgement; None when no claim in it can be checked.
 
     faithfulness = the mean over the sentences with checkable claims of the mean support of those claims (seed 4's mean
-    over sentences). A sentence weighs 1 in tier llm, however many claims it has, and its length in the other tiers (on
-    human labels macro AUROC .004 above the plain mean); `Judgement.factor` of that mean counts. hallucination_rate is 1
-    minus it (seed 4); the rates of verdicts are shares of the claims. A claim marked as a duplicate is in no count.
+    over sentences), in which a sentence weighs 1 however many claims it has; the other tiers calibrate the whole answer
+    (`Judgement.faithfulness`). hallucination_rate is 1 minus it (seed 4); the rates of verdicts are shares of the
+    claims. A claim marked as a duplicate is in no count.
     """
     checkable = _select_counted(judgement.claims)
     if not checkable:
         return None
     weights = claim_weights(checkable)
-    faithfulness = judgement.factor * _weighted_mean([claim.support or 0.0 for claim in checkable], weights)
+    faithfulness = judgement.faithfulness
+    if faithfulness is None:
+        faithfulness = _weighted_mean([claim.support or 0.0 for claim in checkable], weights)
     counts = count_verdicts(checkable)
     total = len(checkable)
     has_kinds = judgement.has_verdict_kinds
@@ -58,44 +59,27 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
     return min(max(values), max(min(values), mean))
 
 
-class PassRule(StrEnum):
-    ALL_SUPPORTED = "all_supported"
-    CALIBRATED = "calibrated"
-    THRESHOLD = "threshold"
-    # The tier cannot tell: the answer neither passed nor failed
-    UNSURE = "unsure"
-
-
 @dataclass(frozen=True, slots=True)
 class PassCriterion:
-    """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`.
-
-    `is_blocked`: the calibrated tier doubts a sentence, and passes no answer with one (on dev, 76 % of the answers that
-    the boundary alone would let through in spite of a doubt are unfaithful).
-    """
+    """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`."""
 
     rule: PassRule
     threshold: float | None
-    is_blocked: bool = False
 
     def passes(self, scores: Scores) -> bool:
-        if self.is_blocked:
-            return False
         if self.threshold is None:
             return scores.unsupported_claims == 0
         return scores.faithfulness >= self.threshold
 
 
-def choose_criterion(threshold: float | None, *, boundary: float | None, is_doubted: bool = False) -> PassCriterion:
-    """Return the caller's threshold; without one the calibrated boundary of the tier; without one `all_supported`.
+def choose_criterion(threshold: float | None) -> PassCriterion:
+    """Return the caller's threshold; without one `all_supported`.
 
     Measured on 96 answers with human labels and a strong judge: balanced accuracy .80 for `all_supported`, .68 for
     faithfulness >= 0.5, by which one false claim passes in any long answer (docs/decisions/0008-passed.md).
     """
     if threshold is not None:
         return PassCriterion(PassRule.THRESHOLD, threshold)
-    if boundary is not None:
-        return PassCriterion(PassRule.CALIBRATED, boundary, is_blocked=is_doubted)
     return PassCriterion(PassRule.ALL_SUPPORTED, None)
 
 

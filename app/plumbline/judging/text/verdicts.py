@@ -27,6 +27,37 @@ SUPPORT_BY_VERDICT = {
     Verdict.CONTRADICTED: 0.0,
     Verdict.NOT_MENTIONED: 0.0,
 }
+
+
+class PassRule(StrEnum):
+    """Rules by which an answer passes or fails."""
+
+    ALL_SUPPORTED = "all_supported"
+    # Each sentence is nearly copied, and none has a hard reason against it.
+    COPIED = "copied"
+    # A number, name, link or code that no context has, a denial, or a text on another subject.
+    HARD_REASON = "hard_reason"
+    # The boundary of a detector.
+    CALIBRATED = "calibrated"
+    THRESHOLD = "threshold"
+    # The tier cannot tell: the answer neither passed nor failed
+    UNSURE = "unsure"
+
+
+@dataclass(frozen=True, slots=True)
+class TierDecision:
+    """Decision of a tier without a judge where the caller sets no threshold; `passed` is None where it is unsure.
+
+    `threshold`: faithfulness that decided, None where another measure did. `right`: share in [0, 1] of such decisions
+    that agreed with people, labels as common as each other; None where it was not measured.
+    """
+
+    passed: bool | None
+    rule: PassRule
+    threshold: float | None = None
+    right: float | None = None
+
+
 # Flag of a judgement that a call which failed might have made better; it is not kept.
 INCOMPLETE = "incomplete"
 
@@ -151,12 +182,11 @@ class Judgement:
 
     `has_verdict_kinds`: the tier (llm) tells contradicted from not mentioned and partial from whole. `reliability`
     maps a score to the observed share of faithful answers around it, in the data the tier was calibrated on.
-    `boundary`: faithfulness from which that share is at least one half; None where nothing is calibrated (llm).
-    `needs_review`: a sentence has an amount or a name that no context has, or a negation too many or too few.
+    `faithfulness`: the calibrated score of the whole answer; None: the mean of the claims' support (llm). `decision`:
+    of a tier without a judge.
     `is_unsure`: two judges decide differently, and the answer shall neither pass nor fail.
-    `highest`: the highest faithfulness that the tier can give. `factor` in [0, 1]: of the mean of the supports, which
-    gives faithfulness. `votes`: the scores by each of several votes
-    alone; empty for one. `windows`: parts into which the contexts were cut to be read.
+    `highest`: the highest faithfulness that the tier can give. `votes`: the scores by each of several votes alone;
+    empty for one. `windows`: parts into which the contexts were cut to be read.
     """
 
     claims: tuple[Claim, ...]
@@ -167,11 +197,10 @@ class Judgement:
     warnings: tuple[CodedText, ...] = ()
     votes: tuple[Scores, ...] = ()
     windows: int = 1
-    boundary: float | None = None
-    needs_review: bool = False
+    faithfulness: float | None = None
+    decision: TierDecision | None = None
     is_unsure: bool = False
     highest: float = 1.0
-    factor: float = 1.0
     metrics: MetricAnswers = NO_ANSWERS
 
 

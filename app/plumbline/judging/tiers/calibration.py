@@ -11,15 +11,13 @@ from typing import Annotated, Any, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import CalibrationError
-from plumbline.ground.texts import CodedText, join_texts
-from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import Evidence, JudgeAccount, Judgement, Verdict, whole_sentence_claim
+from plumbline.judging.text.verdicts import Evidence
 from plumbline.judging.text.words import Language
 from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
 from plumbline.judging.tiers.tier import TierName
 from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
+from plumbline.judging.tiers.triage import Shape, ShapeBounds
 
 # Support of a sentence that stands in a context word for word, and the most that a sentence can have. Not 1: of 421
 # labelled answers made of copies people took 89 % for faithful; the others miss the question, or sentences around the
@@ -32,22 +30,19 @@ PROBABILITY_MEASURES = ("logit",)
 _DEFAULT_SLOPE = 8.0
 # Alignment counts in units of a model's own range, with the fitted wording (docs/decisions/0009).
 _ALIGNMENT_SLOPE, _ALIGNMENT_MIDDLE, _ALIGNMENT_OPEN = 2.0, 0.7, 0.5
-FILE_VERSION = 2
+FILE_VERSION = 3
 # Support from which a sentence is supported: calibration puts its decision boundary here.
-_SUPPORTED_FROM = 0.5
+SUPPORTED_FROM = 0.5
 # Measures that forbid `supported`, however much of the wording the contexts have: support is then below one half.
 # On dev 90 % of the answers with a missing quantity and 82 % of those with a missing name are unfaithful, and .2 % of
 # the faithful ones have a negation.
 DOUBTS = ("unknown_names", "unknown_numbers", "negation")
+DENIED = "negation"
 DOUBTED = 0.49
 # Share of faithful answers around a score from which an answer passes.
 _EVEN_SHARE = 0.5
 # Boundaries are printed with four decimals.
 _BOUNDARY_STEPS = 10_000
-# Flag of an answer most of whose runs of words stand in the contexts.
-MOSTLY_COPIED = "mostly_copied"
-# Names and numbers listed in a reason.
-_MAX_LISTED = 5
 
 
 def highest_score(tier: TierName) -> float:
@@ -120,28 +115,21 @@ class CalibrationGate(BaseModel):
         return min(1.0, max(0.0, (value - self.closed) / (self.open - self.closed)))
 
 
-class CalibrationAggregation(BaseModel):
-    """Factors between the supports and the score of the answer, none by default.
+class AnswerTerms(BaseModel):
+    """What the logit of an answer loses besides the mean of its sentences' logits; nothing by default.
 
-    `doubted`, of the score: where a sentence cannot be supported (`DOUBTS`), since one made-up number makes an answer
-    unfaithful however long it is. `length`, off the score for each natural logarithm of the number of sentences that
-    are no copies: the more of them, the likelier is a fault in one. `copied`, of the support of sentences that are no
-    copies: where `copied_share` of the answer's runs of words, weighted by length, stand in the contexts, since such
-    answers score high whether people find fault or not.
+    `doubted`: a sentence has a name or an amount that no context has, or is denied: one made-up number makes an answer
+    unfaithful however long it is. `denied`: more where it is denied. `length`: for each natural logarithm of the number
+    of sentences that are no copies: the more of them, the likelier is a fault in one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
-    doubted: float = Field(default=1.0, gt=0, le=1)
-    length: float = Field(default=0.0, ge=0, le=0.1)
-    copied: float = Field(default=1.0, gt=0, le=1)
-    copied_share: float | None = Field(default=None, gt=0, le=1)
+    doubted: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    denied: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    length: float = Field(default=0.0, ge=0, allow_inf_nan=False)
 
-    def factor(self, *, is_doubted: bool, sentences: int) -> float:
-        shortened = max(0.0, 1.0 - self.length * math.log(max(1, sentences)))
-        return shortened * (self.doubted if is_doubted else 1.0)
 
-    def is_copied(self, share: float) -> bool:
-        return self.copied_share is not None and share >= self.copied_share
+TERMS = tuple(AnswerTerms.model_fields)
 
 
 def _check_curve(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
@@ -159,8 +147,9 @@ ReliabilityCurve = Annotated[tuple[tuple[float, float], ...], AfterValidator(_ch
 class Calibration(BaseModel):
     """Parameters of one tier, model and language.
 
-    support = gate * 1 / (1 + exp(-(intercept + sum of weight * measure))): seed 4's sigmoid over several measures, its
-    parameters fitted on human labels (Platt 1999).
+    The support of a sentence is gate * 1 / (1 + exp(-logit)), logit = intercept + sum of weight * measure: seed 4's
+    sigmoid over several measures, fitted on human labels (Platt 1999). The faithfulness of an answer is the same of the
+    mean of its sentences' logits, by length, less `terms`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -170,9 +159,9 @@ class Calibration(BaseModel):
     weights: dict[str, FiniteFloat] = Field(min_length=1)
     intercept: float = Field(allow_inf_nan=False)
     gate: CalibrationGate | None = None
-    aggregation: CalibrationAggregation = CalibrationAggregation()
+    terms: AnswerTerms = AnswerTerms()
     reliability: ReliabilityCurve = ()
-    copied_reliability: ReliabilityCurve = ()
+    bounds: dict[Shape, ShapeBounds] = {}
     source: CalibrationSource | None = None
 
     @model_validator(mode="after")
@@ -199,104 +188,30 @@ class Calibration(BaseModel):
     @property
     def boundary(self) -> float:
         """Return the score from which at least half of the answers were faithful; 0.5 without a reliability curve."""
-        return self.curve_and_boundary(is_copied=False)[1]
-
-    def curve_and_boundary(self, *, is_copied: bool) -> tuple[ReliabilityCurve, float]:
-        """Return the reliability curve of answers of mostly copied text, or of the others, and its boundary."""
-        curve = self.copied_reliability if is_copied and self.copied_reliability else self.reliability
-        return curve, crossing(curve, _EVEN_SHARE) if curve else _SUPPORTED_FROM
+        return crossing(self.reliability, _EVEN_SHARE) if self.reliability else SUPPORTED_FROM
 
     def support(self, measures: Mapping[str, float]) -> float:
-        logit = self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
         gate = self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0
-        return gate * sigmoid(logit) * (DOUBTED if is_doubted(measures) else 1.0)
+        return gate * sigmoid(self._logit(measures)) * (DOUBTED if is_doubted(measures) else 1.0)
 
+    def score_answer(self, sentences: Sequence[tuple[float, Finding]]) -> tuple[float, float]:
+        """Return the faithfulness of an answer of sentences with their lengths, and the mean factor of the gate."""
+        if all(found.is_copy for _, found in sentences):
+            return VERBATIM_SUPPORT, 1.0
+        total = sum(length for length, _ in sentences)
+        logit = sum(length * self._logit(found.measures) for length, found in sentences) / total
+        doubted = [found for _, found in sentences if found.is_doubted]
+        logit -= self.terms.doubted * bool(doubted)
+        logit -= self.terms.denied * any(found.measures.get(DENIED) for found in doubted)
+        logit -= self.terms.length * math.log(max(1, sum(not found.is_copy for _, found in sentences)))
+        gate = 1.0
+        if self.gate:
+            values = (length * self.gate.factor(found.measures[self.gate.measure]) for length, found in sentences)
+            gate = sum(values) / total
+        return min(VERBATIM_SUPPORT, gate * sigmoid(logit)), gate
 
-def build_judgement(
-    sample: SegmentedSample,
-    finding_by_position: Mapping[int, Finding],
-    calibration: Calibration,
-    *,
-    warnings: tuple[CodedText, ...] = (),
-) -> Judgement:
-    """Build a judgement with one claim for each sentence of the answer; one without a finding is not a claim.
-
-    An answer of mostly copied text has the flag `mostly_copied` and the boundary of such answers.
-    """
-    aggregation, findings = calibration.aggregation, finding_by_position.values()
-    lengths = [len(sample.sentences[position].text) for position in finding_by_position]
-    copied = sum(length * finding.copied for length, finding in zip(lengths, findings, strict=True))
-    is_copied = aggregation.is_copied(copied / max(1, sum(lengths)))
-    claims = []
-    for position, sentence in enumerate(within_deadline(sample.sentences)):
-        finding = finding_by_position.get(position)
-        if finding is None:
-            claims.append(whole_sentence_claim(position, sentence, verdict=Verdict.NOT_A_CLAIM))
-            continue
-        # No similarity counts for more than a copy.
-        support = VERBATIM_SUPPORT
-        if not finding.is_copy:
-            measured = calibration.support(finding.measures) * (aggregation.copied if is_copied else 1.0)
-            support = min(VERBATIM_SUPPORT, measured)
-        verdict = _verdict(finding, support)
-        claims.append(
-            whole_sentence_claim(
-                position,
-                sentence,
-                verdict=verdict,
-                support=support,
-                reason=None if verdict is Verdict.SUPPORTED else _reason(finding, calibration.tier),
-                evidence=(finding.evidence,) if finding.evidence else (),
-                flags=("verbatim",) if finding.is_copy else (),
-                weight=float(len(sentence.text)),
-            )
-        )
-    reliability, boundary = calibration.curve_and_boundary(is_copied=is_copied)
-    is_any_doubted = any(finding.is_doubted for finding in findings)
-    return Judgement(
-        claims=tuple(claims),
-        account=JudgeAccount(model=calibration.model),
-        has_verdict_kinds=False,
-        reliability=reliability,
-        boundary=boundary,
-        needs_review=is_any_doubted,
-        highest=highest_score(calibration.tier),
-        factor=aggregation.factor(
-            is_doubted=is_any_doubted,
-            sentences=sum(not finding.is_copy for finding in findings),
-        ),
-        flags=(*(() if calibration.is_fitted else ("uncalibrated",)), *((MOSTLY_COPIED,) if is_copied else ())),
-        warnings=warnings,
-    )
-
-
-def _verdict(finding: Finding, support: float) -> Verdict:
-    """Return the verdict. Likeness does not distinguish a denial from an omission; some detectors do."""
-    if support >= _SUPPORTED_FROM:
-        return Verdict.SUPPORTED
-    return Verdict.CONTRADICTED if finding.is_denied else Verdict.NOT_MENTIONED
-
-
-def _reason(finding: Finding, tier: TierName) -> str:
-    """Return why a sentence is not supported: what is wrong with it, or that too little speaks for it."""
-    unknown = (*finding.unknown_names, *finding.unknown_numbers)
-    listed, more = unknown[:_MAX_LISTED], len(unknown) - _MAX_LISTED
-    texts: list[str] = []
-    if unknown:
-        texts.append(
-            CodedText("in_no_context", names=listed)
-            if more <= 0
-            else CodedText("in_no_context_and_more", names=listed, count=more)
-        )
-    if finding.measures.get("negation"):
-        texts.append(CodedText("negated_otherwise"))
-    if finding.unsupported_words:
-        texts.append(CodedText("marked_by_detector", words=tuple(finding.unsupported_words)))
-    if texts:
-        return join_texts(texts)
-    if tier is TierName.DETECTOR:
-        return CodedText("detector_finds_denial") if finding.is_denied else CodedText("detector_finds_little")
-    return CodedText("little_like_it") if finding.evidence else CodedText("nothing_like_it")
+    def _logit(self, measures: Mapping[str, float]) -> float:
+        return self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
 
 
 def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:
@@ -346,13 +261,20 @@ class CalibrationTable:
                     return entry if name == model else entry.model_copy(update={"model": model})
         is_probability = tier in (TierName.LLM, TierName.DETECTOR)
         slope = 1.0 if is_probability else _DEFAULT_SLOPE
+        # What is copied or made up is read off the wording, whatever the model.
+        wording = self._find_wording(language) if tier is TierName.EMBEDDING else None
         return Calibration(
             tier=tier,
             model=model,
             language=language,
             weights={list_measures(tier, language)[0]: slope},
             intercept=0.0 if is_probability else -slope / 2,
+            bounds=wording.bounds if wording else {},
         )
+
+    def _find_wording(self, language: Language) -> Calibration | None:
+        entries = (each for each in self.entries if (each.tier, each.language) == (TierName.LEXICAL, language))
+        return next(entries, None)
 
     def find_for_range(self, calibration: Calibration, *, baseline: float, reads_words: bool) -> Calibration:
         """Return the defaults of an uncalibrated embedding model for the range of its cosines.
@@ -366,10 +288,7 @@ class CalibrationTable:
             reads_words: answer and contexts are in one script.
         """
         share = 1.0 / (1.0 - baseline)
-        wording = next(
-            (each for each in self.entries if (each.tier, each.language) == (TierName.LEXICAL, calibration.language)),
-            None,
-        )
+        wording = self._find_wording(calibration.language)
         if wording is None or not reads_words:
             weights = {name: weight * share for name, weight in calibration.weights.items()}
             return calibration.model_copy(
@@ -383,6 +302,7 @@ class CalibrationTable:
                 "weights": {alignment: _ALIGNMENT_SLOPE * share, **wording.weights},
                 "intercept": wording.intercept - _ALIGNMENT_SLOPE * share * middle,
                 "gate": CalibrationGate(measure=alignment, **gate),
+                "terms": wording.terms,
             }
         )
 

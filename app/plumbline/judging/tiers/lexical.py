@@ -11,7 +11,8 @@ from plumbline.judging.text.open_clauses import REACH, is_cut
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import content_words, detect_language, han_share
-from plumbline.judging.tiers.calibration import DOUBTS, CalibrationTable, Finding, build_judgement
+from plumbline.judging.tiers.calibration import DOUBTS, CalibrationTable, Finding
+from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.lexical_features import measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 

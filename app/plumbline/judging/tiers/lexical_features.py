@@ -37,8 +37,6 @@ from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation")
 CHARACTER_MEASURES = ("characters", "unknown_names", "unknown_numbers", "negation")
-# The more of them, the less support.
-COUNTED_AGAINST = frozenset({"unknown_names", "unknown_numbers", "negation"})
 
 # Beyond these counts one more says nothing new.
 _MAX_NAMES = 3
@@ -66,10 +64,8 @@ _LIGHT_UNITS = np.array([0, *sorted(map(ord, _LIGHT))], dtype=np.uint64)
 _SECOND = np.uint64(1 << 16)
 # -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
 _ABOVE_ALL = 1.05
-# Runs of this many words tell copied text from text on the same subject: in answers and contexts of at least so many
-# words, since a short answer repeats its context anyway.
-_WORDS_IN_RUN = 4
-_FEWEST_WORDS, _FEWEST_CONTEXT_WORDS = 12, 200
+# Runs of this many words, or Chinese characters, tell copied text from text on the same subject.
+_UNITS_IN_RUN = 4
 _PRIVATE_USE = 0xE000
 _PRIVATE_USE_SIZE = 0x1900
 
@@ -80,7 +76,7 @@ class LexicalFeatures:
 
     `measures` by name, see `measure_lexical_features`; `rows`: the few sentences of the index that hold most of it,
     shortest first; `is_whole`: they hold all of it; `unknown_names`, `unknown_numbers`: those that no context has;
-    `copied` in [0, 1]: share of its runs of four words that stand in a context, 0 where answer or contexts are short.
+    `copied` in [0, 1]: share of its runs of four words, or Chinese characters, that stand in a context.
     `unknown_identifiers`: those of the numbers that are links, addresses, codes or names of files; `denied_keys` of
     structured contexts, which the sentence affirms; `is_known_amount`: it is an amount alone, which the contexts have.
     """
@@ -252,7 +248,7 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeat
     covers = cover(_join_words(words), _join_words(passages.words), size=_CHARACTERS_IN_GRAM)
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
-    copies = _copied_runs(words, passages.words)
+    copies = _copied_runs([each.every for each in words], [each.every for each in passages.words])
     by_sentence = zip(texts, words, covers, copies, strict=True)
     for text, spoken, runs, copied in within_deadline(by_sentence):
         covered = runs
@@ -282,20 +278,19 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeat
     return found
 
 
-def _copied_runs(asked: Sequence[Words], known: Sequence[Words]) -> list[float]:
-    sentences, others = [words.every for words in asked], [words.every for words in known]
-    if sum(map(len, sentences)) < _FEWEST_WORDS or sum(map(len, others)) < _FEWEST_CONTEXT_WORDS:
-        return [0.0] * len(sentences)
-    runs = [list(_runs_of_words(words)) for words in sentences]
+def _copied_runs(asked: Sequence[Sequence[str]], known: Sequence[Sequence[str]]) -> list[float]:
+    """Return the share in [0, 1] of each text's runs of units that stand in a known one; a short text is one run."""
+    runs = [list(_runs(units, min(_UNITS_IN_RUN, len(units)))) for units in asked]
     wanted = frozenset(chain.from_iterable(runs))
     copied = set[tuple[str, ...]]()
-    for words in within_deadline(others):
-        copied |= wanted.intersection(_runs_of_words(words))
+    for size in {len(run) for run in wanted}:
+        for units in within_deadline(known):
+            copied |= wanted.intersection(_runs(units, size))
     return [sum(run in copied for run in each) / max(1, len(each)) for each in runs]
 
 
-def _runs_of_words(words: Sequence[str]) -> Iterable[tuple[str, ...]]:
-    return zip(*(words[start:] for start in range(_WORDS_IN_RUN)), strict=False)
+def _runs(units: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
+    return zip(*(units[start:] for start in range(size)), strict=False)
 
 
 def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeatures]:
@@ -313,7 +308,8 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Lexica
     vocabulary = frozenset(split_characters(passages.question)).union(*known)
     told = to_simplified("\n".join([passages.question, *passages.texts]))
     found = []
-    for text, single, pair in within_deadline(zip(texts, singles, pairs, strict=True)):
+    copies = _copied_runs(asked, known)
+    for text, single, pair, copied in within_deadline(zip(texts, singles, pairs, copies, strict=True)):
         measures = {
             "characters": single.best,
             "unknown_names": float(
@@ -327,7 +323,8 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Lexica
                 )
             ),
         }
-        found.append(passages.features(text, measures, pair if pair.best == 1.0 else single, names=names))
+        covered = pair if pair.best == 1.0 else single
+        found.append(passages.features(text, measures, covered, names=names, copied=copied))
     return found
 
 

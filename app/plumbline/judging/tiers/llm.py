@@ -236,7 +236,7 @@ class LlmTier:
         vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         flags += ["escalated"] if lead.chat in stand_in else []
-        criterion = choose_criterion(options.threshold, boundary=None)
+        criterion = choose_criterion(options.threshold)
         # Several votes count as a chat model's do, without bounds.
         calibration = None if len(sessions) > 1 or options.samples > 1 else self._calibration(lead.chat, sample)
         if calibration is not None:

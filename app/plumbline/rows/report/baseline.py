@@ -31,6 +31,11 @@ class Baseline:
                 self.repeated_ids += self.scored_by_id.setdefault(scored.custom_id, scored) is not scored
 
 
+def _by_one_rule(one: Decided, other: Decided) -> bool:
+    """Return True if one rule made both decisions; tiers without a judge pass by one name and fail by another."""
+    return one.rule == other.rule or {one.rule, other.rule} <= {"copied", "hard_reason"}
+
+
 class _TierPairs:
     def __init__(self) -> None:
         self._differences = MeanTally(low=-1.0, width=2.0)
@@ -39,7 +44,7 @@ class _TierPairs:
     def add(self, difference: float, before: Decided | None, now: Decided | None) -> None:
         self._differences.add(difference)
         self._counts["better" if difference > 0 else "worse" if difference else "equal"] += 1
-        if before is not None and now is not None and before.rule == now.rule and before.passed != now.passed:
+        if before is not None and now is not None and _by_one_rule(before, now) and before.passed != now.passed:
             self._counts["newly_passing" if now.passed else "newly_failing"] += 1
 
     def comparison(self, tier: ReportTier) -> TierComparison:

@@ -28,6 +28,14 @@ LIVE_SUM: Final = "livesum"
 _LAG_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
+# Decisions of a tier by rule and outcome, that of a caller's threshold apart.
+_TRIAGE: Final = (("copied", "passed"), ("hard_reason", "failed"), ("unsure", "unsure"))
+_DECISIONS: Final = {
+    "llm": (("all_supported", "passed"), ("all_supported", "failed")),
+    "detector": (("calibrated", "passed"), ("calibrated", "failed")),
+}
+
+
 class Measured:
     """The metrics of one process. Series with known labels start at 0: the first failure is then an increase.
 
@@ -125,8 +133,8 @@ class Measured:
         )
         for tier in tiers:
             self.tier_seconds.labels(tier)
-            for decision in ("passed", "failed"):
-                self.decisions.labels(tier, "all_supported" if tier == "llm" else "calibrated", decision)
+            for rule, decision in _DECISIONS.get(tier, _TRIAGE):
+                self.decisions.labels(tier, rule, decision)
             for outcome in (ANSWERED, "failed", INTERRUPTED):
                 self.tier_attempts.labels(tier, outcome)
             for reason in FailureReason:
