@@ -141,12 +141,7 @@ async def test_the_document_for_tool_platforms_has_one_operation_without_referen
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [
-        {"x-api-key": "KEY"},
-        {"Authorization": "Basic KEY"},
-        {"Authorization": "Bearer KEY"},
-    ],
+    "headers", [{"x-api-key": "KEY"}, {"Authorization": "Basic KEY"}, {"Authorization": "Bearer KEY"}]
 )
 async def test_a_key_is_taken_where_the_others_clients_put_it_and_only_there(headers: dict[str, str]) -> None:
     key = "compat-key-000000001"

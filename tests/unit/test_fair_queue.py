@@ -42,16 +42,6 @@ def test_long_texts_come_first_and_short_ones_fill_the_gaps() -> None:
     assert names(queue.take()) == ["middle"]
 
 
-def test_tokens_that_wait_are_counted() -> None:
-    queue = FairQueue(128, supports_packing=True)
-    queue.put([text("a", 100), text("b", 90)])
-    queue.put([])
-
-    assert queue.tokens == 190
-    queue.take()
-    assert queue.tokens == 90
-
-
 async def test_what_nobody_waits_for_is_taken_out() -> None:
     queue = FairQueue(128, supports_packing=True)
     wanted, unwanted = text("wanted"), text("unwanted", 30)

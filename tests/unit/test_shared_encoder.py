@@ -204,12 +204,6 @@ async def test_closing_drops_what_waits(model: ToldModel) -> None:
     assert len((await under_way).vectors) == 1
 
 
-async def test_texts_that_are_not_there_have_no_vectors(encoder: SharedEncoder) -> None:
-    found = await encode(encoder)
-
-    assert (len(found.vectors), found.bounds.tolist()) == (0, [0])
-
-
 async def test_a_model_that_does_not_load_says_so_to_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(choice: ModelChoice, threads: int) -> ToldModel:
         raise TierFailure(FailureReason.NOT_INSTALLED, "no such file")
