@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -285,6 +286,45 @@ async def test_a_job_in_a_state_that_nobody_knows_is_passed_over_and_told(tmp_pa
 
     assert [job.id for job in listed] == [jobs[2].id, jobs[0].id]
     assert [line["jobs"] for line in logs] == [[f"{jobs[1].id} levitating"]]
+
+
+_READ_AS_ANOTHER_USER = """
+import asyncio, os, sys
+from pathlib import Path
+from plumbline.rows.jobs.store import JobStore
+
+async def main():
+    store = JobStore.in_folder(Path(sys.argv[1]))
+    print(len(await store.jobs("tenant-1", before=None, limit=5)))
+    try:
+        await store.act("tenant-1", sys.argv[2], "cancel")
+    except Exception as error:
+        print(error)
+    await store.close()
+
+os.setuid(65534)
+asyncio.run(main())
+"""
+
+
+async def test_results_in_a_folder_that_cannot_be_written_are_read() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    # Not in tmp_path, whose folders only their owner may enter.
+    with tempfile.TemporaryDirectory(prefix="plumbline-jobs-") as folder:
+        store = JobStore.in_folder(Path(folder))
+        job = await submitted(store, rows_of(1))
+        await store.close()
+        os.chmod(folder, 0o755)  # noqa: S103
+        os.chmod(f"{folder}/jobs.sqlite3", 0o644)
+        command = (sys.executable, "-c", _READ_AS_ANOTHER_USER, folder, job.id)
+        reading = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        output, _ = await reading.communicate()
+
+    assert output.decode().splitlines() == [
+        "1",
+        "the data folder cannot be written; let PLUMBLINE_DATA_DIR name one that can",
+    ]
 
 
 async def test_a_store_from_before_the_events_went_loses_their_table_and_keeps_its_jobs(tmp_path: Path) -> None:

@@ -60,3 +60,7 @@ class Backend(ABC):
     def is_conflict(self, error: DBAPIError) -> bool:
         """Return True if the transaction can be run again at once."""
         return False
+
+    def is_reusable(self, raw: Any) -> bool:
+        """Return False if a connection serves one transaction only."""
+        return True

@@ -181,12 +181,17 @@ class Database:
                 connection = self._engine.connect()
                 now = self._begin(connection, call, begin)
             yield connection, now
+            is_reusable = self.backend.is_reusable(connection.connection.driver_connection)
         except (SQLAlchemyError, OSError):
-            call.let_go()
-            connection.invalidate()
+            is_reusable = False
+            raise
+        except BaseException:
+            is_reusable = True
             raise
         finally:
             call.let_go()
+            if not is_reusable:
+                connection.invalidate()
             connection.close()
 
     def _begin(self, connection: Connection, call: "_Abortable", begin: Begin) -> float:

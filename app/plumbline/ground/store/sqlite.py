@@ -20,8 +20,12 @@ from plumbline.ground.texts import CodedText
 _BUSY_SECONDS: Final = 5.0
 
 
+class _File(sqlite3.Connection):
+    is_read_only = False
+
+
 class SqliteFile(Backend):
-    """`Backend` on a file of mode 0600 in a folder of mode 0700.
+    """`Backend` on a file of mode 0600 in a folder of mode 0700; one that cannot be written is opened to be read.
 
     Args:
         application_id: written into the file's header; a file with another one is not touched.
@@ -88,20 +92,30 @@ class SqliteFile(Backend):
         with suppress(sqlite3.Error):
             raw.interrupt()
 
+    def is_reusable(self, raw: _File) -> bool:
+        return not raw.is_read_only
+
     def unavailable(self, error: Exception) -> StoreUnavailable:
         return unavailable(error)
 
-    def connect(self) -> sqlite3.Connection:
+    def connect(self) -> _File:
         self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # SQLite gives the mode of the file to its journals. Only a file that is not there yet is opened here: closing
         # it would drop the locks that other connections of this process hold on it.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        is_read_only = not (os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK))
         connection = sqlite3.connect(
-            self.path, timeout=self._busy_seconds, isolation_level=None, check_same_thread=False
+            self._read_only_address() if is_read_only else self.path,
+            uri=is_read_only,
+            timeout=self._busy_seconds,
+            isolation_level=None,
+            check_same_thread=False,
+            factory=_File,
         )
+        connection.is_read_only = is_read_only
         try:
-            if self._is_ours(connection):
+            if not is_read_only and self._is_ours(connection):
                 self.path.chmod(0o600)
                 connection.execute("PRAGMA journal_mode = WAL")
                 connection.execute(f"PRAGMA journal_size_limit = {self._journal_bytes}")
@@ -115,6 +129,12 @@ class SqliteFile(Backend):
         is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
         return is_empty or int(application_id) == self._application_id
+
+    def _read_only_address(self) -> str:
+        # Without a journal no process writes; SQLite cannot know that in a folder in which it may not lock.
+        journal = Path(f"{self.path}-wal")
+        is_at_rest = not journal.exists() or journal.stat().st_size == 0
+        return f"{self.path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_at_rest else ''}"
 
 
 def is_damage(error: BaseException | None) -> bool:
