@@ -133,12 +133,19 @@ def missing(stated: Stated, facts: Facts) -> Stated:
     )
 
 
-def drop_calculated(lacking: Stated, passages: Sequence[str]) -> Stated:
-    """Return what the claim lacks but for what its wording, or that of the passages, says is calculated from them."""
+def drop_calculated(lacking: Stated, passages: Sequence[str], *, is_called: bool = True) -> Stated:
+    """Return what the claim lacks but for what its wording, or that of the passages, says is calculated from them.
+
+    `is_called` False: but for what may be, whatever they say.
+    """
     if not 0 < len(lacking.places) <= _MAX_CALCULATED:
         return lacking
-    made, dates = calculate(lacking.text, read_amounts("\n".join(passages), is_claim=False))
-    left = tuple(each for each in lacking.amounts if not any(_is_result(each, *value) for value in made))
+    made, dates = calculate(lacking.text, read_amounts("\n".join(passages), is_claim=False), is_called=is_called)
+    # "Above 20" is the result of too much.
+    unlikely = [each for each in lacking.amounts if each.hedge and not is_called]
+    left = tuple(
+        each for each in lacking.amounts if each in unlikely or not any(_is_result(each, *one) for one in made)
+    )
     dates |= {(int(value),) for value, unit in made if unit is None and value in YEARS}
     return replace(lacking, amounts=left, dates=tuple(date for date in lacking.dates if date.parts not in dates))
 

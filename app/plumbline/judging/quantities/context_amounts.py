@@ -37,19 +37,24 @@ class ContextAmounts:
         self._given = given
         self._searched = 0
 
-    def find_missing(self, sentence: str, near: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the amounts, dates and times as written that contexts neither have nor, in passages `near`, yield."""
+    def find_missing(self, sentence: str, near: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the amounts, dates and times as written that contexts neither have nor, in passages `near`, yield.
+
+        The second tuple holds those that they yield by a calculation that no word calls for.
+        """
         if not names_amount(prepare_text(sentence)):
-            return ()
+            return (), ()
         stated = read_amounts(sentence).asked
         if self._searched < _MAX_SEARCHED_CHARACTERS:
             self._searched += len(stated.places) * len(self._text)
             if stand_verbatim(stated, self._text):
-                return ()
+                return (), ()
         lacking = drop_calculated(missing(stated, self._facts), near)
         unasked = missing(lacking, self._question).amounts if lacking.amounts else ()
         made_up = tuple(each for each in lacking.amounts if not each.unit or each in unasked)
-        return replace(lacking, amounts=made_up).wordings
+        lacking = replace(lacking, amounts=made_up)
+        left = drop_calculated(lacking, near, is_called=False).wordings if lacking else ()
+        return left, tuple(wording for wording in lacking.wordings if wording not in left)
 
     def holds_amount(self, text: str) -> bool:
         """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""

@@ -87,7 +87,9 @@ class DecisionCheck:
         near = [row for row, count in enumerate(shared) if count >= least] or list(features.rows)
         touched = {row + step for row in near for step in (-1, 0, 1) if self._is_beside(row, row + step)}
         lines = [index.lines[row] for row in sorted(touched)]
-        return ContextAmounts(["\n".join(lines)], lines, lambda: self._sample.source.question).find_missing(text, lines)
+        return ContextAmounts(["\n".join(lines)], lines, lambda: self._sample.source.question).find_missing(
+            text, lines
+        )[0]
 
     def _is_beside(self, row: int, other: int) -> bool:
         places = self._sample.index.places

@@ -44,7 +44,7 @@ _MAX_NUMBERS = 2
 # Sentences with most of an answer's words that are compared with it for a negation.
 _MAX_COMPARED = 3
 # So few are calculated with together.
-_FEW_LINES = 5
+_FEW_LINES = 8
 # A longer one is no sentence, and would be gone over for each sentence of the answer.
 _LONGEST_COMPARED = 2_000
 # Others with a negation that it may go against, and those that may agree with it all the same.
@@ -177,8 +177,9 @@ class KnownPassages:
         rows = tuple(self.rows[number] for number in covered.rows)
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
         identifiers = self._identifiers.find_unknown(self._written.get(text, text))
+        missing, derived = self.amounts.find_missing(text, self._surroundings(rows))
         numbers = (
-            *self.amounts.find_missing(text, self._surroundings(rows)),
+            *missing,
             *self._facts.find_misplaced(text),
             *identifiers,
         )
@@ -190,6 +191,7 @@ class KnownPassages:
             "clause_not_covered": covered.best < 1.0 and has_open_clause(text, self.index.best_share),
             "condition_left_out": covered.best < 1.0 and any(leaves_out_condition(text, each) for each in best[:1]),
             "name_of_question": is_of_question,
+            "calculated": bool(derived),
         }
         counted = {
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
