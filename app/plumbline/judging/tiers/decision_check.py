@@ -23,9 +23,9 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.lexical_features import KnownPassages, LexicalFeatures
 
-# A number stands near a sentence that has so many of the claim's content words, and such a share of them. Of 2,393
-# sentences that people call faithful the check then refutes 3.0 %; of those whose number was made up 96 %, of those
-# with another number of the contexts in its place 41 % (without this bound 2.5, 95 and 24 %).
+# A number stands near a sentence that has so many of the claim's content words, and such a share of them: so another
+# number of the contexts is refuted in 41 % of sentences in place of 24, and .5 % more of those that are faithful.
+# docs/decisions/0018-decision-models.md has the figures.
 _FEWEST_SHARED = 2
 _LEAST_SHARE = 0.15
 _SHOWN = 3
