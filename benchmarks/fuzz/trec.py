@@ -1,15 +1,16 @@
 """Target trec: judgments and runs out of any bytes, by all readers that there are."""
 
 import gzip
+import json
 import re
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from benchmarks.fuzz.material import pieced
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval import inputs
 from plumbline.retrieval.input_rows import NamedFile
-from plumbline.retrieval.run import Qrels, Results, Run
+from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.text_file import ReadLimits, read_text_bytes
 
 LIMITS = ReadLimits(max_bytes=200_000, max_rows=3_000)
@@ -67,7 +68,7 @@ def check(data: bytes) -> None:
     if isinstance(judged, InvalidInput):
         _check_place(judged, last)
     else:
-        again = read_qrels(_written_qrels(judged))
+        again = read_qrels(json.dumps(judged).encode())
         assert again == judged, "judgments written and read"
 
 
@@ -87,13 +88,17 @@ def _check_run(file: bytes, text: bytes, last: int) -> None:
         assert str(run) == str(plain), "another complaint"
     else:
         assert not isinstance(plain, InvalidInput), "refused without compression"
-        again = read_run(_written_run(run.results))
-        assert again.results == run.results == plain.results, "run written and read"
+        again = read_run(json.dumps(run.results).encode())
+        assert _plain(again) == _plain(run) == _plain(plain), "run written and read"
+
+
+def _plain(run: Run) -> dict[str, Any]:
+    return {query: found if isinstance(found, dict) else [*found] for query, found in run.results.items()}
 
 
 def _outcome(read: Callable[..., _Read], data: bytes) -> _Read | InvalidInput:
     try:
-        return read(data, name="f.txt", limits=LIMITS)
+        return read(data)
     except InvalidInput as error:
         return error
 
@@ -103,19 +108,3 @@ def _check_place(error: InvalidInput, last: int | None) -> None:
     assert found, f"no place: {error}"
     if found[1] and last is not None:
         assert 1 <= int(found[1]) <= last, "line beyond the file"
-
-
-def _written_run(results: Mapping[str, Results]) -> bytes:
-    """Begins with a line end and blanks: a mark of the byte order or a # may be the first of an id."""
-    rows = ["\n"]
-    for query, found in results.items():
-        if isinstance(found, Mapping):
-            rows += [f" {query} Q0 {document} 1 {score!r} t\n" for document, score in found.items()]
-        else:
-            rows += [f" {query} {document} {rank}\n" for rank, document in enumerate(found)]
-    return "".join(rows).encode()
-
-
-def _written_qrels(qrels: Qrels) -> bytes:
-    rows = [f"{query}\t{document}\t{grade}\n" for query, by in qrels.items() for document, grade in by.items()]
-    return "".join(["\nquery-id\tcorpus-id\tscore\n", *(f" {row}" for row in rows)]).encode()

@@ -193,6 +193,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     "no column of documents": (lines([("query_id", "gold"), *JUDGED], ","), TREC_RUN, "wanted a column of documents"),
     "no column of queries": (TREC_QRELS, lines([("docid", "score"), ("d1", 2)], ","), "wanted a column of queries"),
     "a query twice": (TREC_QRELS, json.dumps([WIDE[0], WIDE[0]]), "row 2: query 'text q1' has a second row"),
+    "nested too deep": ("[" * 50_000, TREC_RUN, "qrels.in: is not JSON"),
     "nothing": ("", TREC_RUN, "qrels.in: holds no judgment"),
     "a header alone": (TREC_QRELS, "query_id,doc_id,score\n", "run.in: holds no row"),
 }  # fmt: skip

@@ -124,7 +124,7 @@ def fold(name: object) -> str:
 
 def _table(data: bytes, name: str, sign: str, header_line: int, limits: ReadLimits) -> Iterator[Row]:
     """Yield the rows below a header, after RFC 4180; a quoted cell may span lines, a `#` starts a comment."""
-    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="")
+    text = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", newline="\n")
     start = header_line
     for _ in range(header_line - 1):
         text.readline()
@@ -172,10 +172,10 @@ def _size(cell: object) -> int:
 def _load_json(data: bytes, name: str) -> "Mapping[Any, Any] | Rows":
     try:
         value = msgspec.json.decode(data)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         try:
             value = _LINES.decode_lines(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             raise file_error(f"is not JSON: {error}", name) from None
         filled = [number for number, line in numbered_lines(data) if line.strip()]
         return _number(value, [format_place(name, number) for number in filled])
@@ -218,7 +218,7 @@ def _rows_of_mapping(value: Mapping[Any, Any]) -> Iterable[Any] | None:
 def parse_cell(cell: Any, place: str, column: str) -> list[Any]:
     """Return the list in a cell: as it is, or printed as JSON, Python or numpy print it; raise InvalidInput."""
     if isinstance(cell, str):
-        with suppress(ValueError, msgspec.DecodeError):
+        with suppress(ValueError, msgspec.DecodeError, RecursionError):
             nested = (
                 msgspec.json.decode(cell) if cell.startswith("[[") else list(parse_text_list(cell, has_numbers=True))
             )

@@ -408,3 +408,5 @@ def _in_file(name: str) -> Iterator[None]:
             raise
         place = f"{format_place(name)}: {error.place}" if error.place else format_place(name)
         raise InvalidInput(error.detail, place=place) from None
+    except RecursionError:
+        raise InvalidInput("is nested too deep", place=format_place(name)) from None
