@@ -2,7 +2,6 @@
 
 import argparse
 import gc
-import http.client
 import multiprocessing
 import os
 import signal
@@ -10,7 +9,6 @@ import socket
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -39,7 +37,6 @@ _OPEN = (
     "plumbline: there is no key: callers on this machine are served without one, and so is everybody whom a proxy on "
     "this machine lets through; make a key with 'plumbline keys create NAME' before you add a proxy\n"
 )
-_LOOK_SECONDS = 0.5
 _BACKLOG = 2_048
 # Open connections of all processes together.
 _MAX_CONNECTIONS = 2_048
@@ -82,7 +79,7 @@ def _serve_alone(settings: Settings, app: Any, listener: socket.socket, *, is_op
 
     async def announce_once() -> None:
         config.callback_notify = None
-        _announce(listener, is_open=is_open, is_ready=lambda *_: not app.state.service.cascade.is_loading())
+        _announce(listener, is_open=is_open)
 
     # uvicorn calls it as soon as requests are served.
     config.callback_notify = announce_once
@@ -116,7 +113,7 @@ def _serve_by_workers(settings: Settings, listener: socket.socket, count: int, *
         os.environ[_METRICS_VARIABLE] = folder
         config = _config(settings, partial(_make_worker_app, count, Path(folder)), count=count)
         supervisor = Multiprocess(config, [listener])
-        _announce(listener, is_open=is_open, is_ready=_is_service_ready, workers=count)
+        _announce(listener, is_open=is_open, workers=count)
         supervisor.run()
         return STARTUP_FAILURE if any(each.exitcode == STARTUP_FAILURE for each in supervisor.processes) else 0
 
@@ -173,32 +170,12 @@ def _config(settings: Settings, app: App, *, count: int) -> uvicorn.Config:
     )
 
 
-def _announce(
-    listener: socket.socket, *, is_open: bool, is_ready: Callable[[str, int], bool], **fields: object
-) -> None:
-    """Log the address now, and print it for people when the models are loaded."""
+def _announce(listener: socket.socket, *, is_open: bool, **fields: object) -> None:
     bound, port = listener.getsockname()[:2]
     structlog.get_logger().info("listening", host=bound, port=port, **fields)
     host = {_EVERY_ADDRESS: "127.0.0.1", "::": "::1"}.get(bound, bound)
-
-    def print_when_ready() -> None:
-        while not is_ready(host, port):
-            time.sleep(_LOOK_SECONDS)
-        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        sys.stderr.write(f"Plumbline: {address}   API documentation: {address}/docs\n{_OPEN * is_open}")
-
-    threading.Thread(target=print_when_ready, name="announcement", daemon=True).start()
-
-
-def _is_service_ready(host: str, port: int) -> bool:
-    connection = http.client.HTTPConnection(host, port, timeout=_HANG_SECONDS)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    sys.stderr.write(f"Plumbline: {address}   API documentation: {address}/docs\n{_OPEN * is_open}")
 
 
 def _host(settings: Settings, host: str, *, has_key: bool) -> str:
