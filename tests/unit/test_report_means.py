@@ -63,7 +63,8 @@ def test_one_value_has_no_interval_and_none_has_no_mean() -> None:
 
 
 def test_merged_tallies_hold_all_values() -> None:
-    merged = MeanTally.merged([tally_of([0.1, 0.2]), tally_of([0.6])])
+    merged = tally_of([0.1, 0.2])
+    merged.take_in(tally_of([0.6]))
 
     assert merged.mean() == tally_of([0.1, 0.2, 0.6]).mean()
 

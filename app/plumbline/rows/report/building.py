@@ -121,7 +121,7 @@ class ReportBuilder:
         # Rows without a verdict did not pass; they are added to the largest tier, too
         unjudged = statuses.error + statuses.not_judged + statuses.empty_answer + self._bad_lines
         if tallies and unjudged:
-            max(tallies, key=lambda tally: tally.judged).scores.of_every_row["passed_share"].add(0.0, unjudged)
+            max(tallies, key=lambda tally: tally.judged).scores.by_name["passed_share"].add(0.0, unjudged)
         means = [tally.scores.means() for tally in tallies]
         # The means of one tier need not be drawn again
         is_alone = len(means) == 1
@@ -136,7 +136,7 @@ class ReportBuilder:
             tier_counts=self.tally.tier_counts(),
             statuses_by_tier=self.tally.statuses_by_tier(),
             tiers=[tally.report(each) for tally, each in zip(tallies, means, strict=True)],
-            all_tiers=means[0] if is_alone else ScoreTallies.merged([tally.scores for tally in tallies]).means(),
+            all_tiers=means[0] if is_alone else ScoreTallies(tally.scores for tally in tallies).means(),
             reference=self.tally.reference(),
             usage=self.tally.usage(),
             known_cost=self.tally.known_cost,

@@ -3,7 +3,7 @@
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import msgspec
 
@@ -47,15 +47,11 @@ class MeanTally:
         self._sum += part * times
         self._squares += part * part * times
 
-    @classmethod
-    def merged(cls, tallies: Iterable["MeanTally"]) -> Self:
-        merged = cls()
-        for tally in tallies:
-            merged._low, merged._width = tally._low, tally._width
-            merged.rows += tally.rows
-            merged._sum += tally._sum
-            merged._squares += tally._squares
-        return merged
+    def take_in(self, other: "MeanTally") -> None:
+        """Add the values of a tally over the same range."""
+        self.rows += other.rows
+        self._sum += other._sum
+        self._squares += other._squares
 
     def mean(self) -> ScoreMean:
         """Return the mean with the interval of `METHOD`; there is none for a single row."""
@@ -112,36 +108,29 @@ _AVERAGED: Final = {name: name for name in ScoreMeans.model_fields if name not i
 
 
 class ScoreTallies:
-    """The scores of one group of judged rows, by the names of `ScoreMeans`."""
+    """The scores of one group of judged rows, or of several: by the names of `ScoreMeans`, and metrics with depth."""
 
-    def __init__(self) -> None:
-        self.of_every_row = {name: MeanTally() for name in _AVERAGED}
-        # By name, with its depth; at most `_MOST_METRICS`, for a foreign file could have others in every row.
-        self.metrics: dict[str, MeanTally] = {}
+    def __init__(self, groups: "Iterable[ScoreTallies]" = ()) -> None:
+        self.by_name: defaultdict[str, MeanTally] = defaultdict(MeanTally)
+        for group in groups:
+            for name, tally in group.by_name.items():
+                self.by_name[name].take_in(tally)
 
     def add(self, result: RowResult) -> None:
-        for name, of_row in _AVERAGED.items():
-            if (value := result.score(of_row)) is not None:
-                self.of_every_row[name].add(value)
+        values = {name: result.score(of_row) for name, of_row in _AVERAGED.items()}
         for name, metric in result.metrics.items():
-            if metric_of(name) and (name in self.metrics or len(self.metrics) < _MOST_METRICS):
-                tally = self.metrics.setdefault(name, MeanTally())
-                if metric.value is not None:
-                    tally.add(metric.value)
+            # A foreign file could have others in every row.
+            if metric_of(name) and (name in self.by_name or len(self.by_name) < len(_AVERAGED) + _MOST_METRICS):
+                values[name] = metric.value
+        for name, value in values.items():
+            tally = self.by_name[name]
+            if value is not None:
+                tally.add(value)
 
     def means(self) -> ScoreMeans:
-        means = {name: tally.mean() for name, tally in self.of_every_row.items()}
-        metrics = {name: self.metrics[name].mean() for name in sorted(self.metrics)}
+        means = {name: self.by_name[name].mean() for name in _AVERAGED}
+        metrics = {name: self.by_name[name].mean() for name in sorted(self.by_name.keys() - _AVERAGED.keys())}
         return ScoreMeans(**means, hallucination_rate=complement(means["faithfulness"]), metrics=metrics or None)
-
-    @staticmethod
-    def merged(groups: "list[ScoreTallies]") -> "ScoreTallies":
-        merged = ScoreTallies()
-        for name in _AVERAGED:
-            merged.of_every_row[name] = MeanTally.merged(group.of_every_row[name] for group in groups)
-        for name in sorted({name for group in groups for name in group.metrics}):
-            merged.metrics[name] = MeanTally.merged(group.metrics[name] for group in groups if name in group.metrics)
-        return merged
 
 
 class TierTally:
@@ -160,7 +149,7 @@ class TierTally:
     def add(self, result: RowResult, faithfulness: float) -> None:
         is_unsure = result.passed is None
         if is_unsure:
-            self.scores.of_every_row["passed_share"].add(0.0)
+            self.scores.by_name["passed_share"].add(0.0)
         is_degraded = "degraded" in result.flags
         self._counts.update(judged=1, passed=result.passed is True, unsure=is_unsure, degraded=is_degraded)
         if result.decision is not None:
@@ -175,11 +164,11 @@ class TierTally:
         self._rules += other._rules
         self._histogram += other._histogram
         self._verdicts += other._verdicts
-        strict = self.scores.of_every_row["faithfulness_strict"]
-        self.scores = ScoreTallies.merged([self.scores, other.scores])
+        strict = self.scores.by_name["faithfulness_strict"]
+        self.scores = ScoreTallies([self.scores, other.scores])
         if not strict.rows:
             # The tier has no such score; rows that it did not judge would be the whole figure.
-            self.scores.of_every_row["faithfulness_strict"] = strict
+            self.scores.by_name["faithfulness_strict"] = strict
 
     def report(self, scores: ScoreMeans) -> TierReport:
         return TierReport(
