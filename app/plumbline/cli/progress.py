@@ -197,7 +197,7 @@ def _line(run: RunCounts) -> str:
         *(f"{tier} {rows}" for tier, rows in tally.tier_counts().model_dump().items() if rows),
     ]
     if usage.calls:
-        parts.append(f"{_short(usage.prompt_tokens + usage.completion_tokens)} tokens")
+        parts.append(f"{usage.prompt_tokens + usage.completion_tokens:,} tokens")
         parts.append("cost ?" if usage.cost is None else f"cost {usage.cost:.4g}")
     if errors:
         parts.append(f"{errors} errors")
@@ -219,10 +219,3 @@ def _duration(seconds: float) -> str:
     whole = round(seconds)
     hours, rest = divmod(whole, 3_600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
-
-
-def _short(number: int) -> str:
-    for limit, unit in ((1_000_000, "M"), (1_000, "k")):
-        if number >= limit:
-            return f"{number / limit:.1f}{unit}"
-    return str(number)

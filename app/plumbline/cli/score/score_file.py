@@ -10,7 +10,7 @@ from typing import Final
 from plumbline.cli.progress import ScoreProgress
 from plumbline.cli.score.gates import RunGates
 from plumbline.cli.score.options import WHOLE, Shard, check_options, parse_row_options
-from plumbline.cli.score.results import ResultFiles, RunOutput, digest_of, result_files
+from plumbline.cli.score.results import RunOutput, digest_of, result_files
 from plumbline.cli.score.run import Engine, Run
 from plumbline.cli.score.source import open_source
 from plumbline.ground.errors import InvalidInput
@@ -30,7 +30,10 @@ def score_file(given: argparse.Namespace) -> int:
     gates = RunGates(given)
     progress = None if given.quiet else ScoreProgress(sys.stderr, is_json=given.json)
     with ExitStack() as stack:
-        files = None if given.estimate else _result_files(stack, given.output, given.out_format)
+        target, form = given.output, given.out_format
+        if target == "-":
+            target, form = f"{stack.enter_context(TemporaryDirectory())}/standard-output", form or "jsonl"
+        files = None if given.estimate else result_files(Path(target), form)
         source = open_source(stack, given, form=given.format, limit=given.limit, shard=shard)
         if files is None:
             # Seconds of import, as below
@@ -99,12 +102,6 @@ def _engine(url: str | None, judging: EvaluationOptions, concurrency: int | None
         from plumbline.cli.score.local import open_local_engine  # noqa: PLC0415
 
     return open_local_engine(judging, concurrency=concurrency)
-
-
-def _result_files(stack: ExitStack, output: str, form: str | None) -> ResultFiles:
-    if output == "-":
-        output, form = f"{stack.enter_context(TemporaryDirectory())}/standard-output", form or "jsonl"
-    return result_files(Path(output), form)
 
 
 def _write_stdout(data: bytes) -> None:

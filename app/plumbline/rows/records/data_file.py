@@ -77,17 +77,14 @@ class ByteStream:
     def _try_access(self, access: Callable[[int], _T], amount: int) -> _T:
         try:
             return access(amount)
-        except (EOFError, OSError, zlib.error) as error:
-            raise self._broken(error) from error
-
-    def _broken(self, error: Exception) -> InvalidInput:
-        if isinstance(error, EOFError):
-            detail = CodedText("gzip_ends_early", bytes=self.offset)
-        elif isinstance(error, gzip.BadGzipFile | zlib.error):
-            detail = CodedText("gzip_broken", bytes=self.offset)
-        else:
-            detail = CodedText("unreadable", reason=str(getattr(error, "strerror", None) or error))
-        return InvalidInput(detail, place=self._name)
+        except EOFError as error:
+            raise InvalidInput(CodedText("gzip_ends_early", bytes=self.offset), place=self._name) from error
+        except (gzip.BadGzipFile, zlib.error) as error:
+            raise InvalidInput(CodedText("gzip_broken", bytes=self.offset), place=self._name) from error
+        except OSError as error:
+            raise InvalidInput(
+                CodedText("unreadable", reason=error.strerror or str(error)), place=self._name
+            ) from error
 
 
 class TextLines:

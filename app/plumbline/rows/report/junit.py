@@ -27,7 +27,11 @@ def junit_xml(report: Report, *, suite: str = "plumbline") -> bytes:
     Tests are each gate, a failure if it failed, so that the suite fails as the command does; one skipped test for each
     kind of rows that no gate is about; one test for all rows that passed.
     """
-    cases = [*_gate_cases(report), *_row_cases(report)]
+    cases = [
+        _Case("gates", gate.name, None if gate.passed else "failure", f"wanted {gate.wanted}, found {gate.got}")
+        for gate in report.summary.gates
+    ]
+    cases += _row_cases(report)
     kinds = [case.kind for case in cases]
     root = Element("testsuites")
     counts = {"tests": len(cases), "failures": kinds.count("failure"), "errors": 0, "skipped": kinds.count("skipped")}
@@ -45,12 +49,6 @@ def junit_xml(report: Report, *, suite: str = "plumbline") -> bytes:
     indent(root)
     body: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return body + b"\n"
-
-
-def _gate_cases(report: Report) -> Iterator[_Case]:
-    for gate in report.summary.gates:
-        message = f"wanted {gate.wanted}, found {gate.got}"
-        yield _Case("gates", gate.name) if gate.passed else _Case("gates", gate.name, "failure", message)
 
 
 def _row_cases(report: Report) -> Iterator[_Case]:
