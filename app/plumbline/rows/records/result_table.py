@@ -17,56 +17,21 @@ from plumbline.schemas.result_upgrade import upgrade_result
 
 ColumnType = Literal["text", "number", "whole", "truth", "texts"]
 
-# Columns in their order; scores are named as on the wire, `null` where a number is not known.
+# Columns in their order; scores are named as on the wire, `null` where a number is not known. `metrics`: JSON of those
+# that have no column of their own: criteria, and those with a depth.
 RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
-    "custom_id": "text",
-    "row": "whole",
-    "status": "text",
-    "tier": "text",
-    "passed": "truth",
-    "passed_by": "text",
-    "faithfulness": "number",
-    "faithfulness_strict": "number",
-    "lowest_support": "number",
-    "unsupported_claims": "whole",
-    "hallucination_rate": "number",
-    "contradiction_rate": "number",
-    "unsupported_rate": "number",
-    "context_utilization": "number",
-    "contexts_used_share": "number",
-    "citation_recall": "number",
-    "citation_precision": "number",
-    "answer_relevance": "number",
-    "context_relevance": "number",
-    "context_precision": "number",
-    "context_recall": "number",
-    "correctness": "number",
-    "noise_sensitivity": "number",
-    "token_f1": "number",
-    "exact_match": "number",
-    "bleu": "number",
-    "chrf": "number",
-    "gleu": "number",
-    "token_set_f1": "number",
-    # JSON of the metrics that have no column of their own: criteria, and those with a depth
-    "metrics": "text",
-    "threshold": "number",
-    "confidence": "number",
-    "supported": "whole",
-    "partial": "whole",
-    "contradicted": "whole",
-    "not_mentioned": "whole",
-    "not_a_claim": "whole",
-    "model": "text",
-    "prompt": "text",
-    "calls": "whole",
-    "prompt_tokens": "whole",
-    "completion_tokens": "whole",
-    "cost": "number",
-    "flags": "texts",
-    "warnings": "texts",
-    "error": "text",
-}
+    "custom_id": "text", "row": "whole", "status": "text", "tier": "text", "passed": "truth", "passed_by": "text",
+    "faithfulness": "number", "faithfulness_strict": "number", "lowest_support": "number",
+    "unsupported_claims": "whole", "hallucination_rate": "number", "contradiction_rate": "number",
+    "unsupported_rate": "number", "context_utilization": "number", "contexts_used_share": "number",
+    "citation_recall": "number", "citation_precision": "number", "answer_relevance": "number",
+    "context_relevance": "number", "context_precision": "number", "context_recall": "number", "correctness": "number",
+    "noise_sensitivity": "number", "token_f1": "number", "exact_match": "number", "bleu": "number", "chrf": "number",
+    "gleu": "number", "token_set_f1": "number", "metrics": "text", "threshold": "number", "confidence": "number",
+    "supported": "whole", "partial": "whole", "contradicted": "whole", "not_mentioned": "whole",
+    "not_a_claim": "whole", "model": "text", "prompt": "text", "calls": "whole", "prompt_tokens": "whole",
+    "completion_tokens": "whole", "cost": "number", "flags": "texts", "warnings": "texts", "error": "text",
+}  # fmt: skip
 # Objects of a result whose fields become columns of their own
 _OPENED: Final = ("decision", "scores", "counts", "judge", "usage")
 # Parts that a result leaves out where they count nothing
