@@ -43,10 +43,6 @@ class Shard:
         """Return True if the row of the file, counted from 0, is in this part."""
         return row % self.count == self.number - 1
 
-    def file_row(self, own_row: int) -> int:
-        """Return the row of the file that is the `own_row`-th of this part, both counted from 0."""
-        return own_row * self.count + self.number - 1
-
 
 WHOLE: Final = Shard(1, 1)
 
