@@ -165,3 +165,46 @@ def test_judge_check_reads_a_judge_behind_litellm(
     assert main(["doctor", "judge"]) == 1
 
     assert "the words of the provider" in capsys.readouterr().out
+
+
+# --- jev-compatible-server: System One's shape, strict about fields; the first answer of each question is the likeliest
+
+_RUNTIME = """
+import sys, uvicorn
+from jev_compatible_server.app import create_app
+from jev_compatible_server.protocol import DecisionResponse, Usage
+from jev_compatible_server.runtime import TokenLogitRuntime
+
+class Runtime(TokenLogitRuntime):
+    def decide_batch(self, requests):
+        return [self.respond(request) for request in requests]
+
+    def respond(self, request):
+        answers = {}
+        for name, question in request.questions.items():
+            scores = {label: -float(at) for at, label in enumerate(self._labels_for_question(question))}
+            answers[name] = self.answer_from_label_scores(question, scores)
+        usage = Usage(input_tokens=len(str(request)) // 4, output_tokens=0)
+        return DecisionResponse(model=self.model_name, answers=answers, usage=usage)
+
+uvicorn.run(create_app(Runtime(model_name="judge")), host="127.0.0.1", port=int(sys.argv[1]))
+"""
+
+
+async def test_a_decision_server_takes_our_questions_and_its_probabilities_are_read(
+    servers: Path, tmp_path: Path
+) -> None:
+    python, port = python_of(servers, "jev", "jev-compatible-server"), free_port()
+    command = [str(python), "-c", _RUNTIME, str(port)]
+    metrics = ["answer_relevance", "context_relevance"]
+
+    with server(command, port=port, log=tmp_path / "log"):
+        async with running(settings_of(port, "generic", llm_api="systemone", llm_controls=False)) as client:
+            result = await evaluate(client, **SAMPLE, tiers=["llm"], metrics=metrics)
+
+    (claim,) = result["claims"]
+    # e^0 / (e^0 + e^-1 + e^-2)
+    assert claim["support"] == pytest.approx(0.6652, abs=1e-4)
+    assert (claim["verdict"], result["passed"]) == ("supported", None)
+    assert result["trace"]["judge"]["kind"] == "systemone"
+    assert [each["value"] for each in result["metrics"].values()] == [1.0, 1.0]

@@ -1,7 +1,7 @@
 """`plumbline calibrate` on labels of one's own: what it says, what it writes, and what it refuses."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,12 @@ from plumbline.cli.main import main
 from plumbline.ground.concurrency import InlineExecutor
 from plumbline.judging.text.scores import score
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
+from plumbline.judging.tiers.decision_bounds import logit
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
+from tests.doubles.scripted_decisions import AskedQuestion, Value, decide, lean
+from tests.doubles.scripted_judge import running_judge
 
 PLACES = [
     *("mill", "dam", "tower", "harbour", "chapel", "bakery"),
@@ -280,3 +283,38 @@ def test_the_commands_of_the_page_run_on_rows_like_the_one_it_shows(
     setting, file = served.split()[0].split("=")
     assert setting == "PLUMBLINE_CALIBRATION"
     assert load_calibrations(Path(file)).entries[0].source is not None
+
+
+def _half_sure(asked: AskedQuestion) -> Mapping[Value, float]:
+    """Support all but what is on another subject, and the control that denies."""
+    if not asked.is_verdict:
+        return lean(asked, "c1", 0.9)
+    if "not true" in asked.statement:
+        return lean(asked, "not_mentioned", 0.95)
+    is_other = "photograph" in asked.statement or "telescope" in asked.statement
+    return lean(asked, "supported", 0.3 if is_other else 0.7)
+
+
+def test_a_decision_model_is_calibrated_by_its_name_and_is_surer_after_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    labels, out = _write(tmp_path / "own.jsonl", _rows(misleading=0)), tmp_path / "mine.json"
+    command = ["calibrate", labels, "--tier", "llm", "--draws", "20", "--out", str(out)]
+    with running_judge() as judge:
+        judge.reply_with(decide(_half_sure))
+        for name, value in {"PROVIDER": "generic", "BASE_URL": judge.base_url, "MODEL": "decision-1"}.items():
+            monkeypatch.setenv(f"PLUMBLINE_LLM_{name}", value)
+        assert main(command) == 2
+        assert "PLUMBLINE_LLM_API" in capsys.readouterr().err
+        monkeypatch.setenv("PLUMBLINE_LLM_API", "systemone")
+
+        code = main([*command, "--force"])
+
+    assert (code, judge.calls) == (0, 24)
+    assert capsys.readouterr().out.startswith("tier llm, model decision-1, language en: 24 answers, 12 faithful")
+    table = load_calibrations(out)
+    fitted = table.find(tier=TierName.LLM, model="decision-1", language="en")
+    # All labels are as the model says: .7 means more than it says, and .3 less.
+    assert fitted.support({"logit": logit(0.7)}) > 0.8
+    assert fitted.support({"logit": logit(0.3)}) < 0.2
+    assert not table.find(tier=TierName.LLM, model="decision-2", language="en").is_fitted
