@@ -181,6 +181,16 @@ def test_a_row_names_the_rule_that_decided_and_the_weakest_claim(decision: dict[
         assert each in text, each
 
 
+def test_a_claim_says_its_probability_and_which_judge_decided() -> None:
+    line = json.loads(scored_line("a", 0.9, verdicts=("supported",)))
+    line["result"]["claims"][0] |= {"support": 0.64, "judge": "decision-<1>"}
+
+    text = Page(render_html(build_report([json.dumps(line).encode()]))).text
+
+    assert "decision-<1>" in text
+    assert "0.64" in text
+
+
 def test_a_row_leads_with_its_gravest_sentence() -> None:
     texts = {"fine": "supported", "wrong": "contradicted", "silent": "not_mentioned"}
     claims = [claim(place, verdict, text) for place, (text, verdict) in enumerate(texts.items())]

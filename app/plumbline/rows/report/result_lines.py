@@ -43,6 +43,7 @@ class Claim(msgspec.Struct, frozen=True):
     end: Count
     verdict: Verdict
     support: Share | None = None
+    judge: str | None = None
     reason: str | None = None
     reason_code: str | None = None
     reason_fields: dict[str, Any] = {}
