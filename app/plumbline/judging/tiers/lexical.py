@@ -96,8 +96,10 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             evidence = Evidence(context, found.text, found.start, found.end, verified=True)
         # "27" for 二十七 is as good as the word itself; "12 °C" is no copy of "-12 °C", though it stands in it.
         is_copy = (copy is not None and not features.unknown_numbers) or features.is_known_amount
+        open_reasons = features.open_reasons
         if copy is not None and is_cut(*passages[copy].around(place, REACH)):
-            is_copy = False
+            # All of its words are copied, so that their share would let it pass
+            is_copy, open_reasons = False, (*open_reasons, "condition_left_out")
         findings[position] = Finding(
             features.measures,
             evidence,
@@ -106,7 +108,7 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             features.unknown_numbers,
             features.copied,
             hard_reasons=(*features.unknown_identifiers, *features.denied_keys),
-            open_reasons=features.open_reasons,
+            open_reasons=open_reasons,
         )
         if position in sample.answered_refusals:
             # Whatever it names, it is about what the contexts lack, and a sentence of theirs seems to have it.

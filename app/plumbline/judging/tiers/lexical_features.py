@@ -189,7 +189,7 @@ class KnownPassages:
         denied = self._facts.find_denied(text)
         is_open = {
             "clause_not_covered": covered.best < 1.0 and has_open_clause(text, self.index.best_share),
-            "condition_left_out": covered.best < 1.0 and any(leaves_out_condition(text, each) for each in best[:1]),
+            "condition_left_out": any(leaves_out_condition(text, each) for each in best[:1]),
             "name_of_question": is_of_question,
             "calculated": bool(derived),
         }
