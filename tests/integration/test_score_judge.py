@@ -250,7 +250,7 @@ def test_a_table_without_the_optional_columns_is_scored_by_a_service(
     tmp_path: Path, header: str, options: tuple[str, ...]
 ) -> None:
     data, out = tmp_path / "data.csv", tmp_path / "out.jsonl"
-    data.write_text(f"{header}\nThe kettle holds 1.7 litres.,It holds 1.7 litres.\n", encoding="utf-8")
+    data.write_text(f"{header}\nThe kettle holds 1.7 litres.,The kettle holds 1.7 litres.\n", encoding="utf-8")
 
     with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
         assert score(data, "-o", out, "--tiers", "lexical", "--quiet", "--url", url, *options) == 0
