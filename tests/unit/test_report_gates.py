@@ -5,6 +5,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.gates import CiGate, all_passed, judge_gates, parse_gate, with_usual
 from plumbline.schemas.report import GateOutcome, ReportSummary
+from tests.making.cases import load_cases
 from tests.making.result_rows import build_report, error_line, metric, result_line, scored_line, unsure_line
 
 
@@ -33,20 +34,7 @@ def test_a_spec_is_read(spec: str, gate: CiGate) -> None:
     assert parse_gate(spec) == gate
 
 
-@pytest.mark.parametrize(
-    ("spec", "said"),
-    [
-        ("faithfulness", "expected a score and its bound, for example faithfulness=0.8"),
-        ("faithfullness=0.8", "unknown score 'faithfullness'; expected faithfulness, .* did you mean faithfulness\\?"),
-        ("gpt:faithfulness=0.8", "unknown tier 'gpt'; expected llm, detector, embedding or lexical"),
-        ("answer_relevence=0.8", "did you mean answer_relevance\\?"),
-        ("correctness@5=0.8", "unknown score 'correctness@5'"),
-        ("context_precision@0=0.8", "unknown score 'context_precision@0'"),
-        ("faithfulness=80", "faithfulness: found '80'; expected a number from 0 to 1"),
-        ("faithfulness=nan", "expected a number from 0 to 1"),
-        ("faithfulness=", "expected a number from 0 to 1"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "said"), load_cases("report_gates", "a_wrong_spec_is_told_what_is_right"))
 def test_a_wrong_spec_is_told_what_is_right(spec: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         parse_gate(spec)
