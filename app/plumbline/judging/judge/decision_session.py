@@ -91,7 +91,8 @@ class DecisionSession(JudgeSession):
                 with contextlib.suppress(TierFailure):
                     await self._ask_about((), (), window, part)
         found = metric_answers(self.sample.probes, self.sample.segmented, self._metrics, self._metric_chances)
-        self.flags |= {INCOMPLETE: None} if set(found.failures.values()) - {NOT_ASKED} else {}
+        if any(reason != NOT_ASKED for reason in found.failures.values()):
+            self.flags[INCOMPLETE] = None
         return found
 
     def _open_metrics(self, window: Window) -> dict[MetricKey, MetricQuestion]:
