@@ -1,7 +1,7 @@
 """Calls to decision models over real HTTP: both shapes as the SDK publishes them, and every fault of an answer."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,7 +15,7 @@ from plumbline.judging.ports.decisions import NO, YES, DecisionQuestion, Decisio
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.chat_models import FailoverChatModel
 from plumbline.models.chat.endpoints import PROVIDERS
-from tests.doubles.decision_answers import Raw, decide, put, refuse_chat
+from tests.doubles.scripted_decisions import AskedQuestion, Value, answer, decide, lean, read_questions
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, status
 from tests.doubles.scripted_transport import entry, failure_of, transport
@@ -29,10 +29,35 @@ QUESTIONS = (
 )
 REQUEST = DecisionRequest("Judge.", [{"id": "c1", "text": "A."}], {"question": "Q?", "answer": []}, QUESTIONS)
 SHAPES = ("decisions", "systemone")
+NO_CHAT = status(400, {"error": {"message": "Model is no language model. Use POST /v1/systemone or /v1/decisions."}})
 
 
-def fair(asked: Any) -> Any:
-    return put(asked.values[0], asked.values) if asked.values else 0.75
+def fair(asked: AskedQuestion) -> Mapping[Value, float]:
+    return lean(asked, asked.values[0], 0.9) if asked.values else {True: 0.75, False: 0.25}
+
+
+def edited(edit: Callable[[Any], Any], *, shape: str = "") -> Callable[[RecordedRequest], Reply]:
+    """A fair model whose answers are changed, in the shape of the operation or in the one that is named."""
+
+    def step(request: RecordedRequest) -> Reply:
+        asked = replace(request, path=f"/v1/{shape}") if shape else request
+        body = json.loads(answer(asked, [(each, fair(each)) for each in read_questions(request)]).body)
+        if details := body["usage"].get("input_tokens_details"):
+            details["cached_tokens"] = 8
+        return status(200, {**body, "answers": edit(body["answers"])})
+
+    return step
+
+
+def in_place_of(name: str, other: dict[str, Any]) -> Callable[[Any], Any]:
+    """The change of one answer, in either shape."""
+
+    def edit(answers: Any) -> Any:
+        if isinstance(answers, dict):
+            return {**answers, name: other}
+        return [{"name": name, **other} if each["name"] == name else each for each in answers]
+
+    return edit
 
 
 async def failure(chat: FailoverChatModel, request: DecisionRequest = REQUEST) -> TierFailure:
@@ -71,7 +96,7 @@ def check_published(request: RecordedRequest) -> None:
 async def test_each_operation_is_asked_in_its_shape_and_both_give_the_same_answers(
     judge: ScriptedJudge, api: str
 ) -> None:
-    judge.reply_with(decide(fair))
+    judge.reply_with(edited(lambda answers: answers))
     ledger = Ledger()
     price = {"judge-1": ModelPrice(input=1.0, output=0.0, cached=0.5)}
 
@@ -80,8 +105,8 @@ async def test_each_operation_is_asked_in_its_shape_and_both_give_the_same_answe
 
     (request,) = judge.requests
     assert request.path == f"/v1/{api}"
-    assert reply.model == "decider-1"
-    assert reply.answers["ab-1"] == pytest.approx(put("supported", VERDICTS))
+    assert reply.model == "judge-1"
+    assert reply.answers["ab-1"] == pytest.approx({"supported": 0.9, "contradicted": 0.05, "not_mentioned": 0.05})
     assert reply.answers["ab-3"] == {YES: 0.75, NO: 0.25}
     if api == "decisions":
         check_published(request)
@@ -123,7 +148,7 @@ async def test_a_server_that_knows_no_breakpoint_is_asked_without_it(judge: Scri
 
 @pytest.mark.parametrize("provider", ["openai", "dashscope", "vllm", "llamacpp", "sglang", "litellm", "generic"])
 async def test_a_chat_that_is_refused_says_what_the_address_serves(judge: ScriptedJudge, provider: str) -> None:
-    judge.reply_when(lambda request: request.path.endswith("/completions"), refuse_chat)
+    judge.reply_when(lambda request: request.path.endswith("/completions"), NO_CHAT)
     judge.reply_with(decide(fair))
 
     async with transport(judge, llm_provider=provider) as chat:
@@ -150,7 +175,7 @@ async def test_the_refusal_may_have_any_status_of_a_wrong_operation(judge: Scrip
 
 
 async def test_a_kind_that_the_settings_name_stays(judge: ScriptedJudge) -> None:
-    judge.reply_with(refuse_chat)
+    judge.reply_with(NO_CHAT)
 
     async with transport(judge, llm_api="chat") as chat:
         failure = await failure_of(chat)
@@ -173,7 +198,7 @@ async def test_judges_have_kinds_of_their_own_and_fallbacks_answer_for_their_kin
 
 @pytest.mark.parametrize(("path", "shape"), [("decisions", "systemone"), ("systemone", "decisions")])
 async def test_an_answer_is_read_by_its_shape_and_not_by_the_path(judge: ScriptedJudge, path: str, shape: str) -> None:
-    judge.reply_with(decide(fair, shape=shape))
+    judge.reply_with(edited(lambda answers: answers, shape=shape))
 
     async with transport(judge, llm_api=path) as chat:
         reply = await decided(chat)
@@ -181,11 +206,11 @@ async def test_an_answer_is_read_by_its_shape_and_not_by_the_path(judge: Scripte
     assert len(reply.answers) == len(QUESTIONS)
 
 
-@pytest.mark.parametrize(("shape", "answer", "is_read"), load_cases("decisions", "answers", inner=list))
+@pytest.mark.parametrize(("shape", "said", "is_read"), load_cases("decisions", "answers", inner=list))
 async def test_a_broken_answer_costs_its_question_alone(
-    judge: ScriptedJudge, shape: str, answer: dict[str, Any], is_read: bool
+    judge: ScriptedJudge, shape: str, said: dict[str, Any], is_read: bool
 ) -> None:
-    judge.reply_with(decide(lambda asked: Raw(answer) if asked.name == "ab-1" else fair(asked), shape=shape))
+    judge.reply_with(edited(in_place_of("ab-1", said)))
 
     async with transport(judge, llm_api=shape) as chat:
         reply = await decided(chat)
@@ -197,7 +222,7 @@ async def test_a_broken_answer_costs_its_question_alone(
 
 @pytest.mark.parametrize("api", SHAPES)
 async def test_a_refused_question_is_told_apart(judge: ScriptedJudge, api: str) -> None:
-    judge.reply_with(decide(lambda asked: Raw(type="refusal") if asked.name == "ab-2" else fair(asked)))
+    judge.reply_with(edited(in_place_of("ab-2", {"type": "refusal"})))
 
     async with transport(judge, llm_api=api) as chat:
         reply = await decided(chat)
@@ -206,31 +231,12 @@ async def test_a_refused_question_is_told_apart(judge: ScriptedJudge, api: str) 
     assert reply.answers.keys() == {"ab-1", "ab-3"}
 
 
-def edit_answers(edit: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Callable[[RecordedRequest], Reply]:
-    def step(request: RecordedRequest) -> Reply:
-        reply = decide(fair)(request)
-        body = json.loads(reply.body)
-        return status(200, {**body, "answers": edit(body["answers"])})
-
-    return step
-
-
-async def test_answers_in_another_order_are_read_by_their_names(judge: ScriptedJudge) -> None:
-    judge.reply_with(edit_answers(lambda answers: answers[::-1]))
-
-    async with transport(judge, llm_api="decisions") as chat:
-        reply = await decided(chat)
-
-    assert set(reply.answers["ab-2"]) == {"c1", "c2", "none"}
-    assert len(reply.answers) == len(QUESTIONS)
-
-
 async def test_answers_without_names_are_read_in_the_order_of_the_questions_if_none_is_missing(
     judge: ScriptedJudge,
 ) -> None:
     judge.reply_with(
-        edit_answers(lambda answers: [{**each, "name": None} for each in answers]),
-        edit_answers(lambda answers: [{**each, "name": None} for each in answers[1:]]),
+        edited(lambda answers: [{**each, "name": None} for each in answers]),
+        edited(lambda answers: [{**each, "name": None} for each in answers[1:]]),
     )
 
     async with transport(judge, llm_api="decisions") as chat:
@@ -241,7 +247,7 @@ async def test_answers_without_names_are_read_in_the_order_of_the_questions_if_n
 
 
 async def test_answers_to_other_questions_are_dropped(judge: ScriptedJudge) -> None:
-    judge.reply_with(edit_answers(lambda answers: [{**answers[0], "name": "other"}, *answers[1:], answers[2]]))
+    judge.reply_with(edited(lambda answers: [{**answers[0], "name": "other"}, *answers[1:], answers[2]]))
 
     async with transport(judge, llm_api="decisions") as chat:
         reply = await decided(chat)
@@ -251,7 +257,7 @@ async def test_answers_to_other_questions_are_dropped(judge: ScriptedJudge) -> N
 
 
 async def test_a_reply_to_another_request_is_asked_for_on_a_new_connection(judge: ScriptedJudge) -> None:
-    judge.reply_with(edit_answers(lambda answers: [{**each, "name": "xx-1"} for each in answers]), decide(fair))
+    judge.reply_with(edited(lambda answers: [{**each, "name": "xx-1"} for each in answers]), decide(fair))
 
     async with transport(judge, llm_api="decisions") as chat:
         reply = await decided(chat)
@@ -278,15 +284,6 @@ async def test_what_has_no_answers_is_a_failure(judge: ScriptedJudge, body: Any,
     assert failed.reason is reason
 
 
-async def test_a_wrapped_reply_is_read(judge: ScriptedJudge) -> None:
-    judge.reply_with(lambda request: status(200, {"data": json.loads(decide(fair)(request).body)}))
-
-    async with transport(judge, llm_api="systemone") as chat:
-        reply = await decided(chat)
-
-    assert len(reply.answers) == len(QUESTIONS)
-
-
 async def test_a_bound_on_questions_is_learnt_from_its_refusal(judge: ScriptedJudge) -> None:
     judge.reply_with(status(400, {"error": {"message": "questions: at most 16"}}))
     many = replace(REQUEST, questions=tuple(replace(QUESTIONS[0], name=f"ab-{number}") for number in range(40)))
@@ -296,17 +293,6 @@ async def test_a_bound_on_questions_is_learnt_from_its_refusal(judge: ScriptedJu
         await failure(chat, many)
 
     assert (before, chat.questions) == (400, 16)
-
-
-async def test_a_provider_that_is_busy_is_asked_again_after_the_wait_that_it_names(judge: ScriptedJudge) -> None:
-    judge.reply_with(status(429, {"error": {"message": "Please try again in 0.05s."}}), decide(fair))
-
-    async with transport(judge, llm_api="systemone") as chat:
-        reply = await decided(chat)
-
-    first, second = judge.requests
-    assert second.arrived_seconds - first.arrived_seconds >= 0.05
-    assert len(reply.answers) == len(QUESTIONS)
 
 
 async def test_a_state_beyond_the_window_is_not_sent(judge: ScriptedJudge) -> None:
