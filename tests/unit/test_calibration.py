@@ -12,7 +12,6 @@ from plumbline.judging.text.scores import confidence
 from plumbline.judging.tiers.calibration import (
     DOUBTS,
     VERBATIM_SUPPORT,
-    AnswerTerms,
     Calibration,
     CalibrationFile,
     CalibrationGate,
@@ -190,7 +189,7 @@ def test_another_tier_model_or_language_gets_defaults_that_are_not_fitted(
     entry = table.find(tier=tier, model=model, language=language)
 
     assert not entry.is_fitted
-    assert (entry.reliability, entry.gate, entry.terms) == ((), None, AnswerTerms())
+    assert (entry.reliability, entry.gate, entry.doubted) == ((), None, 0.0)
     assert entry.support({first: 0.5}) == 0.5
 
 

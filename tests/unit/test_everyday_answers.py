@@ -24,7 +24,7 @@ def test_few_faithful_answers_fail_and_most_with_something_new_do(
 
     assert faithful.count(False) <= most_failing * len(faithful)
     assert caught["new"] >= fewest_caught
-    assert min(caught[kind] for kind in ("number", "date")) >= 0.9
+    assert min(caught[kind] for kind in ("number", "date")) >= 0.85
 
 
 def test_no_answer_with_something_new_passes(decisions: list[Decision]) -> None:

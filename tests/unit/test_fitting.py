@@ -26,7 +26,6 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.scores import score
 from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
-    AnswerTerms,
     Calibration,
     CalibrationGate,
     CalibrationTable,
@@ -39,7 +38,7 @@ from tests.doubles.fakes import case_of
 
 NAMES = ("character_coverage", "near_pairs")
 GATE = CalibrationGate(measure="character_coverage", closed=0.1, open=0.4)
-TERMS = AnswerTerms(doubted=0.6, denied=0.3, length=0.05)
+DOUBTED = 0.6
 # Copied but for one word, among 200 words of other subjects.
 _LONG = "The keeper of the old stone tower lit the great lamp on the first cold night of that winter."
 SAMPLES = (
@@ -135,7 +134,7 @@ def test_the_log_loss_is_that_of_the_scores_by_hand() -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=["copied", "partly", "copies", "foreign"])
 def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: CalibrationGate | None) -> None:
     weights = {"character_coverage": 2.5, "near_pairs": 0.3}
-    calibration = _calibration(weights, -1.2, gate=gate).model_copy(update={"terms": TERMS})
+    calibration = _calibration(weights, -1.2, gate=gate).model_copy(update={"doubted": DOUBTED})
     case = case_of(sample.answer, *sample.contexts)
     findings = collect_lexical_findings(case)
     measured = distinct_findings(case, findings)
@@ -262,10 +261,10 @@ def test_a_doubt_counts_against_the_answer_and_gets_no_weight() -> None:
     measures = np.stack([drawn.measures[:, 0], drawn.measures[:, 1] > 0.9], axis=1)
     answers = replace(drawn, names=("character_coverage", "unknown_numbers"), measures=measures)
 
-    weights, _, terms = fit_weights(answers, None, row_weights=balanced_weights(answers))
+    weights, _, doubted = fit_weights(answers, None, row_weights=balanced_weights(answers))
 
     assert list(weights) == ["character_coverage"]
-    assert min(terms.doubted, terms.denied, terms.length) >= 0.0
+    assert doubted >= 0.0
 
 
 def test_a_dataset_whose_faithful_answers_are_all_copies_draws_nothing_down() -> None:

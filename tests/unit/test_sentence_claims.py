@@ -9,7 +9,6 @@ from plumbline.judging.text.scores import score
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
-    AnswerTerms,
     Calibration,
     Finding,
 )
@@ -97,7 +96,7 @@ def test_the_reason_lists_a_few_of_the_names_and_numbers_that_no_context_has(
 # An answer of copies above .6 of its runs passes, one with a hard reason fails up to a faithfulness of .9.
 DECIDING = STEEP.model_copy(
     update={
-        "terms": AnswerTerms(doubted=1.0, denied=0.5, length=0.1),
+        "doubted": 1.0,
         "bounds": {
             Shape.SHORT: ShapeBounds(copied_from=0.6, copied_right=0.85, fails_below=0.9, fails_right=0.9),
             Shape.PROSE: ShapeBounds(copied_from=0.6, copied_right=0.85),
@@ -176,13 +175,12 @@ def test_the_score_is_that_of_the_mean_logit_by_length_less_what_counts_against_
     findings = {0: _finding(0.6), 1: _finding(0.8)}
     measures = {"character_coverage": 0.6, "unknown_numbers": 1.0}
     doubted = {**findings, 0: replace(findings[0], measures=measures)}
-    denied = {**findings, 0: replace(findings[0], measures={**measures, "negation": 1.0})}
     case = case_of("The lamp burns. It is red.", "It is dark.")
 
-    found = [build_judgement(case, each, DECIDING).faithfulness for each in (findings, doubted, denied)]
+    found = [build_judgement(case, each, DECIDING).faithfulness for each in (findings, doubted)]
 
-    # Logits 1 of 15 characters and 3 of 10: (15 + 30) / 25 = 1.8, less 0.1 ln 2 = 0.069315; then 1 and 1.5 less.
-    assert found == pytest.approx([0.849500, 0.674956, 0.557417], abs=1e-6)
+    # Logits 1 of 15 characters and 3 of 10: (15 + 30) / 25 = 1.8, and 1 less: 1 / (1 + e^-1.8), 1 / (1 + e^-0.8).
+    assert found == pytest.approx([0.858149, 0.689974], abs=1e-6)
 
 
 def test_a_sentence_that_repeats_another_counts_once() -> None:

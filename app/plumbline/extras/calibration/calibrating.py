@@ -290,11 +290,11 @@ def calibrate(
     def fit_calibration(answers: MeasuredAnswers) -> Calibration:
         row_weights = balanced_weights(answers)
         if fit == "weights":
-            weights, intercept, terms = fit_weights(answers, gate, row_weights=row_weights)
+            weights, intercept, doubted = fit_weights(answers, gate, row_weights=row_weights)
         else:
-            weights, intercept, terms = fit_scale(answers, in_force, row_weights=row_weights)
+            weights, intercept, doubted = fit_scale(answers, in_force, row_weights=row_weights)
         rounded = {name: round(weight, 4) for name, weight in weights.items()}
-        update = {"gate": gate, "weights": rounded, "intercept": round(intercept, 4), "terms": terms}
+        update = {"gate": gate, "weights": rounded, "intercept": round(intercept, 4), "doubted": doubted}
         return in_force.model_copy(update=update)
 
     before = predict(answers, in_force)

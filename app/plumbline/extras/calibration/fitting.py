@@ -10,11 +10,8 @@ from scipy.special import expit
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
-    DENIED,
     DOUBTS,
-    TERMS,
     VERBATIM_SUPPORT,
-    AnswerTerms,
     Calibration,
     CalibrationGate,
 )
@@ -129,8 +126,8 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
 
 def fit_weights(
     answers: MeasuredAnswers, gate: CalibrationGate | None, *, row_weights: FloatArray
-) -> tuple[dict[str, float], float, AnswerTerms]:
-    """Fit weights, intercept and terms by maximum likelihood.
+) -> tuple[dict[str, float], float, float]:
+    """Fit weights, intercept and what a doubt costs by maximum likelihood.
 
     Minimised is the log loss of the answers' scores, with an intercept for each dataset; then, with one for all, slope
     and intercept once more.
@@ -184,7 +181,7 @@ def _is_telling(answers: MeasuredAnswers) -> NDArray[np.bool_]:
 
 def fit_scale(
     answers: MeasuredAnswers, calibration: Calibration, *, row_weights: FloatArray
-) -> tuple[dict[str, float], float, AnswerTerms]:
+) -> tuple[dict[str, float], float, float]:
     """Scale and shift the calibration's parameters to the labels (Platt 1999).
 
     Raises CalibrationError: the scores do not rise with the labels.
@@ -195,8 +192,8 @@ def fit_scale(
     slope, shift = _fit_scale(design, logits, row_weights, ridge=_RIDGE_OF_SCALE)
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
-    weights, intercept, terms = _write_parameters(design, slope * parameters, slope * calibration.intercept + shift)
-    return {name: weights[name] for name in calibration.weights}, intercept, terms
+    weights, intercept, doubted = _write_parameters(design, slope * parameters, slope * calibration.intercept + shift)
+    return {name: weights[name] for name in calibration.weights}, intercept, doubted
 
 
 def balanced_weights(answers: MeasuredAnswers) -> FloatArray:
@@ -252,19 +249,15 @@ def _weighted_quantile(answers: MeasuredAnswers, measure: str, share: float) -> 
 
 
 class _Design:
-    """Answers as rows of a matrix, the mean of each fitted measure and minus each term; and the scores of logits."""
+    """Answers as rows of a matrix, the mean of each fitted measure and minus 1 for a doubt; and their scores."""
 
     def __init__(self, answers: MeasuredAnswers, gate: CalibrationGate | None) -> None:
         self.names = tuple(name for name in answers.names if name not in DOUBTS)
-        doubted = answers.is_doubted
-        denied = doubted & (answers.column(DENIED) > 0) if DENIED in answers.names else np.zeros_like(doubted)
-        free = np.bincount(answers.owners, ~answers.is_copy, len(answers))
-        terms = {"doubted": answers.any(doubted), "denied": answers.any(denied), "length": np.log(np.maximum(1, free))}
         columns = [answers.mean(answers.column(name)) for name in self.names]
-        self.matrix = np.column_stack([*columns, *(-terms[name].astype(np.float64) for name in TERMS)])
+        self.matrix = np.column_stack([*columns, -answers.any(answers.is_doubted).astype(np.float64)])
         self._gate = gate_factors(answers, gate)
         self._labels = answers.labels
-        self._is_copied = free == 0
+        self._is_copied = ~answers.any(~answers.is_copy)
 
     def scores(self, logits: FloatArray) -> FloatArray:
         scores = np.minimum(VERBATIM_SUPPORT, self._gate * expit(logits))
@@ -282,16 +275,14 @@ class _Design:
 
 def _read_parameters(design: _Design, calibration: Calibration) -> FloatArray:
     weights = [calibration.weights.get(name, 0.0) for name in design.names]
-    return np.array([*weights, *(getattr(calibration.terms, name) for name in TERMS)])
+    return np.array([*weights, calibration.doubted])
 
 
 def _write_parameters(
     design: _Design, parameters: FloatArray, intercept: float
-) -> tuple[dict[str, float], float, AnswerTerms]:
-    count = len(design.names)
-    weights = dict(zip(design.names, map(float, parameters[:count]), strict=True))
-    terms = zip(TERMS, (round(float(each), 4) for each in parameters[count:]), strict=True)
-    return weights, float(intercept), AnswerTerms(**dict(terms))
+) -> tuple[dict[str, float], float, float]:
+    *weights, doubted = map(float, parameters)
+    return dict(zip(design.names, weights, strict=True)), float(intercept), round(doubted, 4)
 
 
 def _fit_scale(design: _Design, logits: FloatArray, row_weights: FloatArray, *, ridge: float) -> tuple[float, float]:

@@ -37,7 +37,6 @@ SUPPORTED_FROM = 0.5
 # On dev 90 % of the answers with a missing quantity and 82 % of those with a missing name are unfaithful, and .2 % of
 # the faithful ones have a negation.
 DOUBTS = ("unknown_names", "unknown_numbers", "negation")
-DENIED = "negation"
 DOUBTED = 0.49
 # Share of faithful answers around a score from which an answer passes.
 _EVEN_SHARE = 0.5
@@ -115,23 +114,6 @@ class CalibrationGate(BaseModel):
         return min(1.0, max(0.0, (value - self.closed) / (self.open - self.closed)))
 
 
-class AnswerTerms(BaseModel):
-    """What the logit of an answer loses besides the mean of its sentences' logits; nothing by default.
-
-    `doubted`: a sentence has a name or an amount that no context has, or is denied: one made-up number makes an answer
-    unfaithful however long it is. `denied`: more where it is denied. `length`: for each natural logarithm of the number
-    of sentences that are no copies: the more of them, the likelier is a fault in one.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    doubted: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    denied: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-    length: float = Field(default=0.0, ge=0, allow_inf_nan=False)
-
-
-TERMS = tuple(AnswerTerms.model_fields)
-
-
 def _check_curve(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     if not all(0 <= share <= 1 for _, share in points):
         raise PydanticCustomError("not_shares", "the second number of each pair must be in [0, 1]")
@@ -149,7 +131,8 @@ class Calibration(BaseModel):
 
     The support of a sentence is gate * 1 / (1 + exp(-logit)), logit = intercept + sum of weight * measure: seed 4's
     sigmoid over several measures, fitted on human labels (Platt 1999). The faithfulness of an answer is the same of the
-    mean of its sentences' logits, by length, less `terms`.
+    mean of its sentences' logits, by length, less `doubted` where a sentence has a name or an amount that no context
+    has, or is denied: one made-up number makes an answer unfaithful however long it is.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -159,7 +142,7 @@ class Calibration(BaseModel):
     weights: dict[str, FiniteFloat] = Field(min_length=1)
     intercept: float = Field(allow_inf_nan=False)
     gate: CalibrationGate | None = None
-    terms: AnswerTerms = AnswerTerms()
+    doubted: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     reliability: ReliabilityCurve = ()
     bounds: dict[Shape, ShapeBounds] = {}
     source: CalibrationSource | None = None
@@ -200,10 +183,7 @@ class Calibration(BaseModel):
             return VERBATIM_SUPPORT, 1.0
         total = sum(length for length, _ in sentences)
         logit = sum(length * self._logit(found.measures) for length, found in sentences) / total
-        doubted = [found for _, found in sentences if found.is_doubted]
-        logit -= self.terms.doubted * bool(doubted)
-        logit -= self.terms.denied * any(found.measures.get(DENIED) for found in doubted)
-        logit -= self.terms.length * math.log(max(1, sum(not found.is_copy for _, found in sentences)))
+        logit -= self.doubted * any(found.is_doubted for _, found in sentences)
         gate = 1.0
         if self.gate:
             values = (length * self.gate.factor(found.measures[self.gate.measure]) for length, found in sentences)
@@ -302,7 +282,7 @@ class CalibrationTable:
                 "weights": {alignment: _ALIGNMENT_SLOPE * share, **wording.weights},
                 "intercept": wording.intercept - _ALIGNMENT_SLOPE * share * middle,
                 "gate": CalibrationGate(measure=alignment, **gate),
-                "terms": wording.terms,
+                "doubted": wording.doubted,
             }
         )
 
