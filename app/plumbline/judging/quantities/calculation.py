@@ -174,7 +174,7 @@ def _as_claimed(claim: str, text: str, operands: Sequence[_Value], *, is_called:
     words = (_SUM, _DIFFERENCE, _TIMES, _SHARED, _CHANGE, _SHARE)
     called = {each for each in words if not is_called or each.search(claim)}
     for (one, unit), (other, other_unit) in combinations(plain, 2):
-        if not is_called or _EACH.search(text):
+        if _EACH.search(text):
             yield from ((one * other, unit), (one * other, other_unit))
         if not is_called and one and other:
             yield from ((one / other, None), (other / one, None))

@@ -16,7 +16,7 @@ _SIGN = re.compile("[\\d〇零一二两兩三四五六七八九十百千万萬�
 _BEGINNINGS = WORDS.words("hints.numbers")
 _MAX_PLACES_TRIED = 16
 _AROUND_AMOUNT = " \n.,;:!?*_`\"'。，；：！？“”"
-_LONGEST_AMOUNT = 40
+_LONGEST_AMOUNT, _MORE_THAN_AMOUNT = 40, 6
 # A sample made to be slow has more: all of it is read instead.
 _MAX_SEARCHED_CHARACTERS = 20_000_000
 _HAN_NUMERALS = frozenset(HAN_CHARACTERS)
@@ -53,7 +53,10 @@ class ContextAmounts:
         unasked = missing(lacking, self._question).amounts if lacking.amounts else ()
         made_up = tuple(each for each in lacking.amounts if not each.unit or each in unasked)
         lacking = replace(lacking, amounts=made_up)
-        left = drop_calculated(lacking, near, is_called=False).wordings if lacking else ()
+        left = lacking.wordings
+        # "33" alone says nothing of how it was found.
+        if left and len(sentence) > len("".join(left)) + _MORE_THAN_AMOUNT:
+            left = drop_calculated(lacking, near, is_called=False).wordings
         return left, tuple(wording for wording in lacking.wordings if wording not in left)
 
     def holds_amount(self, text: str) -> bool:
