@@ -18,7 +18,7 @@ _SHORT_WORDS: Final = 6
 
 
 class Shape(StrEnum):
-    """What is compared: an answer to JSON or to tables, a short answer, and any other."""
+    """Shapes of samples: an answer to JSON or to tables, a short answer, and any other."""
 
     PROSE = "prose"
     JSON = "json"
