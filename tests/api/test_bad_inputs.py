@@ -7,6 +7,7 @@ import httpx2
 import pytest
 
 from tests.doubles.scripted_judge import ScriptedJudge
+from tests.making.cases import load_cases
 from tests.running.edge_app import read_problem
 from tests.running.service import URL, evaluate, judge_settings, plain_settings, running
 
@@ -118,16 +119,7 @@ async def test_what_is_refused_costs_no_call(judge: ScriptedJudge) -> None:
 LIMITS = {"max_contexts": 3, "max_context_characters": 40, "max_answer_characters": 30, "max_question_characters": 20}
 
 
-@pytest.mark.parametrize(
-    ("fields", "pointer", "limit"),
-    [
-        ({"contexts": ["a"] * 4}, "/contexts", "3"),
-        ({"contexts": ["a", "b" * 41]}, "/contexts/1", "40"),
-        ({"answer": "a" * 31}, "/answer", "30"),
-        ({"reference": "a" * 31}, "/reference", "30"),
-        ({"question": "a" * 21}, "/question", "20"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "pointer", "limit"), load_cases("bad_inputs", "limits", inner=list))
 async def test_the_limits_of_the_settings_stand_in_the_problems(
     fields: dict[str, Any], pointer: str, limit: str
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.service.api.compat import CallMemory
+from tests.making.cases import load_cases
 from tests.running.service import plain_settings, running
 
 CONTEXT = "The Marlow lighthouse was built in 1887. It is 41 metres high."
@@ -160,14 +161,7 @@ async def test_a_key_is_taken_where_the_others_clients_put_it_and_only_there(hea
     assert elsewhere.status_code == (200 if is_ours else 401)
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "said"),
-    [
-        ("/promptfoo", {"output": "a"}, "'context' is missing"),
-        ("/tool/check_answer", {"answer": "a"}, "'contexts' is missing"),
-        ("/tool/check_answer", [1], "a field has another type"),
-    ],
-)
+@pytest.mark.parametrize(("path", "body", "said"), load_cases("compat", "other_contracts", inner=list))
 async def test_a_body_of_another_contract_says_what_is_missing(path: str, body: object, said: str) -> None:
     status, problem = await ask(path, body)
 

@@ -13,6 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
+from tests.making.cases import load_cases
 from tests.running.edge_app import client_of, edge_app, read_problem, serve
 
 SECRET = "the patient's name is Mr Confidential"
@@ -175,20 +176,7 @@ async def test_a_byte_order_mark_is_skipped(client: httpx2.AsyncClient) -> None:
     assert response.status_code == 200
 
 
-@pytest.mark.parametrize(
-    "content_type",
-    [
-        *(
-            "text/plain",
-            "application/x-www-form-urlencoded",
-            "multipart/form-data",
-            "text/json",
-            "",
-            "application/jsonp",
-        ),
-        *("application/json; charset=latin-1", "text/plain; application/json", "application/json, text/plain"),
-    ],
-)
+@pytest.mark.parametrize("content_type", load_cases("edge", "content_types"))
 async def test_only_json_in_utf_8_is_read(client: httpx2.AsyncClient, content_type: str) -> None:
     response = await client.post(URL, content=json.dumps(sample()), headers={"content-type": content_type})
 

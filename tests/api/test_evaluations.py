@@ -14,6 +14,7 @@ from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
+from tests.making.cases import load_cases
 from tests.running.edge_app import read_problem
 from tests.running.service import (
     URL,
@@ -64,16 +65,7 @@ async def test_an_answer_without_a_letter_or_digit_is_empty_and_costs_no_call(
     assert result["claims"] == []
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "I don't know.",
-        "I'm sorry, but I cannot answer this question based on the provided context.",
-        "The documents do not mention who designed the bridge.",
-        "根据现有资料无法回答。",
-        "抱歉，文中没有提到这一点。",
-    ],
-)
+@pytest.mark.parametrize("answer", load_cases("evaluations", "declining"))
 async def test_an_answer_that_declines_abstains_and_costs_no_call(judge: ScriptedJudge, answer: str) -> None:
     result = await unjudged(judge, contexts=[CONTEXT], answer=answer)
 
@@ -185,16 +177,7 @@ async def test_the_threshold_of_the_service_holds_where_the_caller_names_none() 
     assert (result["passed"], result["decision"]["threshold"]) == (True, 0.1)
 
 
-@pytest.mark.parametrize(
-    ("answer", "reference", "f1", "exact"),
-    [
-        ("In 1931.", "1931", 0.666667, 0.0),  # 1 common token of 2 and 1: 2 * 1 / 3
-        ("The 1931!", "1931", 1.0, 1.0),  # SQuAD drops articles and punctuation
-        ("It was 1931.", "opened 1932", 0.0, 0.0),
-        ("1931年", "1931年", 1.0, 1.0),
-        ("于1987年建成", "1987年", 0.571429, 0.0),  # 于 1987 年 建 成 and 1987 年: 2 * 2 / 7
-    ],
-)
+@pytest.mark.parametrize(("answer", "reference", "f1", "exact"), load_cases("evaluations", "references"))
 async def test_a_reference_is_compared_as_squad_does(answer: str, reference: str, f1: float, exact: float) -> None:
     result = await lexical(contexts=[CONTEXT, "1931年"], answer=answer, reference=reference)
 
@@ -335,16 +318,7 @@ async def test_each_turn_of_a_conversation_has_a_result() -> None:
     assert [turn["start"] for turn in result["conversation"]["turns"]] == [0, len(COPY) + 2]
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ({"messages": MESSAGES, "answer": "x"}, "/answer"),
-        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content[0] is a number"),
-        ({"messages": []}, "/messages"),
-        # 2 * (37 + 26) and three times two line ends between them
-        ({"messages": MESSAGES * 2}, "132 characters of answers; at most 100"),
-    ],
-)
+@pytest.mark.parametrize(("body", "said"), load_cases("evaluations", "conversations", inner=list))
 async def test_a_conversation_that_cannot_be_read_is_refused_with_the_place(body: dict[str, Any], said: str) -> None:
     async with running(plain_settings(max_answer_characters=100)) as client:
         response = await client.post(URL, json=body)

@@ -7,20 +7,11 @@ import pytest
 
 from plumbline.rows.jobs.store import JobStore
 from tests.doubles.memory_store import MemoryStore
+from tests.making.cases import load_cases
 from tests.running.edge_app import read_problem
 from tests.running.job_service import JOBS_URL, jobs_running, judged, read_job, read_rows, submitted, work
 
-ROUTES = [
-    ("GET", ""),
-    ("GET", "/results"),
-    ("GET", "/results?limit=1"),
-    ("GET", "/report"),
-    ("POST", "/pause"),
-    ("POST", "/resume"),
-    ("POST", "/cancel"),
-    ("POST", "/retry"),
-    ("DELETE", ""),
-]
+ROUTES = load_cases("jobs", "routes")
 
 
 async def ask(client: httpx2.AsyncClient, method: str, path: str, **headers: str) -> httpx2.Response:

@@ -16,6 +16,7 @@ from plumbline.ground.settings import Settings
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.submission import Submission, Upload
 from tests.doubles.memory_store import MemoryStore
+from tests.making.cases import load_cases
 from tests.running.edge_app import read_problem, scope_of
 from tests.running.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
 from tests.running.service import plain_settings
@@ -242,17 +243,7 @@ async def test_a_body_that_is_none_of_the_forms_leaves_nothing(
     assert (store.taken, store.left_over) == ([], [])
 
 
-WRONG_CHOICES: list[tuple[Any, str, str]] = [
-    ({"nmae": "n"}, "/nmae", "unknown field 'nmae'; did you mean 'name'?"),
-    ({"options": {"treshold": 1}}, "/options/treshold", "did you mean 'threshold'?"),
-    ({"options": {"threshold": 2}}, "/options/threshold", "less than or equal to 1"),
-    ({"options": {"threshold": "0.5"}}, "/options/threshold", "valid number"),
-    ({"max_cost": 0}, "/max_cost", "greater than 0"),
-    ({"name": ""}, "/name", "at least 1 character"),
-    ({"columns": "ragsa"}, "/columns", "unknown form of rows 'ragsa'; did you mean 'ragas'?"),
-    ({"columns": "other"}, "/columns", "known are plumbline, ragas"),
-    ({"name": "a\0b"}, "/name", "NUL"),
-]
+WRONG_CHOICES: list[tuple[Any, str, str]] = load_cases("jobs_upload", "wrong_choices")
 
 
 @pytest.mark.parametrize(("choices", "pointer", "said"), WRONG_CHOICES)

@@ -12,6 +12,7 @@ import pytest
 from plumbline.extras.calibration.labels import read_labels
 from plumbline.rows.jobs.store import JobStore
 from tests.api.test_pages import OWN, cookie_of, scripts, text_of
+from tests.making.cases import load_cases
 from tests.making.job_runs import CONTEXT, make_run
 from tests.making.record_files import write_file
 from tests.reading.report_html import HOSTILE
@@ -131,18 +132,7 @@ async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_and_report(kep
     assert len(exported.text.splitlines()) == 40
 
 
-@pytest.mark.parametrize(
-    ("data", "said"),
-    [
-        ({"person": "", "mark": "faithful", "row": "0"}, "a name of 1 to 100"),
-        ({"person": "x" * 101, "mark": "faithful", "row": "0"}, "a name of 1 to 100"),
-        ({"person": "a\u202eb", "mark": "faithful", "row": "0"}, "a name of 1 to 100"),
-        ({"person": "ann", "mark": "good", "row": "0"}, "expected one of faithful"),
-        ({"person": "ann", "mark": "faithful", "row": "5"}, "a row of the run"),
-        ({"person": "ann", "mark": "faithful", "row": "-1"}, "a row of the run"),
-        ({}, "a name of 1 to 100"),
-    ],
-)
+@pytest.mark.parametrize(("data", "said"), load_cases("label_pages", "wrong_marks"))
 async def test_a_mark_that_means_nothing_is_refused(kept: JobStore, data: dict[str, str], said: str) -> None:
     run = await make_run(kept, 5)
     async with jobs_running(kept) as client:

@@ -10,6 +10,7 @@ from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import openai_error
+from tests.making.cases import load_cases
 from tests.making.result_rows import result_line
 from tests.running.job_service import JOBS_URL, jobs_running, read_rows, submitted, work
 from tests.running.service import URL, judge_settings, plain_settings, running
@@ -24,17 +25,7 @@ CHINESE = {"Accept-Language": "zh-CN,zh;q=0.9,en;q=0.5"}
 UNKNOWN = "in no context: "
 
 
-@pytest.mark.parametrize(
-    ("query", "headers", "is_chinese"),
-    [
-        ("", ENGLISH, False),
-        ("", CHINESE, True),
-        ("?lang=zh", ENGLISH, True),
-        ("?lang=en", CHINESE, False),
-        ("?lang=zh", {"Accept-Language": "en"}, True),
-        ("", {"Accept-Language": "de, en;q=0.5, zh;q=0.1"}, False),
-    ],
-)
+@pytest.mark.parametrize(("query", "headers", "is_chinese"), load_cases("language", "languages"))
 async def test_a_result_is_in_the_callers_language(query: str, headers: dict[str, str], *, is_chinese: bool) -> None:
     async with running(plain_settings()) as client:
         response = await client.post(f"{URL}{query}", json=SAMPLE, headers=headers)

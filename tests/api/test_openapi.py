@@ -17,6 +17,7 @@ from plumbline.service.api.openapi import BATCH_EXAMPLES, EVALUATION_EXAMPLES
 from plumbline.service.api.responses import JSON, NDJSON
 from plumbline.service.api.retrieval_limits import MAX_RESAMPLES, MAX_RUNS
 from tests.doubles.fakes import WordEncoder
+from tests.making.cases import load_cases
 from tests.running.batch_service import BATCH_URL, post, read_array, read_lines
 from tests.running.service import URL, plain_settings, read_result, running
 
@@ -188,16 +189,7 @@ async def test_the_document_offers_every_example(document: dict[str, Any]) -> No
     assert offered == EVALUATION_EXAMPLES
 
 
-@pytest.mark.parametrize(
-    ("name", "status"),
-    [
-        ("english", "judged"),
-        ("chinese", "judged"),
-        ("lexical", "judged"),
-        ("abstention", "abstained"),
-        ("reference", "judged"),
-    ],
-)
+@pytest.mark.parametrize(("name", "status"), load_cases("openapi", "examples"))
 async def test_every_example_works_when_posted(name: str, status: str) -> None:
     async with running(plain_settings()) as client:
         response: httpx2.Response = await client.post(URL, json=EVALUATION_EXAMPLES[name]["value"])
@@ -211,14 +203,7 @@ def test_both_ways_to_send_a_key_are_documented(document: dict[str, Any]) -> Non
     assert document["paths"][URL]["post"]["security"] == [{"bearer": []}, {"api_key": []}]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [
-        ("OPTIONS", "/v1/jobs", "GET, POST"),
-        ("PUT", "/v1/jobs/job_1", "DELETE, GET"),
-        ("POST", "/healthz", "GET, HEAD"),
-    ],
-)
+@pytest.mark.parametrize(("method", "path", "allowed"), load_cases("openapi", "methods"))
 async def test_a_refused_method_is_told_all_that_the_path_takes(method: str, path: str, allowed: str) -> None:
     async with running(plain_settings()) as client:
         response: httpx2.Response = await client.request(method, path)

@@ -12,6 +12,7 @@ import pytest
 from plumbline.service.access.keys import Scope
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion
+from tests.making.cases import load_cases
 from tests.reading.report_html import HOSTILE, Page
 from tests.running.keyed_service import keyed_settings, made_key
 from tests.running.service import claim, judge_settings, plain_settings, running, verdicts
@@ -91,17 +92,7 @@ async def test_limits_are_those_of_the_api() -> None:
     assert "2048 bytes" in text_of(large)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Sec-Fetch-Site": "cross-site"},
-        {"Sec-Fetch-Site": "same-site"},
-        {"Origin": "https://evil.example"},
-        {"Origin": "null"},
-        {"Sec-Fetch-Site": "same-origin", "Origin": "https://evil.example"},
-    ],
-)
+@pytest.mark.parametrize("headers", load_cases("pages", "origins"))
 @pytest.mark.parametrize("path", ["/", "/key"])
 async def test_a_form_of_another_origin_is_refused(headers: dict[str, str], path: str) -> None:
     async with running(plain_settings()) as client:

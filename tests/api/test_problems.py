@@ -23,34 +23,12 @@ from plumbline.service.api.problems import (
     printable,
     problem_response,
 )
+from tests.making.cases import load_cases
 from tests.running.edge_app import Sample, client_of, edge_app, read_problem, subclasses
 
 URL = "/v1/evaluations"
 
-STATUS_BY_NAME = {
-    "BadRequest": 400,
-    "InvalidInput": 422,
-    "MalformedBody": 400,
-    "UnsupportedBody": 415,
-    "BodyTooLarge": 413,
-    "FileTooLarge": 413,
-    "BodyTooSlow": 408,
-    "JobRefused": 409,
-    "JobUnknown": 404,
-    "JobStateConflict": 409,
-    "IdempotencyConflict": 422,
-    "StoreUnavailable": 503,
-    "TooBusy": 503,
-    "Ending": 503,
-    "AccessDenied": 401,
-    "KeyMissing": 401,
-    "KeyUnknown": 401,
-    "KeyExpired": 401,
-    "ScopeMissing": 403,
-    "Locked": 401,
-    "ConcurrencyExceeded": 429,
-    "ClientOutdated": 400,
-}
+STATUS_BY_NAME = load_cases("problems", "statuses")
 
 
 def problem_of(**fields: Any) -> list[FieldProblem]:

@@ -11,6 +11,7 @@ from plumbline.service.api.openapi import (
     FUSION_EXAMPLES,
     RETRIEVAL_EXAMPLES,
 )
+from tests.making.cases import load_cases
 from tests.running.edge_app import read_problem
 from tests.running.service import plain_settings, running
 
@@ -136,23 +137,7 @@ async def test_an_llm_text_that_ranks_nothing_is_said_so(client: httpx2.AsyncCli
     assert result["runs"][0]["counts"]["missing"] == 1
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"measures": ["ndgc@10"]}, "did you mean 'ndcg@10'"),
-        ({"runs": [{"name": "a"}]}, "/runs/0: a run has either 'results' or 'llm_outputs'"),
-        ({"runs": [KEYWORD, KEYWORD]}, "two runs are named 'keyword'"),
-        (
-            {"runs": [{"name": "a", "results": {"q1": {"d1": "high"}}}]},
-            "found the score 'high', wanted a finite number",
-        ),
-        ({"qrels": {"q1": {"d1": 0.5}}}, "found the grade '0.5', wanted a whole number"),
-        ({"conventions": {"preset": "trec"}}, "/conventions/preset: Invalid enum value 'trec'"),
-        ({"conventions": {"id_pattern": "(x)"}}, "only the id_rule 'regex' has a pattern"),
-        ({"resamples": -1}, "/resamples: expected 0 to 100000 resamples"),
-        ({"metrics": ["mrr"]}, "unknown field `metrics`"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "said"), load_cases("retrieval", "bad_input", inner=list))
 async def test_bad_input_is_refused_with_its_place(
     client: httpx2.AsyncClient, fields: dict[str, Any], said: str
 ) -> None:
@@ -225,13 +210,7 @@ async def test_reciprocal_rank_fusion_is_that_of_a_hand_calculation(client: http
     assert response.json()["report"]["measures"]["mrr"]["mean"] == 0.75
 
 
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"conventions": {"max_rel": 0}}, "max_rel: found '0', wanted a whole number from 1"),
-        ({"measures": ["ndgc@10"]}, "unknown measure 'ndgc@10'"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "said"), load_cases("retrieval", "without_judgments", inner=list))
 async def test_what_only_judgments_would_use_is_checked_without_them(
     client: httpx2.AsyncClient, fields: dict[str, Any], said: str
 ) -> None:

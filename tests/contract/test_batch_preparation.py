@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.making.cases import load_cases
 from tests.running.batch_file_runs import BAD_ROW, ROWS, Run, a_run
 from tests.running.service import JUDGE_KEY
 
@@ -66,16 +67,7 @@ def test_files_that_were_submitted_are_not_written_over(run: Run, capsys: pytest
     assert "requests.manifest.json: the files of this name were submitted already" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        (
-            {"PLUMBLINE_LLM_BASE_URL": "http://127.0.0.1:9/v1"},
-            "settings changed since the batch files were prepared: base_url; ",
-        ),
-        ({"PLUMBLINE_LLM_BASE_URL": "", "PLUMBLINE_LLM_API_KEY": ""}, "no judge is configured"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "said"), load_cases("batch_preparation", "addresses"))
 def test_another_address_gets_nothing(
     run: Run,
     capsys: pytest.CaptureFixture[str],

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_decision_judge import CONTEXTS, RIGHT, honest
+from tests.contract.test_decision_judge import CONTEXTS, RIGHT, honest, refusing
 from tests.doubles.scripted_decisions import FAULTS, AskedQuestion, always, decide, lean, read_questions
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
@@ -124,15 +124,7 @@ async def test_the_chat_judge_answers_where_the_decision_model_fails(
 
 
 async def test_a_refused_question_alone_is_escalated(judge: ScriptedJudge, chat: ScriptedJudge) -> None:
-    def refuse_length(request: RecordedRequest) -> Any:
-        names = {each.name for each in read_questions(request) if "412" in each.statement and each.is_verdict}
-        body = json.loads(decide(honest())(request).body)  # type: ignore[operator, union-attr]
-        body["answers"] = {
-            name: {"type": "refusal"} if name in names else each for name, each in body["answers"].items()
-        }
-        return Reply(200, json.dumps(body).encode(), {"content-type": "application/json"})
-
-    judge.reply_with(refuse_length)
+    judge.reply_with(refusing("412", is_verdict=True))
 
     result = await judged(judge, chat)
 

@@ -1,17 +1,16 @@
 """Tier llm behind a decision model: from questions over real HTTP to a result with probability, place and checks."""
 
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from plumbline.judging.judge.questions import load_prompts
 from tests.contract.test_decision_calls import check_published
-from tests.doubles.scripted_decisions import FAULTS, AskedQuestion, Value, always, answer, decide, lean, read_questions
+from tests.doubles.scripted_decisions import FAULTS, AskedQuestion, Value, always, decide, edited, lean, read_questions
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply
+from tests.making.cases import load_cases
 from tests.running.service import evaluate, judge_settings, running
 
 CONTEXTS = [
@@ -111,16 +110,7 @@ async def test_the_questions_hold_the_statements_and_the_state_no_control(judge:
     assert {each.name for each in asked}.isdisjoint(each.name for each in again)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "flag"),
-    [
-        ("The Marlow Bridge was opened in 1957.", "number_not_in_contexts"),
-        # 1930 stands in another context, on another matter.
-        ("The Marlow Bridge was opened in 1930.", "number_not_in_evidence"),
-        ("The Marlow Bridge was opened by Ada Quill in 1931.", "support_doubtful"),
-        ("It is open to cyclists.", "negation_differs"),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "flag"), load_cases("decision_judge", "refuted"))
 async def test_support_that_the_check_refutes_is_unsure(judge: ScriptedJudge, wrong: str, flag: str) -> None:
     judge.reply_with(decide(honest({wrong: ("supported", "c1")})))
 
@@ -164,15 +154,11 @@ async def test_a_contradiction_fails_with_its_place(judge: ScriptedJudge) -> Non
 def refusing(words: str, *, is_verdict: bool) -> Callable[[RecordedRequest], Reply]:
     """An honest model that declines one kind of question on one statement."""
 
-    def step(request: RecordedRequest) -> Reply:
-        reply = answer(request, [(each, honest()(each)) for each in read_questions(request)])
-        body = json.loads(reply.body)
-        for each in read_questions(request):
-            if words in each.statement and each.is_verdict == is_verdict:
-                body["answers"][each.name] = {"type": "refusal"}
-        return replace(reply, body=json.dumps(body).encode())
+    def edit(body: dict[str, Any], asked: list[AskedQuestion]) -> dict[str, Any]:
+        names = [each.name for each in asked if words in each.statement and each.is_verdict == is_verdict]
+        return {**body, "answers": {**body["answers"], **{name: {"type": "refusal"} for name in names}}}
 
-    return step
+    return edited(honest(), edit)
 
 
 async def test_a_refused_question_costs_its_sentence_alone_and_is_not_asked_again(judge: ScriptedJudge) -> None:
@@ -245,13 +231,11 @@ async def test_long_contexts_are_judged_in_windows_and_the_best_verdict_counts(j
 def counted_at_most(most: int) -> Callable[[RecordedRequest], Reply]:
     """A server that reads so many tokens of a request and cuts the rest, as its count tells."""
 
-    def step(request: RecordedRequest) -> Reply:
-        reply = answer(request, [(each, honest()(each)) for each in read_questions(request)])
-        body = json.loads(reply.body)
-        body["usage"]["input_tokens"] = min(most, body["usage"]["input_tokens"])
-        return replace(reply, body=json.dumps(body).encode())
+    def edit(body: dict[str, Any], _: list[AskedQuestion]) -> dict[str, Any]:
+        usage = body["usage"]
+        return {**body, "usage": {**usage, "input_tokens": min(most, usage["input_tokens"])}}
 
-    return step
+    return edited(honest(), edit)
 
 
 async def test_a_state_that_the_server_cut_is_asked_again_in_windows_that_it_reads(judge: ScriptedJudge) -> None:

@@ -34,6 +34,7 @@ from tests.doubles.scripted_embeddings import (
 from tests.doubles.scripted_faults import hang
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import Reply, openai_error, status
+from tests.making.cases import load_cases
 from tests.running.edge_app import client_of
 from tests.running.service import evaluate, plain_settings, running
 
@@ -295,18 +296,7 @@ async def test_a_rate_limit_without_room_is_a_reason(judge: ScriptedJudge) -> No
 # --- settings
 
 
-@pytest.mark.parametrize(
-    ("knobs", "says"),
-    [
-        ({"embedding_provider": "vllm"}, "PLUMBLINE_EMBEDDING_BASE_URL: needed with the provider 'vllm'"),
-        ({"embedding_base_url": "http://host"}, "PLUMBLINE_EMBEDDING_MODEL: needed with the provider 'generic'"),
-        ({"embedding_base_url": "host:80"}, "PLUMBLINE_EMBEDDING_BASE_URL: expected a URL"),
-        ({"embedding_provider": "openai"}, "PLUMBLINE_EMBEDDING_API_KEY: needed with the provider 'openai'"),
-        ({"embedding_provider": "openai", "embedding_api_key": "ключ"}, "no HTTP header can carry"),
-        ({"embedding_provider": "local", "embedding_base_url": "http://h"}, "of no use with"),
-        ({"embedding_provider": "local+openai"}, "PLUMBLINE_EMBEDDING_API_KEY: needed with the provider 'openai'"),
-    ],
-)
+@pytest.mark.parametrize(("knobs", "says"), load_cases("embeddings_api", "refused"))
 def test_an_api_that_cannot_be_asked_is_refused_at_the_start(knobs: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         resolve_embedding_service(Settings(**knobs))

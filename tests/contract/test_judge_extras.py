@@ -22,6 +22,7 @@ from plumbline.models.chat.chat_models import build_chat_models
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
 from tests.doubles.scripted_transport import KEY, ask, entry, failure_of, transport, transport_settings
+from tests.making.cases import load_cases
 from tests.running.batch_file_runs import ROWS, a_run
 from tests.unit.test_llm_tier import CASE
 
@@ -118,18 +119,7 @@ async def test_the_value_of_an_extra_header_is_never_shown(judge: ScriptedJudge)
     assert SECRET not in f"{shown} {settings!r} {settings.model_dump_json()}"
 
 
-@pytest.mark.parametrize(
-    ("variable", "value", "said"),
-    [
-        ("HEADERS", '{"Host": "secret"}', "host is the service's own"),
-        ("HEADERS", '{"Content-Length": "1"}', "content-length is the service's own"),
-        ("HEADERS", '{"X-A": "secret\\nX-B: c"}', "none that an HTTP header can carry"),
-        ("HEADERS", '{"X A": "secret"}', "none that an HTTP header can carry"),
-        ("HEADERS", "secret", "expected JSON"),
-        ("BODY", '{"model": "secret"}', "model is the service's own"),
-        ("BODY", '{"stream": true}', "stream is the service's own"),
-    ],
-)
+@pytest.mark.parametrize(("variable", "value", "said"), load_cases("judge_extras", "refused"))
 def test_what_is_ours_or_cannot_be_sent_is_refused_at_the_start(
     variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

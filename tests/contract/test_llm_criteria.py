@@ -8,6 +8,7 @@ import pytest
 from tests.contract.test_llm_metrics import PARTS, PASSAGES, SAMPLE, values_of, whole
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import Scripted, completion
+from tests.making.cases import load_cases
 from tests.running.service import evaluate, judge_settings, plain_settings, running
 
 TONE = {"name": "formal", "question": 'Is the "tone" formal?', "labels": {"yes": 1.0, "partly": 0.25, "no": 0.0}}
@@ -92,17 +93,7 @@ async def test_a_tier_without_a_judge_cannot_tell() -> None:
     assert result["metrics"]["criterion_formal"]["reason"] == "not_by_tier_lexical"
 
 
-@pytest.mark.parametrize(
-    ("criteria", "told"),
-    [
-        ([TONE, TONE], "the criterion 'formal' is there twice"),
-        ([{**TONE, "labels": {"yes": 1, "Yes!": 0}}], "labels that differ by their letters or digits"),
-        ([{**TONE, "labels": {"yes": 1}}], "labels"),
-        ([{**TONE, "labels": {"yes": 2, "no": 0}}], "less than or equal to 1"),
-        ([{**TONE, "name": "Formal tone"}], "name"),
-        ([], "criteria"),
-    ],
-)
+@pytest.mark.parametrize(("criteria", "told"), load_cases("llm_criteria", "refused", inner=list))
 async def test_what_is_no_criterion_is_refused(criteria: list[dict[str, Any]], told: str) -> None:
     async with running(plain_settings()) as client:
         answer = await client.post("/v1/evaluations", json={**SAMPLE, "criteria": criteria})

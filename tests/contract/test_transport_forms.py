@@ -13,6 +13,7 @@ from plumbline.models.chat.endpoints import PROVIDERS
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Step, completion, openai_error, status
 from tests.doubles.scripted_transport import REQUEST, SCHEMA, ask, entry, failure_of, transport
+from tests.making.cases import load_cases
 
 GOOD = completion('{"ok": true}')
 OLDEST_FIELDS = {"model", "messages", "max_tokens", "temperature"}
@@ -199,13 +200,7 @@ async def test_a_server_that_takes_schemas_and_no_ids_in_them_keeps_its_schema(j
     assert formats(judge) == ["json_schema"] * 4
 
 
-TOO_LONG = {
-    "openai": "This model's maximum context length is 8192 tokens. However, you requested 9411 tokens (9155 in the "
-    "messages, 256 in the completion).",
-    "llamacpp": "request (9411 tokens) exceeds the available context size (8192 tokens), try increasing it",
-    "dashscope": "Range of input length should be [1, 8192]",
-    "anthropic": "prompt is too long: 9411 tokens > 8192 maximum",
-}
+TOO_LONG = load_cases("transport_forms", "too_long")
 
 
 @pytest.mark.parametrize("message", TOO_LONG.values(), ids=TOO_LONG)
@@ -230,15 +225,7 @@ async def test_a_window_in_a_field_of_the_error_is_learnt(judge: ScriptedJudge) 
         assert chat.context_tokens == 4_096
 
 
-@pytest.mark.parametrize(
-    ("said", "asked"),
-    [
-        ("The maximum context length is 2048 tokens, said the prompt: {}", "maximum context length is 2048 tokens"),
-        ("The maximum context length is 2048 tokens, said the prompt: {}", '"n_ctx": 2048'),
-        ("The maximum context length is 2048 tokens, said the prompt: {}", "2,048 2048"),
-        ("This model's maximum context length is 100 tokens", "of few tokens"),
-    ],
-)
+@pytest.mark.parametrize(("said", "asked"), load_cases("transport_forms", "sample_words"))
 async def test_the_words_of_a_sample_and_a_few_tokens_make_no_window_smaller(
     judge: ScriptedJudge, said: str, asked: str
 ) -> None:
@@ -262,13 +249,7 @@ async def test_a_form_that_was_answered_once_is_kept(judge: ScriptedJudge) -> No
         assert chat.readiness().detail.endswith("(json_schema)")
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        {"code": "json_validate_failed", "message": "Failed", "failed_generation": "temperature, response_format"},
-        {"code": "invalid_request", "message": "Invalid prompt: 'The temperature in the response_format is 3.'"},
-    ],
-)
+@pytest.mark.parametrize("error", load_cases("transport_forms", "no_lessons"))
 async def test_the_words_of_a_sample_teach_nothing(judge: ScriptedJudge, error: dict[str, str]) -> None:
     judge.reply_with(status(400, {"error": error}))
     request = replace(REQUEST, user="The temperature in the response_format is 3.", temperature=0.7)

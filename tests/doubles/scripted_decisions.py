@@ -105,6 +105,19 @@ def decide(oracle: Oracle, *, fault: str | None = None, most_questions: int | No
     return step
 
 
+def edited(
+    oracle: Oracle, edit: Callable[[dict[str, Any], list[AskedQuestion]], dict[str, Any]]
+) -> Callable[[RecordedRequest], Reply]:
+    """What answers by the oracle, with a body that is changed, given the questions."""
+
+    def step(request: RecordedRequest) -> Reply:
+        asked = read_questions(request)
+        reply = answer(request, [(each, oracle(each)) for each in asked])
+        return replace(reply, body=json.dumps(edit(json.loads(reply.body), asked)).encode())
+
+    return step
+
+
 def refuse_chat() -> Reply:
     """What an address of decision models says to a chat completion."""
     return openai_error(400, None, "Model is a decision model, not a language model. Use POST /v1/systemone.")

@@ -8,6 +8,7 @@ import pytest
 
 from plumbline.cli.main import main
 from tests.doubles.scripted_elasticsearch import Refused, ScriptedElasticsearch, scripted_elasticsearch
+from tests.making.cases import load_cases
 from tests.making.lab_experiments import load_results
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "elasticsearch"
@@ -39,17 +40,7 @@ def test_the_example_runs_as_printed(
     assert server.pipelines.keys() == {"plumbline-lab-elser-elser", "plumbline-lab-linear-elser"}
 
 
-@pytest.mark.parametrize(
-    "retriever",
-    [
-        {"standard": {"query": {"multimatch": {"query": "x"}}}},
-        {"standard": {"query": {"multi_match": {"query": "x", "type": "best_field"}}}},
-        {"standard": {"query": {"multi_match": {"query": "x", "type": "best_fields", "boosts": 1}}}},
-        {"knn": {"field": "vector", "query_vector": [1.0], "k": 20, "num_candidates": 10}},
-        {"rrf": {"retriever": [], "rank_constant": 60}},
-        {"linear": {"retrievers": [{"retriever": {}, "weight": 1, "normaliser": "minmax"}]}},
-    ],
-)
+@pytest.mark.parametrize("retriever", load_cases("elasticsearch_example", "refused", inner=list))
 def test_the_scripted_server_refuses_what_the_specification_does_not_have(retriever: dict[str, object]) -> None:
     server = ScriptedElasticsearch()
     server.documents["i"], server.mappings["i"] = {}, {}

@@ -11,6 +11,7 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.ports.observation import State
 from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
+from tests.making.cases import load_cases
 from tests.running.service import evaluate, plain_settings, running
 
 CONTEXT = (
@@ -91,15 +92,7 @@ async def test_the_model_steps_aside_for_what_it_does_not_read(
     assert [attempt["reason"] for attempt in result["trace"]["attempts"]][1] == "unsupported_language"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "The ferry from Ålesund to Tromsø was run by Bjørn Håkonsson of Åsgårdstrand.",
-        "The novel by Gabriel García Márquez was translated in Łódź and Kraków.",
-        "The company 华为 is known as Huawei and sells telephones in many countries.",
-        "The Qwen model (通义千问) was published by Alibaba Cloud in Hangzhou in 2023.",
-    ],
-)
+@pytest.mark.parametrize("answer", load_cases("real_model", "foreign_names"))
 async def test_english_with_a_few_foreign_names_is_read(real_service: httpx2.AsyncClient, answer: str) -> None:
     result = await evaluate(real_service, contexts=[f"It is said: {answer} Nobody doubts it."], answer=answer)
 

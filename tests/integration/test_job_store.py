@@ -12,6 +12,7 @@ from plumbline.rows.jobs.job import Action, JobState, Lease, LeaseStatus, NewJob
 from plumbline.rows.jobs.labels import Label
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record, RecordProblem
+from tests.making.cases import load_cases
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, scored, submitted, upload, working
 from tests.running.job_stores import Stores
 
@@ -208,15 +209,7 @@ async def test_rows_before_damage_are_scored_and_the_damage_is_told(store: JobSt
     assert "ends too early" in done.problem
 
 
-@pytest.mark.parametrize(
-    ("actions", "state"),
-    [
-        (["pause", "pause"], "paused"),
-        (["pause", "resume", "resume"], "queued"),
-        (["cancel", "cancel"], "cancelled"),
-        (["pause", "cancel"], "cancelled"),
-    ],
-)
+@pytest.mark.parametrize(("actions", "state"), load_cases("job_store", "actions", inner=list))
 async def test_actions_lead_to_states_and_may_be_repeated(store: JobStore, actions: list[str], state: str) -> None:
     job = await submitted(store, rows_of(2))
     await store.release(await leased(store))

@@ -11,6 +11,7 @@ from plumbline.cli.main import main
 from plumbline.ground.proxies import is_loopback
 from plumbline.service.access.access import Keyring
 from plumbline.service.access.keys import KEYS_FILE_NAME, Scope, read_keys
+from tests.making.cases import load_cases
 
 
 @pytest.fixture
@@ -100,15 +101,7 @@ def test_a_key_is_rotated_and_revoked(folder: Path, capsys: pytest.CaptureFixtur
     assert "plumbline keys create" in refused(capsys, "serve", "--host", "0.0.0.0", "--port", "0")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["create", "a b"], "cannot name a key"),
-        (["create", "ci"], "the key 'ci' exists"),
-        (["revoke", "nobody"], "there is no key 'nobody'"),
-        (["rotate", "nobody"], "there is no key 'nobody'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), load_cases("keys_command", "mistakes", inner=list))
 def test_a_mistake_is_one_line(
     folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:
@@ -117,18 +110,7 @@ def test_a_mistake_is_one_line(
     assert said in refused(capsys, "keys", *arguments)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "create a --scopes everything",
-        "create a --scopes=",
-        "create a --expires 0",
-        "create a --expires nan",
-        "create a --concurrency -1",
-        "create a --cost-per-day 1",
-        "rotate a --keep-old -1",
-    ],
-)
+@pytest.mark.parametrize("arguments", load_cases("keys_command", "wrong_arguments"))
 def test_a_wrong_argument_is_refused(folder: Path, arguments: str) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["keys", *arguments.split()])

@@ -15,6 +15,7 @@ from plumbline.ground.settings import Settings
 from tests import making
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.doubles.scripted_replies import openai_error
+from tests.making.cases import load_cases
 from tests.running.batch_file_runs import DAM, judged
 from tests.running.real_servers import free_port, python_of, server, servers_folder
 from tests.running.service import evaluate, plain_settings, running
@@ -129,18 +130,7 @@ async def test_a_judge_behind_litellm_is_usable(litellm: tuple[int, ScriptedJudg
     assert (result["tier"], result["faithfulness"]) == ("llm", 1.0)
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "message", "reason"),
-    [
-        (400, "content_filter", "It triggered Azure OpenAI's content management policy", "content_filtered"),
-        (400, "data_inspection_failed", "Input data may contain inappropriate content.", "content_filtered"),
-        (400, "context_length_exceeded", "This model's maximum context length is 8192 tokens", "too_long"),
-        (401, "invalid_api_key", "Incorrect API key provided", "authentication"),
-        (404, "model_not_found", "The model does not exist", "rejected"),
-        (429, "rate_limit_exceeded", "Too many requests", "rate_limited"),
-        (500, "server_error", "It broke", "upstream_error"),
-    ],
-)
+@pytest.mark.parametrize(("status", "code", "message", "reason"), load_cases("real_servers", "litellm_faults"))
 async def test_a_fault_behind_litellm_keeps_its_reason(
     litellm: tuple[int, ScriptedJudge], status: int, code: str, message: str, reason: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from plumbline.cli.main import main
 from plumbline.schemas.report import ReportSummary
+from tests.making.cases import load_cases
 from tests.making.result_rows import error_line, scored_line
 from tests.reading.report_html import Page
 
@@ -119,20 +120,7 @@ def test_a_file_without_a_row_is_no_report(
     assert not (tmp_path / "r.html").exists()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["{dir}/none.jsonl"], "plumbline: none.jsonl: cannot be read (No such file or directory)"),
-        (["{results}", "--baseline", "{dir}/none.jsonl"], "plumbline: none.jsonl: cannot be read"),
-        (["{results}", "--baseline", "{dir}/empty.jsonl"], "plumbline: empty.jsonl: contains no results"),
-        (["{results}", "-o", "{dir}/no/r.html"], "plumbline: r.html: cannot be written (No such file or directory)"),
-        (["{results}", "-o", "{dir}"], "cannot be written (Is a directory)"),
-        (["{results}", "{results}"], "a file is named twice"),
-        (["{results}", "--max-drop", "0.1"], "--max-drop: needs --baseline"),
-        (["{results}", "--fail-under", "faithfulnes=0.5"], "did you mean faithfulness?"),
-        (["{results}", "--data", "{dir}/other.jsonl"], "has none of the rows of results.jsonl; expected the file that"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), load_cases("report_command", "mistakes", inner=list))
 def test_what_the_user_can_fix_is_one_line(
     results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:

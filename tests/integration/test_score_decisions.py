@@ -19,21 +19,13 @@ from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_decisions import copies, decide
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
+from tests.making.cases import load_cases
 from tests.making.score_files import comparable, read_rows, score, score_and_exit, write_rows
 from tests.running.service import plain_settings, served
 
 _ROWS = 24
 OPTIONS = ("--tiers", "llm", "--quiet", "--concurrency", "2")
-SETTINGS = {
-    "llm_provider": "generic",
-    "llm_model": "judge-1",
-    "llm_api_key": "sk-judge-key-0001",
-    "llm_api": "systemone",
-    "llm_controls": True,
-    # A verdict that was kept would be told from a new one.
-    "cache_ttl_seconds": 0,
-    "llm_prices": {"judge-1": {"input": 1.0, "output": 0.0}},
-}
+SETTINGS = load_cases("score_decisions", "settings")
 
 
 def sample(number: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from plumbline.ground.store.tables import METADATA, VERDICT
 from plumbline.judging.ports.observation import State
 from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.store import JobStore
+from tests.making.cases import load_cases
 from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, submitted, working
 from tests.running.job_stores import PostgresStores
 from tests.running.postgres_server import PostgresServer
@@ -242,15 +243,7 @@ async def test_an_upgrade_that_is_killed_has_changed_nothing_and_is_done_by_the_
     assert len(listed) == 5
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        ("PRAGMA user_version = 99", "newer version"),
-        ("UPDATE alembic_version SET version_num = 'plumbline_9999'", "newer version"),
-        ("PRAGMA application_id = 7", "another program"),
-        ("DROP TABLE job", "lacks the table job"),
-    ],
-)
+@pytest.mark.parametrize(("change", "problem"), load_cases("store_versions", "strange_files"))
 async def test_a_file_that_is_not_ours_is_told_and_left_as_it_is(tmp_path: Path, change: str, problem: str) -> None:
     first = JobStore.in_folder(tmp_path)
     await submitted(first, rows_of(1))

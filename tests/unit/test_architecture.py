@@ -94,19 +94,7 @@ def test_every_import_follows_the_arrows_and_the_fences() -> None:
     assert breaches() == []
 
 
-@pytest.mark.parametrize(
-    ("place", "line", "breach"),
-    [
-        ("judging/scoring.py", "import plumbline.models.chat", "judging/scoring.py: judging -> models"),
-        ("judging/text/scores.py", "from plumbline.judging.tiers.tier import T", "judging/text -> judging/tiers"),
-        ("judging/scoring.py", "from plumbline.service.api import problems", "judging/scoring.py: judging -> service"),
-        ("judging/scoring.py", "import fastapi", "judging/scoring.py: imports fastapi"),
-        ("judging/tiers/llm.py", "from openai import OpenAI", "judging/tiers/llm.py: imports openai"),
-        ("schemas/problem.py", "import numpy", "schemas/problem.py: imports numpy"),
-        ("models/encoder/torch_model.py", "import sentence_transformers", "imports sentence_transformers at import"),
-        ("leftovers.py", "import json", "leftovers.py: area 'leftovers' has no arrows"),
-    ],
-)
+@pytest.mark.parametrize(("place", "line", "breach"), load_cases("architecture", "breaches"))
 def test_a_planted_breach_is_found(tmp_path: Path, place: str, line: str, breach: str) -> None:
     for area in ARROWS:
         (tmp_path / f"{area}.py").touch() if (PACKAGE / f"{area}.py").exists() else (tmp_path / area).mkdir()

@@ -42,14 +42,7 @@ async def test_no_right_verdict_is_lowered_and_hardly_one_is_asked_for_twice(
     assert sum(calls) <= most_calls, [case[0] for case, asked in zip(cases, calls, strict=True) if asked > 1]
 
 
-@pytest.mark.parametrize(
-    ("claims", "is_whole"),
-    [
-        (["The Marlow Bridge opened in 1931.", "It carries two tracks."], True),
-        (["The Marlow Bridge opened in 1931."], False),
-        (["The bridge was opened."], False),
-    ],
-)
+@pytest.mark.parametrize(("claims", "is_whole"), load_cases("belief", "split_sentences", inner=list))
 async def test_a_split_sentence_of_which_a_part_is_left_out_is_flagged_and_costs_no_call(
     claims: list[str], *, is_whole: bool
 ) -> None:

@@ -206,14 +206,7 @@ def test_a_list_of_sources_cites_nothing_and_asserts_nothing() -> None:
     assert (result.citations.recall, result.citations.uncited) == (1.0, ())
 
 
-@pytest.mark.parametrize(
-    "sources",
-    [
-        "1. https://example.org/museum\n2. https://example.org/port",
-        '[1]: https://example.org/museum "The Leeds guide"',
-        "- [1] [The Leeds guide](https://example.org/museum)",
-    ],
-)
+@pytest.mark.parametrize("sources", load_cases("citations", "links"))
 def test_links_to_sources_are_no_claims(sources: str) -> None:
     result = scored(Sample("", MUSEUM, f"The museum opened in 1931 [1].\n\n{sources}"))
 

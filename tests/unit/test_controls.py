@@ -52,14 +52,7 @@ def test_one_control_is_copied_and_one_has_a_number_that_no_context_has() -> Non
     assert "412" not in false
 
 
-@pytest.mark.parametrize(
-    ("statement", "denial"),
-    [
-        ("The Marlow Bridge is 412 metres long.", "It is not true that the Marlow Bridge is 412 metres long."),
-        ("Ferries cross the river at Teal Landing.", "It is not true that Ferries cross the river at Teal Landing."),
-        ("青川图书馆于1952年建成开放。", "并非青川图书馆于1952年建成开放。"),
-    ],
-)
+@pytest.mark.parametrize(("statement", "denial"), load_cases("controls", "denials"))
 def test_a_decision_model_is_asked_about_a_statement_of_the_last_context_and_its_denial(
     statement: str, denial: str
 ) -> None:
@@ -111,20 +104,7 @@ def test_everyday_samples_have_both_and_neither_could_be_the_other(line: str) ->
     assert not any(false in context for context in contexts)
 
 
-@pytest.mark.parametrize(
-    ("is_true", "verdicts", "expected"),
-    [
-        (False, ["contradicted"], True),
-        (False, ["not_mentioned"], True),
-        (False, ["supported", "contradicted"], True),
-        (False, ["supported"], False),
-        (False, ["not_a_claim"], False),
-        (True, ["supported"], True),
-        (True, ["not_a_claim"], True),
-        (True, ["contradicted"], False),
-        (True, ["not_mentioned"], False),
-    ],
-)
+@pytest.mark.parametrize(("is_true", "verdicts", "expected"), load_cases("controls", "right", inner=list))
 def test_a_judge_is_right_that_accuses_the_false_and_does_not_deny_the_true(
     is_true: bool, verdicts: list[str], expected: bool
 ) -> None:
@@ -165,19 +145,7 @@ async def _result(*replies: Mapping[str, str]) -> SampleResult:
     return await Scorer(cascade, InlineExecutor()).score(Sample("", (CONTEXT,), ANSWER), JudgeOptions())
 
 
-@pytest.mark.parametrize(
-    ("replies", "calls", "right"),
-    [
-        ([HONEST], 1, 2),
-        ([{"false": "not_mentioned"}], 1, 2),
-        ([{}, HONEST], 2, 2),
-        ([{**HONEST, "copy": "not_mentioned"}, HONEST], 2, 2),
-        ([{"false": "missing"}, HONEST], 2, 2),
-        ([{"false": "missing", "cut": "yes"}], 1, 1),
-        ([{"false": "missing", "copy": "missing", "cut": "yes"}, HONEST], 2, 2),
-        ([{"all": "missing"}, HONEST], 2, 2),
-    ],
-)
+@pytest.mark.parametrize(("replies", "calls", "right"), load_cases("controls", "believed", inner=list))
 async def test_a_judge_that_gets_both_right_is_believed(
     replies: Sequence[Mapping[str, str]], calls: int, right: int
 ) -> None:
@@ -189,17 +157,7 @@ async def test_a_judge_that_gets_both_right_is_believed(
     assert result.usage.calls == calls
 
 
-@pytest.mark.parametrize(
-    "replies",
-    [
-        [{}],
-        [{"false": "not_a_claim"}],
-        [{"false": "contradicted", "copy": "not_mentioned"}],
-        [{"false": "missing"}],
-        [{"all": "missing"}, {}],
-        [{"false": "missing", "copy": "missing", "cut": "yes"}, {}],
-    ],
-)
+@pytest.mark.parametrize("replies", load_cases("controls", "wrong", inner=list))
 async def test_a_judge_that_gets_one_wrong_twice_fails_the_tier(replies: Sequence[Mapping[str, str]]) -> None:
     result = await _result(*replies)
 

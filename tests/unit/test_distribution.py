@@ -13,6 +13,7 @@ from packaging.utils import canonicalize_name
 
 import plumbline
 from tests.doubles.scripted_service import batch_answer, scripted
+from tests.making.cases import load_cases
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -127,16 +128,7 @@ print(*codes)
     assert all((tmp_path / name).stat().st_size for name in ("gates.xml", "gates.md", "report.html", "report.json"))
 
 
-@pytest.mark.parametrize(
-    ("url", "said"),
-    [
-        ("", "nothing judges here: name a running service by --url or PLUMBLINE_URL, or pip install"),
-        (
-            "bridge",
-            "address of the service (base_url, --url or PLUMBLINE_URL): expected http:// or https:// with a host",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("url", "said"), load_cases("distribution", "addresses"))
 def test_a_run_without_an_address_says_how_to_name_one(tmp_path: Path, url: str, said: str) -> None:
     (tmp_path / "rows.jsonl").write_text('{"contexts": ["It rains."], "answer": "It rains."}\n', encoding="utf-8")
 

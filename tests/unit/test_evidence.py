@@ -109,14 +109,7 @@ def test_part_of_a_number_is_not_found(quote: str, context: str) -> None:
     assert not _locate(quote, context).verified
 
 
-@pytest.mark.parametrize(
-    ("quote", "context", "found"),
-    [
-        ("总库容为3.", "水库总库容为3.2亿立方米。", "总库容为"),
-        ("The hull weighs 1,", "The hull weighs 1,250 tonnes.", "The hull weighs "),
-        ("It was built in 1932.", "It was built in 1932.", "It was built in 1932."),
-    ],
-)
+@pytest.mark.parametrize(("quote", "context", "found"), load_cases("evidence", "cut_quotes"))
 def test_a_quote_that_is_cut_behind_the_mark_of_a_number_is_found_without_it(
     quote: str, context: str, found: str
 ) -> None:
@@ -232,16 +225,7 @@ def test_a_doubt_of_code_changes_no_verdict_and_seldom_asks(text: str, quote: st
     assert is_open(settled) == asks
 
 
-@pytest.mark.parametrize(
-    ("text", "reason", "flag"),
-    [
-        ("Acme sold 50 boats.", "20 + 30 = 50", "derived"),
-        ("Acme sold 50 boats.", "20 and 30 make 50", "derived"),
-        ("Acme sold 50 boats.", "It sold 50.", "number_not_in_contexts"),
-        ("Acme sold 50 boats.", "20 + 30", "number_not_in_contexts"),
-        ("The two towns have 204 citizens.", "one + two hundred and three = 204", "derived"),
-    ],
-)
+@pytest.mark.parametrize(("text", "reason", "flag"), load_cases("evidence", "calculations"))
 def test_a_calculation_shown_in_the_reason_clears_a_number_at_once(text: str, reason: str, flag: str) -> None:
     settled = _settled(text, Verdict.SUPPORTED, ("sold 20 boats in 2019 and 30 in 2020",), ACME, reason=reason)
 
@@ -286,13 +270,7 @@ def test_a_passage_that_stands_outside_of_the_instruction_too_is_evidence() -> N
 
 
 @pytest.mark.parametrize("verdict", [Verdict.NOT_MENTIONED, Verdict.CONTRADICTED])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "The old bridge was closed to cars in 2008.",
-        "the old bridge was closed to cars, in 2008",
-    ],
-)
+@pytest.mark.parametrize("text", load_cases("evidence", "doubtful"))
 def test_an_accusation_of_what_the_context_says_is_doubtful(verdict: Verdict, text: str) -> None:
     settled = _settled(text, verdict, ("closed to cars",), BRIDGE)
 

@@ -17,6 +17,7 @@ from plumbline.extras.lab.vectors import (
     find_unread_language,
 )
 from plumbline.ground.errors import InvalidInput
+from tests.making.cases import load_cases
 
 # A text is the count of each of them, behind a prompt.
 WORDS = ("warm", "river", "bridge")
@@ -142,15 +143,6 @@ def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
         DenseSettings.model_validate(wrong)
 
 
-@pytest.mark.parametrize(
-    ("model", "texts", "warned"),
-    [
-        ("all-MiniLM-L6-v2", ["湖水在冬天结冰。"] * 3, True),
-        ("all-MiniLM-L6-v2", ["The lake freezes in winter."] * 30 + ["湖水在冬天结冰。"], False),
-        ("BAAI/bge-small-zh-v1.5", ["湖水在冬天结冰。", "The lake freezes."], False),
-        ("BAAI/bge-m3", ["湖水在冬天结冰。", "Озеро замерзает зимой."], False),
-        ("BAAI/bge-small-zh-v1.5", ["Озеро замерзает зимой."], True),
-    ],
-)
+@pytest.mark.parametrize(("model", "texts", "warned"), load_cases("lab_vectors", "unread", inner=list))
 def test_a_model_that_does_not_read_the_texts_gives_a_warning(model: str, texts: list[str], *, warned: bool) -> None:
     assert bool(find_unread_language(model, texts)) is warned

@@ -8,16 +8,7 @@ import pytest
 from plumbline.retrieval.llm_rankings import parse_ranking
 from tests.making.cases import load_cases
 
-# Candidates as they were offered, and three of them as the reply ranks them.
-CASES = {
-    "underscore": (["doc_1", "doc_2", "doc_3", "doc_5", "doc_10"], ("doc_5", "doc_1", "doc_3")),
-    "long": (["doc_1", "doc_2", "doc_3", "doc_5", "doc_10"], ("doc_10", "doc_3", "doc_1")),
-    "hyphen": (["A-1", "A-2", "A-7", "B-2", "B-9"], ("B-2", "A-7", "A-1")),
-    "number": (["7067032", "7067056", "7067181", "8412684", "43"], ("8412684", "7067032", "7067181")),
-    "blanks": (["doc 1", "doc 2", "doc 3", "annual report", "x y"], ("annual report", "doc 3", "x y")),
-    "separators": (["a, b", "c; d", "e/f", "g:h", "http://a.b/1"], ("c; d", "a, b", "http://a.b/1")),
-    "chinese": (["文档_1", "文档_2", "文档_3", "文档_4", "文档_5"], ("文档_4", "文档_2", "文档_3")),
-}
+CASES = load_cases("llm_ranking_styles", "cases")
 
 READ = load_cases("llm_ranking_styles", "read")
 

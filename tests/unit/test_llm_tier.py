@@ -17,6 +17,7 @@ from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import JudgeOptions
 from tests.doubles.fakes import ScriptedChat, case_of
 from tests.doubles.request_ids import counted_from_1, with_request_ids
+from tests.making.cases import load_cases
 
 PROMPTS = load_prompts()
 ANSWER = "The dam was built in 1932. It is 120 metres high."
@@ -213,17 +214,7 @@ async def test_a_slim_reply_is_all_that_is_needed() -> None:
     assert len(chat.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "quote",
-    [
-        "Context 2: The dam was built in 1932",
-        '[2]: "The dam was built in 1932"',
-        "The lake is deep. ... The dam was built in 1932",
-        "The lake is deep.; The dam was built in 1932",
-        'Context 1: "The lake is deep." Context 2: "The dam was built in 1932"',
-        "Passage 2 - The dam was built in 1932 and is 120 metres high. | The lake is deep.",
-    ],
-)
+@pytest.mark.parametrize("quote", load_cases("llm_tier", "quotes"))
 async def test_quotes_with_labels_and_glued_quotes_are_found(quote: str) -> None:
     reply = {"sentences": [{"id": 1, "claims": [said(1, quotes=[quote])]}, {"id": 2, "claims": [said(2)]}]}
     chat = ScriptedChat(json.dumps(reply))

@@ -11,6 +11,7 @@ from plumbline.models.encoder import model_files
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.model_files import find_model, find_preset
 from plumbline.models.encoder.text_reader import TextReader
+from tests.making.cases import load_cases
 from tests.making.small_models import TOKENS, word_tokenizer
 
 PREFIX = "warm: "
@@ -41,16 +42,7 @@ def test_languages_are_known_by_the_name(model: str, languages: set[str] | None)
     assert find_preset(model).languages == languages
 
 
-@pytest.mark.parametrize(
-    ("model", "prefix"),
-    [
-        ("intfloat/multilingual-e5-small", "query: "),
-        ("intfloat/multilingual-e5-large-instruct", ""),
-        ("/models/e5-base-v2", "query: "),
-        ("intfloat/e5-mistral-7b-instruct", ""),
-        ("BAAI/bge-m3", ""),
-    ],
-)
+@pytest.mark.parametrize(("model", "prefix"), load_cases("model_presets", "e5_models"))
 def test_e5_models_have_a_prefix(model: str, prefix: str) -> None:
     assert find_preset(model).prefix == prefix
 

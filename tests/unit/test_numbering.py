@@ -45,23 +45,7 @@ def test_a_reply_with_ids_of_the_request_or_none_of_any_is_not_foreign(content: 
     assert not REQUEST.is_foreign(content)
 
 
-@pytest.mark.parametrize(
-    ("content", "is_foreign"),
-    [
-        ('{"mark":"0f3a9c1e","sentences":[{"id":7001}]}', False),
-        ('{"sentences":[{"id":1}],"mark":"0F3A9C1E"}', False),
-        ("mark: 0f3a9c1e", False),
-        # No mark that a request could have had.
-        ('{"mark":"...","sentences":[{"id":4001}]}', False),
-        ('{"mark":null,"sentences":[{"id":4001}]}', False),
-        ('{"mark":"0f3a9c1","sentences":[{"id":4001}]}', False),
-        ('{"sentences":[{"id":4001,"quotes":["the mark \\"77777777\\""]}]}', False),
-        ('{"mark":"77777777","sentences":[{"id":4001},{"id":4002}]}', True),
-        ('{"sentences":[{"id":4001},{"id":4002}],"mark":"77777777"}', True),
-        ("<mark>77777777</mark>", True),
-        ('{"mark":"...","sentences":[{"id":7001},{"id":7002}]}', True),
-    ],
-)
+@pytest.mark.parametrize(("content", "is_foreign"), load_cases("numbering", "marks"))
 def test_a_mark_tells_whose_reply_it_is_before_ids_do(content: str, is_foreign: bool) -> None:
     assert replace(REQUEST, mark="0f3a9c1e").is_foreign(content) is is_foreign
 

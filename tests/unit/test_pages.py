@@ -10,27 +10,10 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.service.web.pages import PARTS
 from plumbline.service.web.playground import load_samples, parse_pasted
+from tests.making.cases import load_cases
 
 
-@pytest.mark.parametrize(
-    "pasted",
-    [
-        {"question": "When?", "contexts": ["It opened in 1931."], "answer": "In 1931."},
-        {"user_input": "When?", "retrieved_contexts": ["It opened in 1931."], "response": "In 1931."},
-        {"query": "When?", "documents": [{"page_content": "It opened in 1931."}], "output": "In 1931."},
-        {
-            "messages": [
-                {"role": "user", "content": "When?"},
-                {"role": "tool", "content": [{"type": "text", "text": "It opened in 1931."}]},
-                {"role": "assistant", "content": "In 1931."},
-            ]
-        },
-        {
-            "contexts": ["It opened in 1931."],
-            "messages": [{"role": "user", "content": "When?"}, {"role": "assistant", "content": "In 1931."}],
-        },
-    ],
-)
+@pytest.mark.parametrize("pasted", load_cases("pages", "formats", inner=list))
 def test_a_sample_is_read_from_the_formats_that_people_have(pasted: dict[str, Any]) -> None:
     sample = parse_pasted(json.dumps(pasted))
 

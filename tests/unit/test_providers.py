@@ -9,6 +9,7 @@ from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.settings import Settings, load_settings
 from plumbline.models.chat.chat_models import build_chat_models
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint, resolve_endpoint, resolve_judges
+from tests.making.cases import load_cases
 
 OWN = "own-key-0123456789"
 DASHSCOPE = "dashscope-key-0123456789"
@@ -69,18 +70,7 @@ def test_a_generic_server_gets_the_judges_own_key() -> None:
     assert _key(llm_provider="generic", **values) == OWN
 
 
-@pytest.mark.parametrize(
-    ("provider", "variable", "host"),
-    [
-        ("openai", "OPENAI_API_KEY", "api.openai.com"),
-        ("deepseek", "DEEPSEEK_API_KEY", "api.deepseek.com"),
-        ("gemini", "GEMINI_API_KEY", "generativelanguage.googleapis.com"),
-        ("moonshot", "MOONSHOT_API_KEY", "api.moonshot.cn"),
-        ("zhipu", "ZHIPUAI_API_KEY", "open.bigmodel.cn"),
-        ("siliconflow", "SILICONFLOW_API_KEY", "api.siliconflow.cn"),
-        ("openrouter", "OPENROUTER_API_KEY", "openrouter.ai"),
-    ],
-)
+@pytest.mark.parametrize(("provider", "variable", "host"), load_cases("providers", "own_variables"))
 def test_a_providers_own_variable_is_all_that_it_needs(
     monkeypatch: pytest.MonkeyPatch, provider: str, variable: str, host: str
 ) -> None:
@@ -226,18 +216,7 @@ def test_a_wrong_list_is_named_by_its_place_and_not_shown(
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    ("entry", "said"),
-    [
-        (
-            '{"provider": "openai", "model": "m"}',
-            "PLUMBLINE_LLM_FALLBACKS: 0.api_key: needed with the provider 'openai'",
-        ),
-        ('{"provider": "generic", "model": "m"}', "PLUMBLINE_LLM_FALLBACKS: 0.base_url: needed"),
-        ('{"provider": "vllm", "base_url": "http://a/v1"}', "PLUMBLINE_LLM_FALLBACKS: 0.model: needed"),
-        ('{"provider": "vllm", "base_url": "a", "model": "m"}', "PLUMBLINE_LLM_FALLBACKS: 0.base_url: expected a URL"),
-    ],
-)
+@pytest.mark.parametrize(("entry", "said"), load_cases("providers", "lacking"))
 def test_an_endpoint_that_lacks_something_is_named(monkeypatch: pytest.MonkeyPatch, entry: str, said: str) -> None:
     monkeypatch.setenv("PLUMBLINE_LLM_FALLBACKS", f"[{entry}]")
 

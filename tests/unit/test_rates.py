@@ -10,6 +10,7 @@ from plumbline.cli.main import main
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.rates import choose_threshold, estimate_rate
+from tests.making.cases import load_cases
 
 RNG_SEED = 20
 # 40 labelled rows and 160 others, made of sines.
@@ -128,19 +129,7 @@ def test_the_command_tells_rate_labels_and_threshold(tmp_path: Path, capsys: pyt
     )
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ('{"custom_id": "zz", "label": 1}', "1 labels are of rows that the results do not have ('zz')"),
-        ('{"label": 1}', "labels.jsonl:1: Object missing required field `custom_id`"),
-        ('{"custom_id": "r1", "label": 3}', "labels.jsonl:1: label is 3; expected 1, true, yes or faithful"),
-        (
-            '{"custom_id": "r1", "label": 1}\n{"custom_id": "r1", "label": 0}',
-            "labels.jsonl:2: custom_id 'r1' is labelled",
-        ),
-        ('{"custom_id": "r1", "label": 1}', "tier lexical: 1 labels of these rows; expected 30 or more"),
-    ],
-)
+@pytest.mark.parametrize(("line", "told"), load_cases("rates", "wrong_labels"))
 def test_labels_that_cannot_be_taken_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, told: str
 ) -> None:

@@ -8,6 +8,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.record import BadRow
 from plumbline.rows.records.table_rows import TableRows
+from tests.making.cases import load_cases
 from tests.making.record_files import read_all, write_file
 
 HEADER = "custom_id,question,contexts,answer\n"
@@ -65,14 +66,7 @@ def test_a_quoted_cell_beyond_the_limit_is_given_up(tmp_path: Path) -> None:
     assert rows[1].fields == {"a": "2", "b": "x"}
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "a.csv:1: the first line should be a header; it is empty"),
-        ("answer,contexts,answer\n", "a.csv:1: column 'answer' is named twice in the header"),
-        ('answer,"contexts\n', "a.csv:1: the header: a quote that is never closed"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), load_cases("record_tables", "headless"))
 def test_a_table_without_a_header_is_refused(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_all(write_file(tmp_path, "a.csv", text))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from plumbline.extras.provider_batches.replies import ReplyIndex
 from plumbline.ground.errors import FailureReason, InvalidInput, TierFailure
+from tests.making.cases import load_cases
 
 
 def good(request_id: str, body: object = None) -> bytes:
@@ -36,16 +37,7 @@ def test_a_good_line_wins_over_an_error_wherever_it_stands(tmp_path: Path) -> No
     assert index.passed_over == 2
 
 
-@pytest.mark.parametrize(
-    ("code", "status"),
-    [
-        ("InternalError", 500),
-        ("Throttling.RateQuota", 429),
-        ("batch_expired", 408),
-        ("DataInspectionFailed", 400),
-        ("", 400),
-    ],
-)
+@pytest.mark.parametrize(("code", "status"), load_cases("reply_index", "errors"))
 def test_an_error_without_a_status_is_a_refusal_unless_it_may_pass(tmp_path: Path, code: str, status: int) -> None:
     index = index_of(tmp_path, bad("a", code))
 

@@ -8,6 +8,7 @@ import pytest
 from plumbline.judging.judge.replies import read_claims, read_sentences
 from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text.verdicts import Verdict
+from tests.making.cases import load_cases
 
 CLAIM: dict[str, Any] = {"claim": "a", "quotes": ["x"], "reason": "r", "verdict": "supported"}
 
@@ -20,20 +21,7 @@ def reply(*items: object) -> str:
     return json.dumps({"sentences": list(items)})
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        reply(item(1), item(2)),
-        f"```json\n{reply(item(1), item(2))}\n```",
-        f"Here is my judgement, with {{braces}}: {reply(item(1), item(2))} I hope {{}} helps.",
-        reply(item("1"), item("2")),
-        reply(item(2), item(1)),
-        reply(item(1), item(1), item(2)),
-        reply(item(1), item(2)).replace('"claim"', '\n"claim"'),
-        reply(item(1, {**CLAIM, "verdict": " Supported "}), item(2)),
-        json.dumps({"result": {"faithfulness": 1.0, "sentences": [item(1), item(2)], "score": 9}}),
-    ],
-)
+@pytest.mark.parametrize("content", load_cases("reply_reading", "wrapped"))
 def test_whole_replies_are_read_however_they_are_wrapped(content: str) -> None:
     reading = read_sentences(content, [1, 2])
 
@@ -42,15 +30,7 @@ def test_whole_replies_are_read_however_they_are_wrapped(content: str) -> None:
     assert reading.flags == ()
 
 
-@pytest.mark.parametrize(
-    ("content", "flag"),
-    [
-        (reply(item(1), item(2)).replace("}]}]}", "},]},]}"), "repaired_reply"),
-        (reply(item(1), item(2)).replace('"', "'"), "repaired_reply"),
-        (reply(item(1), item(2), item(9)), "unknown_ids_dropped"),
-        (reply(item(3)) + reply(item(1), item(2)), "several_replies"),
-    ],
-)
+@pytest.mark.parametrize(("content", "flag"), load_cases("reply_reading", "odd"))
 def test_what_was_odd_is_flagged(content: str, flag: str) -> None:
     reading = read_sentences(content, [1, 2])
 
@@ -154,20 +134,7 @@ def counted(*ids: object, mark: str = "0f3a9c1e", key: str = "sentences") -> str
     return json.dumps({**({"mark": mark} if mark else {}), key: items})
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        counted(4_001, 4_002, 4_003),
-        counted(4_001, 4_002, 4_003, mark=""),
-        counted(4_001, 4_002, 4_003, mark="..."),
-        counted("4001", "s4002", "Sentence 4003"),
-        counted(0, 1, 2),
-        counted(1, 2, 3),
-        counted("1", "2", "3", mark="BEGIN 0F3A9C1E"),
-        counted("s0", "s1", "s2"),
-        json.dumps({**json.loads(counted(0, 1, 2, mark="")), "mark": "0f3a9c1e"}),
-    ],
-)
+@pytest.mark.parametrize("content", load_cases("reply_reading", "counted"))
 def test_ids_of_the_request_are_read_and_beside_its_mark_those_that_a_model_counts_itself(content: str) -> None:
     reading = read_sentences(content, [1, 2, 3], REQUEST)
 
@@ -175,21 +142,7 @@ def test_ids_of_the_request_are_read_and_beside_its_mark_those_that_a_model_coun
     assert not REQUEST.is_foreign(content)
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        counted(0, 1, 2, mark=""),
-        counted(1, 2, 3, mark="..."),
-        # One left out: nothing tells from where the others count.
-        counted(1, 2),
-        counted(0, 1, 3),
-        counted(2, 3, 4),
-        # The request's own ids, shifted by one.
-        counted(4_002, 4_003, 4_004),
-        counted(4_000, 4_001, 4_002),
-        counted(4_002, 4_003, 4_004, mark=""),
-    ],
-)
+@pytest.mark.parametrize("content", load_cases("reply_reading", "shifted"))
 def test_no_verdict_is_shifted_to_the_sentence_beside_its_own(content: str) -> None:
     reading = read_sentences(content, [1, 2, 3], REQUEST)
 
@@ -230,30 +183,7 @@ def flat(number: object, **changes: object) -> dict[str, Any]:
     return {"id": number, **CLAIM, **changes}
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        json.dumps([item(1), item(2)]),
-        "Here you are: " + json.dumps([item(1), item(2)]) + " Done.",
-        json.dumps({"results": [item(1), item(2)]}),
-        json.dumps({"output": {"judgements": [item(1), item(2)]}}),
-        json.dumps({"sentences": {"1": item(1), "2": item(2)}}),
-        json.dumps({"1": item(1), "2": item(2)}),
-        f"{json.dumps(item(1))}\n{json.dumps(item(2))}",
-        json.dumps([flat(1), flat(2)]),
-        json.dumps({"claims": [flat(1), flat(2)]}),
-        reply(flat(1), flat(2)),
-        reply(item("s1"), item("S2")),
-        reply(item("Sentence 1"), item("[2]")),
-        reply(flat("1.1"), flat("2.1")),
-        reply({"id": 1, "claims": CLAIM}, item(2)),
-        str([item(1), item(2)]),
-        '| ID | Quotes | Verdict |\n|---|---|---|\n| 1 | "x" | **supported** |\n| 2 | y \\| z | Supported |\n\nDone.',
-        '<sentences><sentence id="1"><quote>x &amp; y</quote><verdict>supported</verdict></sentence>\n'
-        '<sentence id="2"><quote>z</quote><verdict>supported</verdict></sentence></sentences>',
-        "<item><id>1</id><verdict>supported</verdict></item><item><id>2</id><verdict>supported</verdict></item>",
-    ],
-)
+@pytest.mark.parametrize("content", load_cases("reply_reading", "other_forms"))
 def test_replies_in_another_form_are_read_as_a_reader_would(content: str) -> None:
     reading = read_sentences(content, [1, 2])
 
@@ -297,45 +227,16 @@ def test_claims_of_one_sentence_may_come_in_several_items(content: str) -> None:
     assert [claim.claim for claim in claims] == ["a", "b"]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        reply(flat(1), flat(1, verdict="contradicted")),
-        reply({"id": 1, "claims": []}, item(1)),
-        json.dumps({"contexts": [{"id": 1, "text": "supported"}], "answer": [{"id": 1, "text": "a"}]}),
-        reply(flat(0), flat(7)),
-        json.dumps([{"id": 1}]),
-    ],
-)
+@pytest.mark.parametrize("content", load_cases("reply_reading", "ambiguous"))
 def test_what_a_reader_could_not_tell_is_asked_again(content: str) -> None:
     assert read_sentences(content, [1, 2]).claims == {}
 
 
-@pytest.mark.parametrize(
-    ("word", "verdict"),
-    [
-        ("unsupported", Verdict.NOT_MENTIONED),
-        ("partially_supported", Verdict.PARTIAL),
-        ("refuted", Verdict.CONTRADICTED),
-        ("**Entailed**", Verdict.SUPPORTED),
-        ("Not-Supported.", Verdict.NOT_MENTIONED),
-        ("no claim", Verdict.NOT_A_CLAIM),
-        ("有依据", Verdict.SUPPORTED),
-        ("部分支持", Verdict.PARTIAL),
-        ("与上下文矛盾", Verdict.CONTRADICTED),
-        ("未提及", Verdict.NOT_MENTIONED),
-        ("不支持", Verdict.NOT_MENTIONED),
-        ("不是论断", Verdict.NOT_A_CLAIM),
-        ("Yes", Verdict.SUPPORTED),
-        ("No.", Verdict.NOT_MENTIONED),
-        ("是", Verdict.SUPPORTED),
-        ("否", Verdict.NOT_MENTIONED),
-    ],
-)
-def test_other_words_for_a_verdict_are_understood(word: str, verdict: Verdict) -> None:
+@pytest.mark.parametrize(("word", "verdict"), load_cases("reply_reading", "verdict_words"))
+def test_other_words_for_a_verdict_are_understood(word: str, verdict: str) -> None:
     ((read,),) = read_sentences(reply(item(1, {**CLAIM, "verdict": word})), [1]).claims.values()
 
-    assert read.verdict is verdict
+    assert read.verdict is Verdict(verdict)
 
 
 @pytest.mark.parametrize("word", ["true", "maybe", "对", "1", "", "supported or not"])

@@ -20,6 +20,7 @@ from plumbline.rows.report.page import render_html
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
 from plumbline.rows.report.texts import load_words, one_line, visible
 from plumbline.schemas.report import METRICS, ReferenceMeans, ReportLanguage
+from tests.making.cases import load_cases
 from tests.making.result_rows import build_report, claim, error_line, metric, result_line, scored_line, unsure_line
 from tests.reading.report_html import HOSTILE, Page, colours, contrast, hostile_page
 
@@ -162,14 +163,7 @@ def test_what_is_no_claim_is_in_no_list_of_claims() -> None:
     assert {"value": "not_a_claim"} not in page.named("option")
 
 
-@pytest.mark.parametrize(
-    ("decision", "said"),
-    [
-        ({"rule": "all_supported"}, "rule: every claim supported"),
-        ({"rule": "calibrated", "threshold": 0.47}, "calibrated boundary 0.47"),
-        ({"rule": "threshold", "threshold": 0.8}, "threshold 0.8"),
-    ],
-)
+@pytest.mark.parametrize(("decision", "said"), load_cases("report_page", "rules"))
 def test_a_row_names_the_rule_that_decided_and_the_weakest_claim(decision: dict[str, Any], said: str) -> None:
     line = scored_line(
         "a", 0.9, passed=False, decision=decision, scores={"lowest_support": 0.125, "unsupported_claims": 2}

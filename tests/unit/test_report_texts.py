@@ -9,6 +9,7 @@ import pytest
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import escaped, markdown_summary
 from plumbline.schemas.report import GateOutcome
+from tests.making.cases import load_cases
 from tests.making.result_rows import build_report, error_line, result_line, scored_line, with_gates
 from tests.reading.report_html import HOSTILE, hostile_report
 
@@ -102,20 +103,7 @@ def test_markdown_without_a_judged_row_says_so() -> None:
     assert "No row was judged." in markdown_summary(build_report([]))
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("a|b", "a&#124;b"),
-        ("`x` *y* _z_", "&#96;x&#96; &#42;y&#42; &#95;z&#95;"),
-        ("<b> & \\|", "&#60;b&#62; &#38; &#92;&#124;"),
-        ("@team #12", "&#64;&#8288;team &#35;&#8288;12"),
-        ("see https://evil.example", "see https&#58;&#8288;//evil.example"),
-        ("www.evil.example", "www&#8288;.evil.example"),
-        ("![x](y)", "&#33;&#91;x&#93;&#40;y&#41;"),
-        ("line\r\nbreak", "line break"),
-        ("0.80 - fine", "0.80 - fine"),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), load_cases("report_texts", "markdown"))
 def test_text_of_others_has_no_meaning_in_markdown(text: str, shown: str) -> None:
     assert escaped(text) == shown
 

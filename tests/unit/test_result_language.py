@@ -13,6 +13,7 @@ from plumbline.judging.text.injection import SUSPECTED
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import RecordProblem
 from plumbline.schemas.language import explain_flag, explain_flags, render_coded, render_line
+from tests.making.cases import load_cases
 from tests.reading.said_texts import said_flags, uncoded_texts
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
@@ -67,24 +68,7 @@ def test_a_text_whose_code_is_not_known_stays_as_it_is(code: str | None, fields:
     assert render_coded("in no context: Ada", code, fields, "zh") == "in no context: Ada"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "chinese"),
-    [
-        (
-            "a.jsonl",
-            '{"contexts": [null], "answer": "a"}',
-            "第 0 行（文件第 1 行）：contexts[0] 是空值 null；应为字符串",
-        ),
-        (
-            "a.jsonl",
-            '{"contexts": ["c"]}',
-            "a.jsonl：预设 plumbline 需要 'answer' 列作为 answer；现有列 'contexts'；请",
-        ),
-        ("a.csv", "contexts,answer\n1,2,3\n", "第 0 行（文件第 2 行）：有 3 个单元格；应为与表头一样的 2 个"),
-        ("a.csv", "甲,乙\n1,2\n", "a.csv：找不到可作为 contexts 和 answer 的列；现有列 '甲', '乙'；请指明：--column"),
-        ("a.txt", "x", "a.txt：后缀不是 .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
-    ],
-)
+@pytest.mark.parametrize(("name", "content", "chinese"), load_cases("result_language", "faults"))
 def test_faults_of_files_and_their_rows_are_rendered_in_chinese(
     tmp_path: Path, name: str, content: str, chinese: str
 ) -> None:

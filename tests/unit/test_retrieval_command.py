@@ -116,14 +116,7 @@ def test_tables_are_measured_and_compared(tmp_path: Path, capsys: pytest.Capture
     assert (pair[:3], float(pair[3])) == (["mrr", "run.txt", "worse.txt"], 0.75)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["{0}", "{1}", "-m", "ndgc@10"], "did you mean 'ndcg@10'"),
-        (["{0}", "{1}", "--preset", "trec"], "trec_eval"),
-        (["{0}", "nowhere.txt"], "nowhere.txt: cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), load_cases("retrieval_command", "wrong_arguments", inner=list))
 def test_arguments_that_are_wrong_are_one_line(
     files: list[str], capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
 ) -> None:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.processor import has_bf16_instructions
 from plumbline.ground.settings import Settings, load_settings
+from tests.making.cases import load_cases
 
 KEY = "k" * 16
 
@@ -42,16 +43,7 @@ def test_numbers_flags_and_paths_are_read(monkeypatch: pytest.MonkeyPatch) -> No
     assert settings.calibration == Path("/etc/calibration.json")
 
 
-@pytest.mark.parametrize(
-    ("value", "keys"),
-    [
-        (KEY, [KEY]),
-        (f"{KEY},{'l' * 20}", [KEY, "l" * 20]),
-        (f" {KEY} , {'l' * 20} ,, ", [KEY, "l" * 20]),
-        ("", []),
-        (" , ", []),
-    ],
-)
+@pytest.mark.parametrize(("value", "keys"), load_cases("settings", "keys", inner=list))
 def test_keys_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch, value: str, keys: list[str]) -> None:
     assert _keys(_load(monkeypatch, PLUMBLINE_API_KEYS=value)) == keys
 
@@ -96,17 +88,7 @@ def test_a_field_of_every_setting_has_help() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
-@pytest.mark.parametrize(
-    ("cpu_description", "expected"),
-    [
-        ("model name\t: AMD EPYC\nflags\t\t: fpu avx2 avx512f avx512_bf16 fma\n", True),
-        ("flags\t\t: avx512f amx_bf16 amx_tile\n", True),
-        ("flags\t\t: fpu avx2 avx512f fma\n", False),
-        ("model name\t: avx512_bf16\nflags\t\t: fpu avx2\n", False),
-        ("processor\t: 0\nFeatures\t: fp asimd bf16\n", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("cpu_description", "expected"), load_cases("settings", "cpu_flags"))
 def test_bf16_is_known_by_the_flags_of_the_cpu(cpu_description: str, *, expected: bool) -> None:
     assert has_bf16_instructions(cpu_description) is expected
 

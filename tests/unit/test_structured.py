@@ -75,16 +75,7 @@ def test_deep_and_unpaired_json_is_a_text_as_any_other() -> None:
         assert split_context(text).readings == {}
 
 
-@pytest.mark.parametrize(
-    ("claim", "denied"),
-    [
-        ("The deli has outdoor seating.", ("Outdoor Seating",)),
-        ("The deli has no outdoor seating.", ()),
-        # A review speaks of it.
-        ("Guests liked the music.", ()),
-        ("Does the deli have outdoor seating?", ()),
-    ],
-)
+@pytest.mark.parametrize(("claim", "denied"), load_cases("structured", "flags"))
 def test_a_flag_denies_its_key_unless_another_value_speaks_of_it(claim: str, denied: tuple[str, ...]) -> None:
     found = split_context('{"name": "Deli", "OutdoorSeating": false, "Music": null, "review": "We loved the music."}')
 

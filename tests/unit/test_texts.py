@@ -13,6 +13,7 @@ import pytest
 from pydantic_core.core_schema import ErrorType
 
 from plumbline.ground.texts import CodedText, encode_fields, join_texts, load_texts, parse_text, render
+from tests.making.cases import load_cases
 from tests.reading.said_texts import PACKAGE
 
 ENGLISH, CHINESE = load_texts("en"), load_texts("zh")
@@ -95,16 +96,7 @@ def test_a_sentence_survives_json_and_copies_with_its_fields() -> None:
     assert render(copy.deepcopy(text), "zh") == render(text, "zh")
 
 
-@pytest.mark.parametrize(
-    ("code", "fields"),
-    [
-        ("of_another_version", {}),
-        ("tier_timed_out", {}),
-        ("tier_timed_out", {"seconds": "soon"}),
-        ("host_says", {"host": "a", "detail": {"code": "of_another_version"}}),
-        ("host_says", {"host": "a", "detail": {"text": "no code"}}),
-    ],
-)
+@pytest.mark.parametrize(("code", "fields"), load_cases("texts", "refused"))
 def test_stored_fields_that_are_no_sentence_of_ours_are_refused(code: str, fields: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_text(code, fields)
