@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plumbline.service.api.responses import NDJSON
+from tests.making.cases import load_cases
 from tests.running.batch_service import BATCH_URL, CONTEXT, post, read_lines, row
 from tests.running.edge_app import read_problem
 from tests.running.service import plain_settings, running
@@ -20,30 +21,10 @@ for _ in range(40):
 
 # The row, and of its error: the pointer below the row, a word of the problem there, the name that is repeated.
 ROWS: dict[str, tuple[Any, str, str, str | None]] = {
-    "a number": (7, "", "dictionary", None),
-    "null": (None, "", "dictionary", None),
-    "a string": (PLANTED, "", "dictionary", None),
-    "a list": ([row("x")], "", "dictionary", None),
-    "no answer": ({"custom_id": "x", "contexts": []}, "/answer", "required", "x"),
-    "no contexts": ({"custom_id": "x", "answer": "a"}, "/contexts", "required", "x"),
-    "answer a number": (row("x", answer=1), "/answer", "string", "x"),
-    "contexts a string": (row("x", contexts=PLANTED), "/contexts", "list", "x"),
-    "a context null": (row("x", contexts=["a", None]), "/contexts/1", "string", "x"),
-    "reference not a number": (row("x", reference=float("nan")), "/reference", "finite", "x"),
-    "unknown field": (row("x", context=PLANTED), "/context", "did you mean 'contexts'", "x"),
-    "an option in the row": (row("x", threshold=0.5), "/threshold", "unknown field 'threshold'", "x"),
-    "a single evaluation's id": (row("x", id="y"), "/id", "unknown field 'id'", "x"),
-    "too many contexts": (row("x", contexts=["a"] * 4), "/contexts", "at most 3 ", "x"),
-    "contexts too long": (row("x", contexts=["a" * 21, "b" * 20]), "/contexts", "41 characters", "x"),
-    "answer too long": (row("x", answer="a" * 41), "/answer", "at most 40 ", "x"),
-    "question too long": (row("x", question="a" * 21), "/question", "at most 20 ", "x"),
-    "lone surrogate": (row("x", answer="a\ud800"), "/answer", "surrogate", "x"),
-    "NUL": (row("x", contexts=["a\0"]), "/contexts/0", "NUL", "x"),
-    "lone surrogate in a key": ({**row("x"), "a\udfff": 1}, "", "surrogate", "x"),
-    "name with a lone surrogate": (row("a\ud800"), "/custom_id", "surrogate", None),
-    "name a number": ({**row(), "custom_id": 7}, "/custom_id", "string", None),
-    "name empty": (row(""), "/custom_id", "at least 1 ", None),
-    "name too long": (row("x" * 201), "/custom_id", "at most 200 ", None),
+    **{
+        which: (json.loads(bad.replace("PLANTED", PLANTED)), *said, name or None)
+        for which, (bad, *said, name) in load_cases("batch_rows", "rows").items()
+    },
     "65 keys": ({f"key{number}": 1 for number in range(65)}, "", "65 keys", None),
     "too many values": (row("x", contexts=["a"] * 30_001), "/contexts", "30000", "x"),
 }
@@ -101,32 +82,8 @@ async def test_of_rows_with_one_name_the_first_has_it() -> None:
 # --- the envelope
 
 
-@pytest.mark.parametrize(
-    ("body", "pointer", "word"),
-    [
-        (b"{}", "/samples", "required"),
-        (b"[]", "", "dictionary"),
-        (b"null", "", "dictionary"),
-        (b'{"samples": []}', "/samples", "at least 1 item"),
-        (b'{"samples": {}}', "/samples", "list"),
-        (b'{"samples": null}', "/samples", "list"),
-        (b'{"samples": [1, 2, 3, 4]}', "/samples", "at most 3 items"),
-        (b'{"sample": [1]}', "/sample", "did you mean 'samples'"),
-        (b'{"samples": [1], "format": "csv"}', "/format", "'ndjson' or 'array'"),
-        (b'{"samples": [1], "options": []}', "/options", "dictionary"),
-        (b'{"samples": [1], "options": {"threshold": 2}}', "/options/threshold", "less than or equal to 1"),
-        (b'{"samples": [1], "options": {"threshold": NaN}}', "/options/threshold", "finite"),
-        (b'{"samples": [1], "options": {"max_cost": -1}}', "/options/max_cost", "greater than or equal to 0"),
-        (
-            b'{"samples": [1], "options": {"tiers": ["gpt"]}}',
-            "/options/tiers/0",
-            "'llm', 'detector', 'embedding' or 'lexical'",
-        ),
-        (b'{"samples": [1], "options": {"treshold": 1}}', "/options/treshold", "did you mean 'threshold'"),
-        (b'{"samples": [1], "options": {"answer": "a"}}', "/options/answer", "unknown field 'answer'"),
-    ],
-)
-async def test_a_bad_envelope_is_refused_with_its_place(body: bytes, pointer: str, word: str) -> None:
+@pytest.mark.parametrize(("body", "pointer", "word"), load_cases("batch_rows", "envelopes"))
+async def test_a_bad_envelope_is_refused_with_its_place(body: str, pointer: str, word: str) -> None:
     async with running(plain_settings(max_batch_samples=3)) as client:
         response = await client.post(BATCH_URL, content=body, headers=JSON_TYPE)
 

@@ -93,27 +93,7 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
 def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:
     names = [operation["operationId"] for _, operation in operations(document)]
 
-    assert sorted(names) == [
-        "cancel_job",
-        "compare_retrieval",
-        "delete_job",
-        "evaluate",
-        "evaluate_batch",
-        "evaluate_retrieval",
-        "fuse_retrieval",
-        "get_job",
-        "get_job_report",
-        "get_job_results",
-        "health",
-        "list_jobs",
-        "metrics",
-        "pause_job",
-        "readiness",
-        "resume_job",
-        "retry_job",
-        "submit_job",
-        "version",
-    ]
+    assert tuple(sorted(names)) == load_cases("openapi", "operations")
 
 
 def test_generators_of_clients_take_the_document(document: dict[str, Any]) -> None:

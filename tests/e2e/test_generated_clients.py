@@ -14,36 +14,14 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.making.cases import load_cases
 from tests.running.openapi_service import openapi_service
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ROOT / os.environ.get("TOOLS", ".tools")
 CALLS = ROOT / "tests" / "running" / "generated"
 TSC = TOOLS / "node_modules" / "typescript" / "bin" / "tsc"
-CONFLICT = 409
-# A sample, the other one, and one whose name is taken. A job that has ended can be neither paused nor cancelled, and
-# has no row to score again.
-SAID = {
-    "health": "ok",
-    "readiness": "ready",
-    "version": "plumbline",
-    "metrics": True,
-    "evaluate": "lexical",
-    "evaluate_batch": [True, True, False],
-    "evaluate_retrieval": "keyword",
-    "compare_retrieval": 2,
-    "fuse_retrieval": "d2",
-    "submit_job": True,
-    "get_job": "completed",
-    "list_jobs": True,
-    "get_job_results": "a",
-    "get_job_report": True,
-    "pause_job": CONFLICT,
-    "resume_job": CONFLICT,
-    "cancel_job": CONFLICT,
-    "retry_job": CONFLICT,
-    "delete_job": None,
-}
+SAID = {**load_cases("generated_clients", "said", inner=list), "delete_job": None}
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(300)]
 
 

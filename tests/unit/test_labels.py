@@ -9,6 +9,7 @@ import pytest
 from plumbline.extras.calibration.labels import Labels, read_labels
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.report.labelled_rates import read_labels as rate_labels
+from tests.making.cases import load_cases
 from tests.making.record_files import write_file
 
 ROW = {"contexts": ["The mill was built in 1890."], "answer": "It dates from 1890.", "label": 1}
@@ -46,39 +47,7 @@ def test_what_is_left_out_has_its_default(parse: Callable[..., Labels]) -> None:
     assert (second.sample, second.dataset, second.cluster) == (first.sample, first.dataset, first.cluster)
 
 
-WORDS = {
-    1: (
-        "1",
-        "true",
-        "1.0",
-        '"1"',
-        '"faithful"',
-        '"Supported"',
-        '"yes"',
-        '"TRUE"',
-        '"PASS"',
-        '"忠实"',
-        '"是"',
-        '"not hallucinated"',
-    ),
-    0: (
-        "0",
-        "false",
-        "0.0",
-        "-0",
-        '"0"',
-        '"hallucinated"',
-        '"not_supported"',
-        '"no"',
-        '"FAIL"',
-        '"幻觉"',
-        '"否"',
-        '"non-factual"',
-    ),
-}
-
-
-@pytest.mark.parametrize(("label", "read"), [(label, read) for read, labels in WORDS.items() for label in labels])
+@pytest.mark.parametrize(("label", "read"), load_cases("labels", "words"))
 def test_a_label_is_one_or_zero_however_it_is_written(parse: Callable[..., Labels], label: str, read: int) -> None:
     line = '{"custom_id": "a", "contexts": [], "answer": "a", "label": ' + label + "}"
 

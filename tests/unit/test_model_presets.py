@@ -17,29 +17,9 @@ from tests.making.small_models import TOKENS, word_tokenizer
 PREFIX = "warm: "
 
 
-@pytest.mark.parametrize(
-    ("model", "languages"),
-    [
-        ("all-MiniLM-L6-v2", {"en"}),
-        ("sentence-transformers/all-mpnet-base-v2", {"en"}),
-        ("all-minilm:latest", {"en"}),
-        ("BAAI/bge-large-en-v1.5", {"en"}),
-        ("BAAI/bge-large-zh-v1.5", {"en", "zh"}),
-        ("Snowflake/snowflake-arctic-embed-m-v1.5", {"en"}),
-        ("Snowflake/snowflake-arctic-embed-l-v2.0", None),
-        ("sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2", None),
-        ("/models/paraphrase-multilingual-mpnet-base-v2", None),
-        ("BAAI/bge-m3", None),
-        ("bge-m3:567m", None),
-        ("intfloat/multilingual-e5-small", None),
-        ("Qwen/Qwen3-Embedding-0.6B", None),
-        ("text-embedding-v4", None),
-        ("text-embedding-3-small", None),
-        ("somebody/own-model", None),
-    ],
-)
-def test_languages_are_known_by_the_name(model: str, languages: set[str] | None) -> None:
-    assert find_preset(model).languages == languages
+@pytest.mark.parametrize(("model", "languages"), load_cases("model_presets", "languages"))
+def test_languages_are_known_by_the_name(model: str, languages: tuple[str, ...]) -> None:
+    assert find_preset(model).languages == (set(languages) or None)
 
 
 @pytest.mark.parametrize(("model", "prefix"), load_cases("model_presets", "e5_models"))

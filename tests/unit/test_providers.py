@@ -188,20 +188,7 @@ def test_a_name_that_no_request_can_write_is_refused(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     ("variable", "value", "said"),
-    [
-        ("FALLBACKS", "sk-secret-0123456789", "expected JSON"),
-        ("FALLBACKS", '[{"provider": "openai", "api_key": "sk-secret-0123456789", "modle": "m"}]', "0: Extra inputs"),
-        ("FALLBACKS", '[{"provider": "sk-secret-0123456789"}]', "0.provider: Input should be 'dashscope'"),
-        ("FALLBACKS", '[{"sk-secret-0123456789": 1, "provider": "openai"}]', "0: Extra inputs"),
-        ("FALLBACKS", "[" * 100_000, "expected JSON"),
-        ("JUDGES", '{"sk-secret-0123456789": 7}', "Input should be"),
-        ("JUDGES", '{"a": []}', "a judge needs one endpoint or more"),
-        ("PRICES", '{"m": {"input": -1, "output": 1}}', "input: Input should be greater than or equal to 0"),
-        ("PRICES", '{"m": {"input": NaN, "output": 1}}', "input: Input should be"),
-        ("PRICES", '{"m": {"input": 1}}', "output: Field required"),
-        ("MAX_COST", "0", "Input should be greater than 0"),
-        ("RPM", "0", "Input should be greater than or equal to 1"),
-    ],
+    [*load_cases("providers", "wrong_lists"), ("FALLBACKS", "[" * 100_000, "expected JSON")],
 )
 def test_a_wrong_list_is_named_by_its_place_and_not_shown(
     monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str

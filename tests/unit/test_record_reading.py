@@ -79,13 +79,9 @@ def test_a_bad_value_is_named_by_row_line_and_column(tmp_path: Path, fields: str
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'{"contexts": [], "answer": NaN}', "answer is null; expected a string, the answer"),
+        *((line.encode(), said) for line, said in load_cases("record_reading", "bad_lines")),
         (b'{"contexts": [], "answer": "\xff"}', "text that is not UTF-8; expected text saved as UTF-8"),
-        (b'{"contexts": [], "answer": "\\ud800"}', "half of a surrogate pair"),
-        (b'{"contexts": []}', "answer is missing; expected a string, the answer"),
-        (b"[1]", "a list; expected one JSON object"),
         (b"[" * 9_000, "JSON that is too deep"),
-        (b"nonsense", "not JSON at column 1"),
     ],
 )
 def test_a_line_that_is_no_row_is_reported(tmp_path: Path, line: bytes, said: str) -> None:

@@ -38,12 +38,8 @@ def test_the_line_of_a_row_counts_the_lines_inside_of_cells(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (b'2,q,c,"never closed', "a quote that is never closed; expected a closing quote"),
-        (b'2,q,"c" d,a', "text after a closing quote; expected a separator, or doubled quotes"),
+        *((line.encode(), said) for line, said in load_cases("record_tables", "bad_lines")),
         (b"2,q,c,\xff", "text that is not UTF-8; expected text saved as UTF-8, or its encoding named: --encoding"),
-        (b"2,q,c\rd,a", "a bare CR outside of quotes; expected LF or CRLF at line ends, or quotes around it"),
-        (b"2,q,c,a,b", "5 cells; expected 4, as the header has"),
-        (b'2,q,"[""a"", 3]",a', "contexts begins as a list and cannot be read as one; expected a JSON list"),
     ],
 )
 def test_a_bad_line_of_a_table_costs_no_other(tmp_path: Path, line: bytes, said: str) -> None:

@@ -38,27 +38,9 @@ def test_what_was_odd_is_flagged(content: str, flag: str) -> None:
     assert reading.flags == (flag,)
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
-        item(2, {**CLAIM, "verdict": "true"}),
-        item(2, {**CLAIM, "verdict": None}),
-        item(2, CLAIM, {"claim": "no verdict"}),
-        item(2, "a text"),
-        {"id": 2, "claims": [[]]},
-        {"id": 2, "claims": "none"},
-        {"id": 2},
-        {"id": [2, 3], "claims": [CLAIM]},
-        {"id": True, "claims": [CLAIM]},
-        item(2, {**CLAIM, "quotes": [{"place": "x"}]}),
-        item(2, {**CLAIM, "verdict": "maybe"}),
-        item(2, {**CLAIM, "reason": "\ud800"}),
-        item(2, {**CLAIM, "quotes": ["\udc00"]}),
-        "not an object",
-    ],
-)
-def test_a_broken_item_costs_only_itself(second: object) -> None:
-    assert list(read_sentences(reply(item(1), second), [1, 2]).claims) == [1]
+@pytest.mark.parametrize("second", load_cases("reply_reading", "broken"))
+def test_a_broken_item_costs_only_itself(second: str) -> None:
+    assert list(read_sentences(reply(item(1), json.loads(second)), [1, 2]).claims) == [1]
 
 
 def test_items_that_contradict_each_other_are_both_dropped() -> None:

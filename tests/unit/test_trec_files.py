@@ -10,6 +10,7 @@ from plumbline.retrieval import inputs
 from plumbline.retrieval.input_rows import NamedFile
 from plumbline.retrieval.run import Qrels, Run
 from plumbline.retrieval.text_file import ReadLimits
+from tests.making.cases import load_cases
 
 LIMITS = ReadLimits(max_bytes=1_000_000, max_rows=1_000)
 RUN = b"q1 Q0 d1 1 2.5 bm25\nq1 Q0 d2 2 1.5 bm25\nq2 Q0 d1 1 3 bm25\n"
@@ -73,20 +74,10 @@ def test_bad_judgments_are_refused_with_the_line(data: bytes, message: str) -> N
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"q 0 d 1 2 t\nq  e 1 2 t\n", "f:2: expected 6 fields"),
-        (b"q 0 d 1 1_0 t\n", "f:1: score '1_0' is not a finite number"),
-        (b"q 0 d 1 2,3 t\n", "f:1: score '2,3' is not a finite number"),
-        (b"q d 1\nq e 1\n", "f: q: two documents have one rank"),
-        (b"q d 0x1\n", "f:1: rank '0x1' is not a finite number"),
-        (b"q d 1\nq e 2 9\n", "f:2: expected 3 fields"),
-    ],
-)
-def test_bad_runs_are_refused_with_the_line(data: bytes, message: str) -> None:
+@pytest.mark.parametrize(("data", "message"), load_cases("trec_files", "bad_runs"))
+def test_bad_runs_are_refused_with_the_line(data: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        read_run(data)
+        read_run(data.encode())
 
     assert message in str(caught.value)
 
@@ -120,17 +111,9 @@ def test_tables_of_id_lists_become_a_run_and_judgments() -> None:
     assert qrels == {"7": {"<urn:a>": 1, "<urn:b>": 1}, "8": {"cA": 1}, "9": {"007": 1, "12": 1}}
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (b"", "holds no row"),
-        (b'qid\tdoc_ids\n"1\n"\t[]\n2\tdoc-1\n', "f:4: column 'doc_ids' should hold a list"),
-        (b"qid\tdoc_ids\n1\t__import__('os')\n", "should hold a list"),
-        (b'qid\tdoc_ids\n1\t"[]\n', "f:2: the row cannot be read"),
-    ],
-)
-def test_bad_tables_are_refused_with_the_line(data: bytes, message: str) -> None:
+@pytest.mark.parametrize(("data", "message"), load_cases("trec_files", "bad_tables"))
+def test_bad_tables_are_refused_with_the_line(data: str, message: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        read_run(data)
+        read_run(data.encode())
 
     assert message in str(caught.value)
