@@ -185,51 +185,21 @@ UNNAMED = 'Content-Disposition: form-data; name="file"'
 @pytest.mark.parametrize(
     ("request_", "status", "said"),
     [
-        (form((NAMED, "{}"), (NAMED, "{}")), 422, "/file: the form has this part more often than it may"),
-        (form(('Content-Disposition: form-data; name="fiel"', "{}")), 422, "has a part 'fiel'; expected file, choices"),
-        (form(('Content-Disposition: form-data; name="choices"', "{}")), 422, "/file: the form has no file of rows"),
-        (form((UNNAMED, "{}")), 422, "/file: the part has no file name"),
-        (form((NAMED.replace("jsonl", "doc"), "{}")), 422, "/file: its suffix is none of .jsonl"),
-        (form((NAMED, "")), 422, "/file: the file is empty"),
-        (
-            form((NAMED, "{}"), ('Content-Disposition: form-data; name="format"', "xlsx")),
-            422,
-            "/format: there is no format 'xlsx'",
-        ),
+        *((form(*parts), *said) for parts, *said in load_cases("jobs_upload", "forms")),
+        *load_cases("jobs_upload", "requests", inner=list),
         (
             form((NAMED, "{}"), ('Content-Disposition: form-data; name="choices"', "[" * 100_001)),
             400,
             "Part exceeded maximum size",
         ),
         (cut(form((NAMED, "{}"))), 400, "ends before its last boundary"),
-        (form(("Content-Disposition: form-data", "{}")), 400, '"name" must be provided'),
-        (form(("X-A: b", "{}")), 400, '"name" must be provided'),
         (form((NAMED + "\r\nX-A: " + "a" * 5_000, "{}")), 400, "the form cannot be read"),
-        (form((NAMED + "\r\nX-A: a" * 9, "{}")), 400, "the form cannot be read"),
-        (
-            {"content": b"no form", "headers": {"content-type": "multipart/form-data; boundary=b"}},
-            400,
-            "cannot be read",
-        ),
-        ({"content": b"no form", "headers": {"content-type": "multipart/form-data"}}, 400, "Missing boundary"),
         (form((NAMED, "{}"), boundary="b" * 300), 400, "cannot be read"),
         (
             {**form((NAMED, "{}")), "params": {"choices": "{}"}},
             422,
             "choices stand in the query for rows sent as lines",
         ),
-        (
-            {"json": {"rows": [1]}, "params": {"choices": "{}"}},
-            422,
-            "choices stand in the query for rows sent as lines",
-        ),
-        ({"content": b"", "headers": {"content-type": LINES}}, 400, "the body is empty"),
-        ({"content": b"", "headers": {"content-type": "application/json"}}, 400, "the body is empty"),
-        ({"content": b"{}", "headers": {"content-type": f"{LINES}; charset=latin-1"}}, 415, "utf-8"),
-        ({"content": b"{}", "headers": {"content-type": "text/csv"}}, 415, "application/json, application/x-ndjson"),
-        ({"content": b"{}"}, 415, "multipart/form-data"),
-        ({"content": b"{}", "headers": {"content-type": LINES, "content-encoding": "gzip"}}, 415, "uncompressed"),
-        ({"content": b'{"rows": [1}', "headers": {"content-type": "application/json"}}, 400, "not JSON"),
     ],
 )
 async def test_a_body_that_is_none_of_the_forms_leaves_nothing(

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2
@@ -20,13 +19,6 @@ from tests.running.job_service import jobs_running
 from tests.running.keyed_service import keyed_settings, made_key
 
 
-@pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[JobStore]:
-    store = JobStore.in_folder(tmp_path / "jobs")
-    yield store
-    await store.close()
-
-
 async def mark(client: httpx2.AsyncClient, job_id: str, person: str, row: int, label: str, *sentences: int) -> None:
     data = {"person": person, "row": str(row), "mark": label, "sentence": [str(each) for each in sentences]}
     answer = await client.post(f"/label/{job_id}", data=data, headers=OWN)
@@ -38,9 +30,9 @@ def row_of(page: httpx2.Response) -> int | None:
     return None if found is None else int(found[1])
 
 
-async def test_rows_are_marked_one_after_another_without_their_scores(kept: JobStore) -> None:
-    run = await make_run(kept, 4)
-    async with jobs_running(kept) as client:
+async def test_rows_are_marked_one_after_another_without_their_scores(store: JobStore) -> None:
+    run = await make_run(store, 4)
+    async with jobs_running(store) as client:
         seen: list[int | None] = []
         for label in ("faithful", "unfaithful", "skip", "faithful"):
             page = await client.get(f"/label/{run.id}?person=ann", headers=OWN)
@@ -52,7 +44,7 @@ async def test_rows_are_marked_one_after_another_without_their_scores(kept: JobS
         await client.post(f"/label/{run.id}", data={"person": "ann", "mark": "undo"}, headers=OWN)
         again = await client.get(f"/label/{run.id}?person=ann", headers=OWN)
         other = await client.get(f"/label/{run.id}?person=bob", headers=OWN)
-        labels = await kept.labels("", run.id)
+        labels = await store.labels("", run.id)
 
     assert sorted(each for each in seen if each is not None) == [0, 1, 2, 3]
     assert CONTEXT in text_of(page)
@@ -63,14 +55,14 @@ async def test_rows_are_marked_one_after_another_without_their_scores(kept: JobS
     assert [(each.label, each.sentences) for each in labels] == [(1, ()), (0, (0,)), (None, ())]
 
 
-async def test_two_people_at_once_never_overwrite_each_other(kept: JobStore) -> None:
-    run = await make_run(kept, 30)
-    async with jobs_running(kept) as client:
+async def test_two_people_at_once_never_overwrite_each_other(store: JobStore) -> None:
+    run = await make_run(store, 30)
+    async with jobs_running(store) as client:
         both = [("ann", "faithful"), ("bob", "unfaithful")]
         await asyncio.gather(*(mark(client, run.id, who, row, what) for row in range(30) for who, what in both))
         page = await client.get(f"/label/{run.id}", headers=OWN)
         chinese = await client.get(f"/label/{run.id}?lang=zh", headers=OWN)
-        labels = await kept.labels("", run.id)
+        labels = await store.labels("", run.id)
 
     assert {(each.row, each.person, each.label) for each in labels} == {
         (row, who, int(what == "faithful")) for row in range(30) for who, what in both
@@ -80,9 +72,9 @@ async def test_two_people_at_once_never_overwrite_each_other(kept: JobStore) -> 
     assert "2 人，30 行有两个以上的标注 · Krippendorff α -0.97" in text_of(chinese)
 
 
-async def test_where_everybody_gave_one_label_the_page_says_why_there_is_no_figure(kept: JobStore) -> None:
-    run = await make_run(kept, 3)
-    async with jobs_running(kept) as client:
+async def test_where_everybody_gave_one_label_the_page_says_why_there_is_no_figure(store: JobStore) -> None:
+    run = await make_run(store, 3)
+    async with jobs_running(store) as client:
         for who in ("ann", "bob", "cid"):
             await mark(client, run.id, who, 1, "faithful")
         page = text_of(await client.get(f"/label/{run.id}", headers=OWN))
@@ -91,9 +83,9 @@ async def test_where_everybody_gave_one_label_the_page_says_why_there_is_no_figu
     assert "nan" not in page.lower().split()
 
 
-async def test_labels_are_exported_for_calibrate(kept: JobStore, tmp_path: Path) -> None:
-    run = await make_run(kept, 5)
-    async with jobs_running(kept) as client:
+async def test_labels_are_exported_for_calibrate(store: JobStore, tmp_path: Path) -> None:
+    run = await make_run(store, 5)
+    async with jobs_running(store) as client:
         for who, row, what in (
             ("ann", 1, "faithful"),
             ("bob", 1, "faithful"),
@@ -110,9 +102,9 @@ async def test_labels_are_exported_for_calibrate(kept: JobStore, tmp_path: Path)
     assert everybody.headers["content-disposition"] == f'attachment; filename="{run.id}.labels.jsonl"'
 
 
-async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_and_report(kept: JobStore) -> None:
-    run = await make_run(kept, 120, score=lambda row: row % 7 / 7)
-    async with jobs_running(kept) as client:
+async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_and_report(store: JobStore) -> None:
+    run = await make_run(store, 120, score=lambda row: row % 7 / 7)
+    async with jobs_running(store) as client:
         before = text_of(await client.get(f"/runs/{run.id}", headers=OWN))
         for _ in range(40):
             row = row_of(await client.get(f"/label/{run.id}?person=ann", headers=OWN))
@@ -133,21 +125,21 @@ async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_and_report(kep
 
 
 @pytest.mark.parametrize(("data", "said"), load_cases("label_pages", "wrong_marks"))
-async def test_a_mark_that_means_nothing_is_refused(kept: JobStore, data: dict[str, str], said: str) -> None:
-    run = await make_run(kept, 5)
-    async with jobs_running(kept) as client:
+async def test_a_mark_that_means_nothing_is_refused(store: JobStore, data: dict[str, str], said: str) -> None:
+    run = await make_run(store, 5)
+    async with jobs_running(store) as client:
         answer = await client.post(f"/label/{run.id}", data=data, headers=OWN)
         foreign = await client.post(f"/label/{run.id}", data=data, headers={"Origin": "https://evil.example"})
 
     assert answer.status_code == 422
     assert said in text_of(answer)
     assert foreign.status_code == 400
-    assert await kept.labels("", run.id) == []
+    assert await store.labels("", run.id) == []
 
 
-async def test_labels_belong_to_the_key_of_their_run_and_end_with_it(kept: JobStore, tmp_path: Path) -> None:
+async def test_labels_belong_to_the_key_of_their_run_and_end_with_it(store: JobStore, tmp_path: Path) -> None:
     mine, yours = made_key(tmp_path, "mine"), made_key(tmp_path, "yours")
-    async with jobs_running(kept, keyed_settings(tmp_path)) as client:
+    async with jobs_running(store, keyed_settings(tmp_path)) as client:
         row = {"contexts": ["c"], "answer": "a"}
         headers = {"Authorization": f"Bearer {mine}"}
         job_id = (await client.post("/v1/jobs", json={"rows": [row]}, headers=headers)).json()["id"]
@@ -162,11 +154,11 @@ async def test_labels_belong_to_the_key_of_their_run_and_end_with_it(kept: JobSt
     assert job_id not in start.text
 
 
-async def test_no_text_of_a_row_or_a_name_becomes_markup(kept: JobStore) -> None:
+async def test_no_text_of_a_row_or_a_name_becomes_markup(store: JobStore) -> None:
     texts = [text.replace("\0", "") for text in HOSTILE]
     name = "<b onclick=x>'\"</b>"
-    run = await make_run(kept, len(texts), name=" ".join(texts)[:200], answers=texts)
-    async with jobs_running(kept) as client:
+    run = await make_run(store, len(texts), name=" ".join(texts)[:200], answers=texts)
+    async with jobs_running(store) as client:
         for row in range(len(texts)):
             page = await client.get(f"/label/{run.id}", params={"person": name}, headers=OWN)
             assert [each for each, _ in scripts(page)].count("script") == 1

@@ -1,11 +1,9 @@
 """The pages of runs over HTTP: whose jobs, which rows, forms that act on a job, hostile texts."""
 
 import re
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import httpx2
-import pytest
 
 from plumbline.rows.jobs.store import JobStore
 from tests.api.test_pages import OWN, cookie_of, scripts, text_of
@@ -13,13 +11,6 @@ from tests.making.job_runs import make_run
 from tests.reading.report_html import HOSTILE, Page
 from tests.running.job_service import jobs_running, submitted, work
 from tests.running.keyed_service import keyed_settings, made_key
-
-
-@pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[JobStore]:
-    store = JobStore.in_folder(tmp_path / "jobs")
-    yield store
-    await store.close()
 
 
 def links(response: httpx2.Response) -> list[str]:
@@ -30,10 +21,10 @@ def scores_of(response: httpx2.Response) -> list[float]:
     return [float(each) for each in re.findall(r'<td><span class="numbers">([0-9.]+)</span>', response.text)]
 
 
-async def test_runs_are_listed_with_their_rates(kept: JobStore) -> None:
-    run = await make_run(kept, 20)
-    other = await make_run(kept, 5, name="<b>other</b>")
-    async with jobs_running(kept) as client:
+async def test_runs_are_listed_with_their_rates(store: JobStore) -> None:
+    run = await make_run(store, 20)
+    other = await make_run(store, 5, name="<b>other</b>")
+    async with jobs_running(store) as client:
         everything = await client.get("/runs", headers=OWN)
         named = await client.get("/runs?name=nightly", headers=OWN)
         empty = await client.get("/runs?name=none", headers=OWN)
@@ -45,9 +36,9 @@ async def test_runs_are_listed_with_their_rates(kept: JobStore) -> None:
     assert "No runs yet" in text_of(empty)
 
 
-async def test_unsure_rows_did_not_pass_and_are_found(kept: JobStore) -> None:
-    run = await make_run(kept, 20, unsure=range(4))
-    async with jobs_running(kept) as client:
+async def test_unsure_rows_did_not_pass_and_are_found(store: JobStore) -> None:
+    run = await make_run(store, 20, unsure=range(4))
+    async with jobs_running(store) as client:
         info = (await client.get(f"/v1/jobs/{run.id}", headers=OWN)).json()
         everything = await client.get("/runs", headers=OWN)
         found = await client.get(f"/runs/{run.id}?passed=unsure", headers=OWN)
@@ -61,11 +52,11 @@ async def test_unsure_rows_did_not_pass_and_are_found(kept: JobStore) -> None:
     assert "unsure: no rule decides" in text_of(row)
 
 
-async def test_runs_and_rows_are_paged(kept: JobStore) -> None:
+async def test_runs_and_rows_are_paged(store: JobStore) -> None:
     for _ in range(51):
-        await make_run(kept, 1, name=None)
-    long = await make_run(kept, 120)
-    async with jobs_running(kept) as client:
+        await make_run(store, 1, name=None)
+    long = await make_run(store, 120)
+    async with jobs_running(store) as client:
         first = await client.get("/runs", headers=OWN)
         older = await client.get(next(each for each in links(first) if "before=" in each), headers=OWN)
         rows = await client.get(f"/runs/{long.id}?passed=no", headers=OWN)
@@ -78,9 +69,9 @@ async def test_runs_and_rows_are_paged(kept: JobStore) -> None:
     assert f"/runs/{long.id}?after=99" in links(beyond)
 
 
-async def test_rows_are_sorted_by_score_over_all_pages(kept: JobStore) -> None:
-    run = await make_run(kept, 120)
-    async with jobs_running(kept) as client:
+async def test_rows_are_sorted_by_score_over_all_pages(store: JobStore) -> None:
+    run = await make_run(store, 120)
+    async with jobs_running(store) as client:
         worst = await client.get(f"/runs/{run.id}?sort=worst", headers=OWN)
         following = next(each for each in links(worst) if "after=" in each)
         more = await client.get(following, headers=OWN)
@@ -94,9 +85,9 @@ async def test_rows_are_sorted_by_score_over_all_pages(kept: JobStore) -> None:
     assert len(scores_of(best)) == 30
 
 
-async def test_a_row_is_shown_as_it_was_submitted(kept: JobStore) -> None:
-    run = await make_run(kept, 250, left=20)
-    async with jobs_running(kept) as client:
+async def test_a_row_is_shown_as_it_was_submitted(store: JobStore) -> None:
+    run = await make_run(store, 250, left=20)
+    async with jobs_running(store) as client:
         row = await client.get(f"/runs/{run.id}/rows/208", headers=OWN)
         pending = await client.get(f"/runs/{run.id}/rows/249", headers=OWN)
         none = await client.get(f"/runs/{run.id}/rows/250", headers=OWN)
@@ -108,10 +99,10 @@ async def test_a_row_is_shown_as_it_was_submitted(kept: JobStore) -> None:
     assert none.status_code == 404
 
 
-async def test_two_runs_are_compared(kept: JobStore) -> None:
-    before = await make_run(kept, 20)
-    now = await make_run(kept, 20, score=lambda row: 0.25 if row == 3 else 1.0)
-    async with jobs_running(kept) as client:
+async def test_two_runs_are_compared(store: JobStore) -> None:
+    before = await make_run(store, 20)
+    now = await make_run(store, 20, score=lambda row: 0.25 if row == 3 else 1.0)
+    async with jobs_running(store) as client:
         page = await client.get(f"/runs/compare?before={before.id}&now={now.id}", headers=OWN)
         half = await client.get(f"/runs/compare?before={before.id}", headers=OWN)
         report = await client.get(f"/runs/{now.id}/report?lang=zh", headers=OWN)
@@ -124,9 +115,9 @@ async def test_two_runs_are_compared(kept: JobStore) -> None:
     assert report.headers["content-security-policy"] == "sandbox allow-scripts"
 
 
-async def test_a_key_sees_its_own_runs_alone(kept: JobStore, tmp_path: Path) -> None:
+async def test_a_key_sees_its_own_runs_alone(store: JobStore, tmp_path: Path) -> None:
     mine, yours = made_key(tmp_path, "mine"), made_key(tmp_path, "yours")
-    async with jobs_running(kept, keyed_settings(tmp_path)) as client:
+    async with jobs_running(store, keyed_settings(tmp_path)) as client:
         headers = {"Authorization": f"Bearer {mine}"}
         made = await client.post("/v1/jobs", json={"rows": [{"contexts": ["c"], "answer": "a"}]}, headers=headers)
         job_id = made.json()["id"]
@@ -149,13 +140,13 @@ async def test_a_key_sees_its_own_runs_alone(kept: JobStore, tmp_path: Path) -> 
     assert job_id not in listed.text
 
 
-async def test_the_page_of_a_run_that_goes_on_asks_for_its_state_as_the_api_tells_it(kept: JobStore) -> None:
-    async with jobs_running(kept) as client:
+async def test_the_page_of_a_run_that_goes_on_asks_for_its_state_as_the_api_tells_it(store: JobStore) -> None:
+    async with jobs_running(store) as client:
         job_id = await submitted(client, "a")
         page = await client.get(f"/runs/{job_id}", headers=OWN)
         state = await client.get(f"/runs/{job_id}/state", headers=OWN)
         told = await client.get(f"/v1/jobs/{job_id}")
-        await work(kept)
+        await work(store)
         ended = await client.get(f"/runs/{job_id}", headers=OWN)
 
     assert f'data-status="queued" data-state="/runs/{job_id}/state"' in page.text
@@ -165,17 +156,17 @@ async def test_the_page_of_a_run_that_goes_on_asks_for_its_state_as_the_api_tell
     assert "data-state=" not in ended.text
 
 
-async def test_a_job_is_paused_resumed_and_cancelled_by_forms_of_its_own_page(kept: JobStore) -> None:
-    async with jobs_running(kept) as client:
+async def test_a_job_is_paused_resumed_and_cancelled_by_forms_of_its_own_page(store: JobStore) -> None:
+    async with jobs_running(store) as client:
         job_id = await submitted(client, "a", "b", name="now")
         foreign = await client.post(f"/runs/{job_id}/pause", headers={"Sec-Fetch-Site": "cross-site"})
         states = []
         for action in ("pause", "resume", "cancel"):
             answer = await client.post(f"/runs/{job_id}/{action}", headers=OWN)
             assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{job_id}")
-            states.append((await kept.get("", job_id)).state.value)
+            states.append((await store.get("", job_id)).state.value)
         again = await client.post(f"/runs/{job_id}/pause", headers=OWN)
-        versions = (await kept.get("", job_id)).versions
+        versions = (await store.get("", job_id)).versions
 
     assert foreign.status_code == 400
     assert states == ["paused", "queued", "cancelled"]
@@ -183,11 +174,11 @@ async def test_a_job_is_paused_resumed_and_cancelled_by_forms_of_its_own_page(ke
     assert '"prompt": "verify_claims' in str(versions)
 
 
-async def test_no_text_of_a_job_becomes_markup(kept: JobStore) -> None:
+async def test_no_text_of_a_job_becomes_markup(store: JobStore) -> None:
     texts = [text.replace("\0", "") for text in HOSTILE]
-    run = await make_run(kept, len(texts), name=" ".join(texts)[:200], answers=texts)
-    plain = await make_run(kept, len(texts))
-    async with jobs_running(kept) as client:
+    run = await make_run(store, len(texts), name=" ".join(texts)[:200], answers=texts)
+    plain = await make_run(store, len(texts))
+    async with jobs_running(store) as client:
         for path in ("/runs", "/runs/{}", "/runs/{}/rows/3", "/runs/{}/rows/14", "/runs/compare?before={0}&now={0}"):
             hostile, tame = [await client.get(path.format(each.id), headers=OWN) for each in (run, plain)]
             assert hostile.status_code == 200

@@ -2,7 +2,6 @@
 
 import io
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +25,6 @@ NAMED = {
     "column_answer": "third",
     "tiers": "lexical",
 }
-
-
-@pytest.fixture
-async def kept(tmp_path: Path) -> AsyncIterator[JobStore]:
-    store = JobStore.in_folder(tmp_path / "jobs")
-    yield store
-    await store.close()
 
 
 async def only_row(store: JobStore) -> Sample:
@@ -63,12 +55,12 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-async def test_a_file_is_shown_as_it_is_read_and_started_as_it_is_shown(kept: JobStore, name: str) -> None:
-    async with jobs_running(kept) as client:
+async def test_a_file_is_shown_as_it_is_read_and_started_as_it_is_shown(store: JobStore, name: str) -> None:
+    async with jobs_running(store) as client:
         shown = await client.get((await send(client, name, FILES[name])).headers["location"], headers=OWN)
         started = await client.post(shown.url, data={"tiers": "lexical", "name": "tonight"}, headers=OWN)
         run = await client.get(started.headers["location"], headers=OWN)
-        sample = await only_row(kept)
+        sample = await only_row(store)
 
     assert shown.status_code == 200
     assert "The ferry leaves at noon." in text_of(shown)
@@ -77,12 +69,12 @@ async def test_a_file_is_shown_as_it_is_read_and_started_as_it_is_shown(kept: Jo
     assert (sample.question, sample.contexts) == ("When?", ("The ferry leaves at noon.",))
 
 
-async def test_columns_that_nobody_knows_are_chosen_on_the_page(kept: JobStore) -> None:
-    async with jobs_running(kept) as client:
+async def test_columns_that_nobody_knows_are_chosen_on_the_page(store: JobStore) -> None:
+    async with jobs_running(store) as client:
         shown = await client.get((await send(client, "mine.csv", CSV)).headers["location"], headers=OWN)
         looked = await client.post(shown.url, data={**NAMED, "look": "1"}, headers=OWN)
         started = await client.post(shown.url, data=NAMED, headers=OWN)
-        sample = await only_row(kept)
+        sample = await only_row(store)
 
     assert "no column is known for" in text_of(shown)
     assert "second" in text_of(shown)
@@ -102,9 +94,9 @@ async def test_columns_that_nobody_knows_are_chosen_on_the_page(kept: JobStore) 
     ],
 )
 async def test_a_file_that_cannot_be_read_is_told_on_the_page(
-    kept: JobStore, name: str, content: bytes, said: str
+    store: JobStore, name: str, content: bytes, said: str
 ) -> None:
-    async with jobs_running(kept) as client:
+    async with jobs_running(store) as client:
         answer = await send(client, name, content)
         if answer.status_code == 303:
             answer = await client.get(answer.headers["location"], headers=OWN)
@@ -113,23 +105,23 @@ async def test_a_file_that_cannot_be_read_is_told_on_the_page(
     assert said in text_of(answer)
 
 
-async def test_a_file_is_its_senders_alone_and_kept_for_an_hour(kept: JobStore, tmp_path: Path) -> None:
+async def test_a_file_is_its_senders_alone_and_kept_for_an_hour(store: JobStore, tmp_path: Path) -> None:
     settings = keyed_settings(tmp_path)
     mine, other = ({**OWN, **cookie_of(made_key(tmp_path, name))} for name in ("mine", "other"))
-    async with jobs_running(kept, settings) as client:
+    async with jobs_running(store, settings) as client:
         place = (await send(client, "a.csv", FILES["answers.csv"], **mine)).headers["location"]
         seen, hidden = [(await client.get(place, headers=each)).status_code for each in (mine, other)]
         unknown = await client.get("/runs/new/..%2f..%2fkeys.json?form=csv", headers=mine)
         for upload in (tmp_path / "jobs" / "uploads").iterdir():
             os.utime(upload, (0, 0))
-        await kept.rescue()
+        await store.rescue()
         late = await client.get(place, headers=mine)
 
     assert (seen, hidden, unknown.status_code, late.status_code) == (200, 404, 404, 404)
 
 
-async def test_choices_are_checked_and_kept(kept: JobStore) -> None:
-    async with jobs_running(kept) as client:
+async def test_choices_are_checked_and_kept(store: JobStore) -> None:
+    async with jobs_running(store) as client:
         place = (await send(client, "a.csv", FILES["answers.csv"])).headers["location"]
         wrong = await client.post(place, data={"tiers": "auto", "max_cost": "much", "name": "mine"}, headers=OWN)
         foreign = await client.post(place, data={"tiers": "auto"}, headers={"origin": "https://elsewhere.example"})
@@ -140,10 +132,10 @@ async def test_choices_are_checked_and_kept(kept: JobStore) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-async def test_no_text_of_an_upload_becomes_markup(kept: JobStore, hostile: str) -> None:
+async def test_no_text_of_an_upload_becomes_markup(store: JobStore, hostile: str) -> None:
     text = hostile.replace("\0", "").replace('"', '""')
     content = f'question,contexts,answer,"{text}"\n"{text}","{text}","{text}","{text}"\n'.encode()
-    async with jobs_running(kept) as client:
+    async with jobs_running(store) as client:
         sent = await send(client, "a.csv", content)
         shown = await client.get(sent.headers["location"] + "&name=%3Cscript%3E", headers=OWN)
 
@@ -152,11 +144,11 @@ async def test_no_text_of_an_upload_becomes_markup(kept: JobStore, hostile: str)
     assert not any(name.startswith("on") for _, attributes in scripts(shown) for name in attributes)
 
 
-async def test_a_started_run_is_judged(kept: JobStore) -> None:
-    async with jobs_running(kept) as client:
+async def test_a_started_run_is_judged(store: JobStore) -> None:
+    async with jobs_running(store) as client:
         place = (await send(client, "a.csv", FILES["answers.csv"])).headers["location"]
         started = await client.post(place, data={"tiers": "lexical"}, headers=OWN)
-        await work(kept)
+        await work(store)
         run = await client.get(started.headers["location"], headers=OWN)
 
     assert "completed" in text_of(run)

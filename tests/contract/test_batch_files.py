@@ -2,27 +2,19 @@
 
 import itertools
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.doubles.request_ids import counted_from_1
 from tests.doubles.scripted_batches import Lines
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion, openai_error
-from tests.running.batch_file_runs import DAM, DOUBTED, ROWS, Run, a_run, judged, live, timeless
+from tests.running.batch_file_runs import DAM, DOUBTED, ROWS, Run, judged, live, timeless
 from tests.running.service import JUDGE_KEY, data_of
 
 METRIC_ROW = {
     "custom_id": "five", "question": "How high?", "contexts": [DAM], "answer": DAM,
     "reference": "It is 120 metres high.",
 }  # fmt: skip
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    with a_run(tmp_path, monkeypatch) as each:
-        yield each
 
 
 def test_the_results_are_those_of_the_live_judge_for_the_same_replies(run: Run) -> None:

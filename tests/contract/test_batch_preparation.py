@@ -1,20 +1,13 @@
 """Preparing batch files: the same rows give the same bytes, and what cannot be right is said in one line."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.making.cases import load_cases
-from tests.running.batch_file_runs import BAD_ROW, ROWS, Run, a_run
+from tests.running.batch_file_runs import BAD_ROW, ROWS, Run
 from tests.running.service import JUDGE_KEY
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    with a_run(tmp_path, monkeypatch) as each:
-        yield each
 
 
 def test_the_same_rows_give_the_same_bytes(run: Run) -> None:

@@ -1,23 +1,20 @@
 """Submitting batch files: nothing is lost or sent twice, whatever the provider or the machine does in between."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.doubles.scripted_replies import RecordedRequest, Reply, Step, openai_error, status
-from tests.running.batch_file_runs import ROWS, Run, a_run, live, timeless
+from tests.running.batch_file_runs import ROWS, Run, live, timeless
 from tests.running.service import JUDGE_KEY
 
 SOON = {"retry-after-ms": "1"}
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    with a_run(tmp_path, monkeypatch) as each:
-        each.prepare(*ROWS)
-        yield each
+def run(run: Run) -> Run:
+    run.prepare(*ROWS)
+    return run
 
 
 def busy(code: int) -> Reply:

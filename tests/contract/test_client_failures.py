@@ -52,12 +52,6 @@ async def service() -> AsyncIterator[ScriptedService]:
         yield service
 
 
-@pytest.fixture
-async def client(service: ScriptedService) -> AsyncIterator[AsyncPlumbline]:
-    async with AsyncPlumbline(service.url, retries=AT_ONCE) as client:
-        yield client
-
-
 async def test_only_what_was_given_is_sent(service: ScriptedService, client: AsyncPlumbline) -> None:
     result = await client.evaluate(id="q1", **SAMPLE, tiers=["lexical"])
 

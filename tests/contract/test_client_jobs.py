@@ -55,12 +55,6 @@ async def service() -> AsyncIterator[ScriptedService]:
 
 
 @pytest.fixture
-async def client(service: ScriptedService) -> AsyncIterator[AsyncPlumbline]:
-    async with AsyncPlumbline(service.url, retries=AT_ONCE) as client:
-        yield client
-
-
-@pytest.fixture
 async def job(service: ScriptedService, client: AsyncPlumbline) -> AsyncJob:
     service.script = in_turn(json_answer(job_info()))
     job = await client.jobs.get("job-1")

@@ -48,12 +48,6 @@ async def service() -> AsyncIterator[ScriptedService]:
         yield service
 
 
-@pytest.fixture
-async def client(service: ScriptedService) -> AsyncIterator[AsyncPlumbline]:
-    async with AsyncPlumbline(service.url, retries=AT_ONCE) as client:
-        yield client
-
-
 def sample(number: int, **fields: Any) -> dict[str, Any]:
     return {"custom_id": f"q{number}", "contexts": ["It is so."], "answer": f"a{number}", **fields}
 

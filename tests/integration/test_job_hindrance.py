@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
-
 from plumbline.rows.jobs.chunk_run import Pace
 from plumbline.rows.jobs.job import JobState, LeaseStatus
 from plumbline.rows.jobs.store import JobStore
@@ -39,13 +37,6 @@ async def working(store: JobStore, handler: Handler, budget: Budget) -> AsyncIte
     finally:
         await worker.stop(5.0)
         await running
-
-
-@pytest.fixture
-async def store(stores: Stores) -> AsyncIterator[JobStore]:
-    store = stores.open()
-    yield store
-    await store.close()
 
 
 async def test_a_job_pauses_where_the_budget_ends_and_goes_on_when_resumed(store: JobStore) -> None:

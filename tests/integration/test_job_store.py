@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -18,13 +17,6 @@ from tests.running.job_stores import Stores
 
 ROWS = 250
 OWNER = "somebody"
-
-
-@pytest.fixture
-async def store(stores: Stores) -> AsyncIterator[JobStore]:
-    store = stores.open()
-    yield store
-    await store.close()
 
 
 async def leased(store: JobStore) -> Lease:

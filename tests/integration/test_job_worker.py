@@ -2,10 +2,9 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
 from structlog.testing import capture_logs
 
 from plumbline.ground.errors import InvalidInput, StoreUnavailable
@@ -19,13 +18,6 @@ from tests.making.job_rows import TENANT, Handler, ended, lines_of, rows_of, sub
 from tests.running.job_stores import Stores
 
 ROWS = 250
-
-
-@pytest.fixture
-async def store(stores: Stores) -> AsyncIterator[JobStore]:
-    store = stores.open()
-    yield store
-    await store.close()
 
 
 async def test_every_row_is_scored_once_and_in_order(store: JobStore) -> None:

@@ -12,6 +12,7 @@ from plumbline.rows.records.frames import frame_records, frame_rows
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.scripted_service import result_of
+from tests.making.cases import load_cases
 
 NAN = float("nan")
 COLUMNS: dict[str, list[object]] = {
@@ -107,32 +108,7 @@ def test_cells_that_are_split_are_told() -> None:
     assert record.sample.contexts == ("a", "b")
 
 
-RESULT = EvaluationResult.model_validate(
-    {
-        **result_of("r"),
-        "passed": False,
-        "claims": [
-            {
-                "id": "1",
-                "sentence": 0,
-                "text": "It is <b>old</b>.",
-                "start": 0,
-                "end": 9,
-                "verdict": "supported",
-                "weight": 1.0,
-            },
-            {
-                "id": "2",
-                "sentence": 1,
-                "text": "It is red.",
-                "start": 10,
-                "end": 20,
-                "verdict": "not_mentioned",
-                "weight": 1.0,
-            },
-        ],
-    }
-)
+RESULT = EvaluationResult.model_validate({**result_of("r"), "passed": False, "claims": load_cases("frames", "claims")})
 
 
 def test_a_result_shows_its_decision_and_what_is_at_fault_first_in_a_notebook() -> None:

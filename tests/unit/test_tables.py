@@ -20,6 +20,7 @@ from plumbline.retrieval.tables import (
     label,
     pair_table,
 )
+from tests.making.cases import load_cases
 
 BETTER = RunComparison(
     a="dense",
@@ -110,22 +111,7 @@ def test_nothing_compared_is_refused() -> None:
 def test_a_pair_has_all_its_numbers() -> None:
     (row,) = as_rows(pair_table([BETTER]))
 
-    assert row == {
-        "measure": "ndcg@10",
-        "a": "dense",
-        "b": "bm25",
-        "diff": 0.25,
-        "ci95_low": 0.125,
-        "ci95_high": 0.375,
-        "p": 0.001,
-        "p_adjusted": 0.002,
-        "significant": True,
-        "effect_dz": 0.75,
-        "win": 8,
-        "tie": 1,
-        "loss": 1,
-        "n": 10,
-    }
+    assert row == load_cases("tables", "pair")
 
 
 def test_markdown_by_hand() -> None:
