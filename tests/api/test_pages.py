@@ -158,16 +158,7 @@ async def test_requests_of_a_page_count_as_those_of_the_api(tmp_path: Path, judg
 
 
 @pytest.mark.parametrize(
-    ("query", "accepted", "language"),
-    [
-        ("", "", "en"),
-        ("", "zh-CN,zh;q=0.9,en;q=0.8", "zh-Hans"),
-        ("", "en-GB,zh;q=0.5", "en"),
-        ("", "fr, *;q=0.1", "en"),
-        ("?lang=zh", "en", "zh-Hans"),
-        ("?lang=xx", "zh", "zh-Hans"),
-        ("", ",;q=,zh;q=1.2.3," * 500, "zh-Hans"),
-    ],
+    ("query", "accepted", "language"), [*load_cases("pages", "languages"), ("", ",;q=,zh;q=1.2.3," * 500, "zh-Hans")]
 )
 async def test_the_language_is_that_of_the_query_or_the_browser(query: str, accepted: str, language: str) -> None:
     async with running(plain_settings()) as client:

@@ -38,6 +38,7 @@ from tests.doubles.scripted_service import (
     row_line,
     scripted,
 )
+from tests.making.cases import load_cases
 
 AT_ONCE = Retries(attempts=3, backoff_seconds=0.0)
 
@@ -290,20 +291,7 @@ async def test_what_is_refused_whole_ends_it(
     assert len(service.asked) == 1
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"<html>",
-        b"{}",
-        b'{"index":0}',
-        b'{"index":9,"result":{}}',
-        b'{"index":-1,"result":{}}',
-        b'{"index":"0","result":{}}',
-        b'{"index":0,"result":{},"error":{}}',
-        b"[1]",
-        b"\xff",
-    ],
-)
+@pytest.mark.parametrize("line", [*(each.encode() for each in load_cases("client_many", "garbage")), b"\xff"])
 async def test_garbage_in_the_answer_is_told(service: ScriptedService, client: AsyncPlumbline, line: bytes) -> None:
     service.script = in_turn(Answer([line + b"\n"], media_type=NDJSON))
 

@@ -40,6 +40,16 @@ def judgement_of(*claims: Claim, has_verdict_kinds: bool = True) -> Judgement:
     return Judgement(claims=claims, account=JudgeAccount(model="fake"), has_verdict_kinds=has_verdict_kinds)
 
 
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
 class WordEncoder:
     """A SentenceEncoder with a token for each word, and for each word a direction of its own.
 

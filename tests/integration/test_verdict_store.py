@@ -21,6 +21,7 @@ from plumbline.judging.ports.observation import State
 from plumbline.judging.tiers.verdict_cache import MemoryVerdictStore
 from plumbline.models.chat import verdict_store
 from plumbline.models.chat.verdict_store import SqlVerdictStore, open_shared_verdicts, open_verdict_file
+from tests.doubles.fakes import Clock
 from tests.running.postgres_server import PostgresServer
 
 ROOT = Path(__file__).parents[2]
@@ -33,19 +34,9 @@ Open = Callable[..., SqlVerdictStore]
 OpenAny = Callable[..., Store]
 
 
-class Clock:
-    """A clock that is set by hand."""
-
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(1_000_000.0)
 
 
 @pytest_asyncio.fixture

@@ -20,17 +20,7 @@ def test_a_sample_is_read_from_the_formats_that_people_have(pasted: dict[str, An
     assert (sample.question, sample.contexts, sample.answer) == ("When?", ("It opened in 1931.",), "In 1931.")
 
 
-@pytest.mark.parametrize(
-    ("pasted", "said"),
-    [
-        ("{", "not JSON at column 2"),
-        ("[]", "a list; expected one JSON object"),
-        ('{"text": "x"}', "found the columns 'text'"),
-        ('{"contexts": 3, "answer": "x"}', "contexts is a number"),
-        ('{"messages": []}', "messages is missing"),
-        ("[" * 100_000, "too deep"),
-    ],
-)
+@pytest.mark.parametrize(("pasted", "said"), [*load_cases("pages", "no_samples"), ("[" * 100_000, "too deep")])
 def test_json_that_is_no_sample_says_what_was_found(pasted: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(said)) as caught:
         parse_pasted(pasted)

@@ -1,5 +1,7 @@
 """Gates: what they want, what they say, and that nothing passes for want of rows."""
 
+from typing import Any
+
 import pytest
 
 from plumbline.ground.errors import InvalidInput
@@ -18,20 +20,9 @@ def outcome_of(spec: str, summary: ReportSummary) -> GateOutcome:
     return outcome
 
 
-@pytest.mark.parametrize(
-    ("spec", "gate"),
-    [
-        ("faithfulness=0.8", CiGate("faithfulness", 0.8)),
-        ("llm:faithfulness=1", CiGate("faithfulness", 1.0, "llm")),
-        ("hallucination_rate=.1", CiGate("hallucination_rate", 0.1)),
-        (" passed_share = 0.95 ", CiGate("passed_share", 0.95)),
-        ("answer_relevance=0.8", CiGate("answer_relevance", 0.8)),
-        ("criterion_formal=0.9", CiGate("criterion_formal", 0.9)),
-        ("llm:context_precision@5=0.7", CiGate("context_precision@5", 0.7, "llm")),
-    ],
-)
-def test_a_spec_is_read(spec: str, gate: CiGate) -> None:
-    assert parse_gate(spec) == gate
+@pytest.mark.parametrize(("spec", "score", "bound", "tier"), load_cases("report_gates", "specs"))
+def test_a_spec_is_read(spec: str, score: str, bound: float, tier: Any) -> None:
+    assert parse_gate(spec) == CiGate(score, bound, tier or None)
 
 
 @pytest.mark.parametrize(("spec", "said"), load_cases("report_gates", "a_wrong_spec_is_told_what_is_right"))

@@ -7,16 +7,7 @@ import pytest
 
 from plumbline.ground.errors import TooBusy
 from plumbline.ground.work_queue import WorkQueue
-
-
-class Clock:
-    """Seconds that pass when a test says so."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.doubles.fakes import Clock
 
 
 def queue(clock: Clock | None = None, *, limit: int = 1, rate: float = 100.0) -> WorkQueue:
