@@ -15,12 +15,12 @@ import pytest
 from plumbline.cli.main import main
 from plumbline.client import AsyncPlumbline
 from plumbline.main import create_app
-from plumbline.schemas.evaluation import EvaluationResult
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_decisions import copies, decide
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
 from tests.making.cases import load_cases
 from tests.making.score_files import comparable, read_rows, score, score_and_exit, write_rows
+from tests.running.batch_file_runs import timeless
 from tests.running.service import plain_settings, served
 
 _ROWS = 24
@@ -112,11 +112,3 @@ async def test_batch_job_and_report_give_what_the_file_has(
     assert main(["report", str(whole), "--format", "json", "-o", str(summary)]) == 0
     said = json.loads(summary.read_text(encoding="utf-8"))
     assert (said["rows"], said["passed"], said["unsure"]) == (_ROWS, 16, 0)
-
-
-def timeless(result: Any) -> dict[str, Any]:
-    """A result, given as one or as JSON, without the seconds of its attempts."""
-    dumped: dict[str, Any] = EvaluationResult.model_validate(result, from_attributes=True).model_dump(mode="json")
-    for attempt in dumped["trace"]["attempts"]:
-        attempt["seconds"] = 0
-    return dumped

@@ -136,8 +136,8 @@ def live(*rows: Mapping[str, Any], **options: Any) -> list[dict[str, Any]]:
     return [timeless(result) for result in asyncio.run(asked())]
 
 
-def timeless(result: dict[str, Any]) -> dict[str, Any]:
-    """The result with all its fields, and without the seconds that its tiers took."""
+def timeless(result: Any) -> dict[str, Any]:
+    """The result, given as one or as JSON, with all its fields, and without the seconds that its tiers took."""
     whole: dict[str, Any] = with_every_field(EvaluationResult.model_validate(result))
     for attempt in whole["trace"]["attempts"]:
         attempt["seconds"] = 0.0
