@@ -22,7 +22,7 @@ from tests.running.real_servers import free_port, python_of, servers_folder
 from tests.running.service import plain_settings, served
 
 CONTEXT = "The ferry to Hallam leaves at 7:40."
-RIGHT, WRONG = "The ferry leaves at 7:40.", "The ferry leaves at 9:15."
+RIGHT, WRONG = "The ferry to Hallam leaves at 7:40.", "The ferry leaves at 9:15."
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "many-rows.md"
 ENGINES = ("ray[data]==2.60.0", "daft==0.7.26", "polars==2.1.0", "pandas==3.1.1")
 PROGRAMS = [
