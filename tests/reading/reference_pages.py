@@ -219,7 +219,7 @@ def python_page() -> str:
     lines = [
         "# Python",
         f"{_MADE} {_NEXT['python']} `AsyncPlumbline`, `AsyncJobs` and `AsyncJob` have the same methods with `await`.\n"
-        "Errors: [when something goes wrong](../how-to/client.md#when-something-goes-wrong).",
+        "Errors: [when something goes wrong](../how-to/client.md).",
     ]
     functions = {"plumbline.evaluate": plumbline.evaluate}
     functions |= {f"plumbline.retrieval.{name}": getattr(plumbline.retrieval, name) for name in _OF_RETRIEVAL}
