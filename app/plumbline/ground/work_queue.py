@@ -27,6 +27,14 @@ class _Turn(NamedTuple):
     starts: "asyncio.Future[None]"
 
 
+def find_lateness(estimate: float, *, deadline: float) -> TooBusy | None:
+    """Return the error of work that is estimated to take too much of its deadline, both in seconds; None in time."""
+    if estimate <= _DEADLINE_SHARE * deadline:
+        return None
+    wait = max(1.0, estimate - _DEADLINE_SHARE * deadline)
+    return TooBusy(CodedText("work_waiting", seconds=estimate, deadline=deadline), retry_after_seconds=wait)
+
+
 class WorkQueue:
     """Queue of samples that one kind of processor works on, measured in characters.
 
@@ -94,10 +102,9 @@ class WorkQueue:
         ahead = sum(turn.characters for turn in self._waiting if turn.tag <= tag) + sum(self._running.values())
         estimate = (ahead + characters) / self.characters_per_second
         # An idle queue takes whatever comes: its rate may be a guess.
-        if ahead and estimate > _DEADLINE_SHARE * seconds:
+        if ahead and (error := find_lateness(estimate, deadline=seconds)) is not None:
             self.refused += 1
-            wait = max(1.0, estimate - _DEADLINE_SHARE * seconds)
-            raise TooBusy(CodedText("work_waiting", seconds=estimate, deadline=seconds), retry_after_seconds=wait)
+            raise error
         self.estimated_seconds += estimate
 
     def _start_next(self) -> None:

@@ -15,6 +15,7 @@ from plumbline.ground.errors import ConcurrencyExceeded, ConfigurationError, Key
 from plumbline.ground.files import FileStamp, file_stamp
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
+from plumbline.ground.work_queue import find_lateness
 from plumbline.service.access.keys import (
     ALL_SCOPES,
     CONFIGURED_PREFIX,
@@ -184,8 +185,6 @@ _SOON_SECONDS: Final = 1
 _JOB_SHARE: Final = 2
 # Bytes of the bodies in flight; a body takes about four times as much while it is read.
 _MAX_BODY_BYTES: Final = 2**28
-# Part of the deadline that reading and judging the bodies in flight may take.
-_DEADLINE_SHARE: Final = 0.7
 
 
 class RequestLoad(NamedTuple):
@@ -243,10 +242,10 @@ class RequestGate:
             self.refused["capacity"] += 1
             raise TooBusy(CodedText("bodies_in_flight", count=self.body_bytes), retry_after_seconds=_SOON_SECONDS)
         seconds = (self._evaluated_bytes + body_bytes) / self._bytes_per_second()
-        if has_deadline and self._evaluated_bytes and seconds > _DEADLINE_SHARE * self._deadline_seconds:
+        late = find_lateness(seconds, deadline=self._deadline_seconds)
+        if late is not None and has_deadline and self._evaluated_bytes:
             self.refused["capacity"] += 1
-            text = CodedText("work_waiting", seconds=seconds, deadline=self._deadline_seconds)
-            raise TooBusy(text, retry_after_seconds=seconds - _DEADLINE_SHARE * self._deadline_seconds)
+            raise late
         limit = math.inf if key.concurrency is None else math.ceil(key.concurrency / self._processes)
         if self._in_flight[key.tenant] >= limit:
             self.refused["concurrency"] += 1

@@ -20,7 +20,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
 from plumbline.service.access.access import Access, RequestLoad, WrongKeys
 from plumbline.service.access.keys import AccessKey, Scope
-from plumbline.service.api.body_stream import RequestBody
+from plumbline.service.api.body_stream import CONTENT_LENGTH, RequestBody
 from plumbline.service.api.edge import is_under_v1
 from plumbline.service.api.problems import error_response
 
@@ -35,7 +35,6 @@ _API_KEY = APIKeyHeader(
     name="X-API-Key", scheme_name="api_key", description=f"`X-API-Key: <key>`. {_SAID_OF_KEYS}", auto_error=False
 )
 
-_MAX_LENGTH_DIGITS: Final = 16
 _HOST = re.compile(r"(\[[^\]]*\]|[^:]*)(?::[0-9]{1,5})?")
 # Its results were flat.
 _OLD_CLIENT = re.compile(r"plumbline/(0\.[12]\.[0-9a-z.]+)")
@@ -180,8 +179,8 @@ class Admission:
 
 def _declared_bytes(connection: HTTPConnection) -> int:
     """Return the length of the body, 0 where it is not known before it has arrived or is checked later."""
-    length = connection.headers.get("content-length", "")
-    return int(length) if len(length) < _MAX_LENGTH_DIGITS and length.isascii() and length.isdigit() else 0
+    match = CONTENT_LENGTH.fullmatch(connection.headers.get("content-length", ""))
+    return int(match[1]) if match else 0
 
 
 def _check_client(connection: HTTPConnection) -> None:

@@ -19,7 +19,7 @@ from plumbline.service.api.problems import error_response
 PROGRESS_BYTES: Final = 16_384
 # A socket closed with bytes unread is reset, and the reset can overtake the answer (RFC 9112, section 9.6).
 _LINGER_SECONDS: Final = 1.0
-_CONTENT_LENGTH: Final = re.compile(r"0*([0-9]{1,15})")
+CONTENT_LENGTH: Final = re.compile(r"0*([0-9]{1,15})")
 
 
 class BodyLimit(NamedTuple):
@@ -153,7 +153,7 @@ def _check_headers(headers: Headers, limit: BodyLimit) -> None:
         # RFC 9112, section 6.3: request smuggling
         raise MalformedBody(CodedText("length_or_chunks"))
     for length in lengths:
-        match = _CONTENT_LENGTH.fullmatch(length)
+        match = CONTENT_LENGTH.fullmatch(length)
         if match is None and not (length.isascii() and length.isdigit()):
             raise MalformedBody(CodedText("length_is_no_number"))
         if match is None or int(match[1]) > limit.max_bytes:

@@ -24,6 +24,7 @@ from plumbline.rows.evaluation_wire import request_limits
 from plumbline.schemas.evaluation import EvaluationResult, bounded_request
 from plumbline.schemas.explanation import explain, is_blocked, summarize, unjudged_reason
 from plumbline.service.api.dependencies import ScorerDep, TenantDep
+from plumbline.service.api.edge import path_of
 from plumbline.service.api.evaluations import evaluate_request
 from plumbline.service.api.json_body import parse_strictly
 from plumbline.service.api.openapi import TOOL_DOCUMENT
@@ -145,7 +146,7 @@ def _endpoint(contract: Contract, model: Any, settings: Settings, judge_names: t
 
 def compat_keys(connection: HTTPConnection) -> list[bytes]:
     """Return the keys of `Authorization: Basic`, in which clients send a key that stands in their address."""
-    if not str(connection.scope["path"]).removeprefix(connection.scope.get("root_path", "")).startswith(COMPAT_PATH):
+    if not path_of(connection.scope).startswith(COMPAT_PATH):
         return []
     scheme, _, credentials = connection.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "basic":

@@ -115,6 +115,11 @@ class RequestContext:
                 )
 
 
+def path_of(scope: Scope) -> str:
+    """Return the path without the root under which a proxy serves this service."""
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
+
+
 def is_under_v1(scope: Scope) -> bool:
-    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    path = path_of(scope)
     return path == "/v1" or path.startswith("/v1/")

@@ -40,6 +40,7 @@ from plumbline.schemas.problem import FAILURE_DETAIL, INTERNAL, VALIDATION, RowP
 from plumbline.schemas.wire import json_line
 from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.dependencies import BatchSlotsDep, ScorerDep, TenantDep
+from plumbline.service.api.edge import path_of
 from plumbline.service.api.json_body import (
     MAX_VALUES,
     StrictRoute,
@@ -65,7 +66,7 @@ _TAGS: Final = ("(sample)", "(conversation)")
 
 def has_deadline(scope: Scope) -> bool:
     """Return True for requests that are judged while the caller waits; batches and jobs wait themselves."""
-    path = str(scope["path"]).removeprefix(scope.get("root_path", ""))
+    path = path_of(scope)
     return path == URL_PATH or path.startswith("/v1/compat/")
 
 

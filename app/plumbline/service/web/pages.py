@@ -30,6 +30,7 @@ from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.language import explain_flag, render_coded
 from plumbline.schemas.report import ReportLanguage
 from plumbline.service.api.auth import is_from_another_origin
+from plumbline.service.api.edge import path_of
 from plumbline.service.api.responses import choose_language
 
 KEY_PATH: Final = "/key"
@@ -82,10 +83,6 @@ async def refuse_other_origins(request: Request) -> None:
     is_known = site is not None or "origin" in request.headers
     if not is_known or is_from_another_origin(request) or (site or "none") not in _OWN_SITES:
         raise BadRequest(CodedText("own_forms_alone"))
-
-
-def path_of(scope: Scope) -> str:
-    return str(scope["path"]).removeprefix(scope.get("root_path", ""))
 
 
 PARTS: Final = Path(__file__).parent / "page_parts"

@@ -12,12 +12,12 @@ from plumbline.ground.errors import BadRequest
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.service.access.access import Access
+from plumbline.service.api.edge import path_of
 from plumbline.service.api.responses import PROBLEM_MEDIA_TYPE
 from plumbline.service.web.pages import (
     KEY_PATH,
     is_page,
     link,
-    path_of,
     refuse_other_origins,
     render_page,
     set_key_cookie,

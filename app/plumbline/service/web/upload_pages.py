@@ -21,7 +21,7 @@ from plumbline.judging.tiers.tier import TierName
 from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.submission import Upload
-from plumbline.rows.records.columns import FIELDS, NamedColumns
+from plumbline.rows.records.columns import FIELDS, NONE_NAMED, NamedColumns
 from plumbline.rows.records.data_file import SHEET_FORM, parse_row_format
 from plumbline.rows.records.reading import RecordReader, open_rows
 from plumbline.rows.records.record import BadRow, Record
@@ -63,7 +63,6 @@ class Preview(NamedTuple):
     chosen: Mapping[str, str]
     rows: tuple[Record, ...] = ()
     bad_rows: int = 0
-    explanation: str = ""
     problem: str = ""
 
 
@@ -108,7 +107,7 @@ def upload_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> A
         query: Annotated[_FileQuery, Query()],
     ) -> Response:
         path = store.find_upload(tenant_of(request), token)
-        preview = await asyncio.to_thread(look_at_file, path, query.form, _named(request.query_params))
+        preview = await asyncio.to_thread(look_at_file, path, query.form)
         return await page(request, preview, query, cascade)
 
     @router.post("/{token}", operation_id="start_on_page", dependencies=[Depends(refuse_other_origins)])
@@ -157,7 +156,7 @@ async def _receive(request: Request, store: JobStore, tenant: str) -> tuple[str,
         return await asyncio.to_thread(store.keep_upload, tenant, file.path), form, FilePath(name).stem[:200]
 
 
-def look_at_file(path: FilePath, form: str, named: NamedColumns) -> Preview:
+def look_at_file(path: FilePath, form: str, named: NamedColumns = NONE_NAMED) -> Preview:
     """Return the columns and the first rows of a file."""
     try:
         with closing(open_rows(path, form)) as source:
@@ -170,15 +169,14 @@ def look_at_file(path: FilePath, form: str, named: NamedColumns) -> Preview:
         with RecordReader(path, format=form, named=named) as reader:
             read = list(islice(reader, _ROWS_LOOKED_AT))
             found = {name: reader.columns.columns_of(name)[:1] for name in FIELDS}
-            explanation = reader.explanation
     except InvalidInput as error:
         return Preview(columns, chosen, problem=error.text)
     chosen = {name: column[0] for name, column in found.items() if column and column[0] in columns} | chosen
     good = [each for each in read if isinstance(each, Record)]
-    return Preview(columns, chosen, tuple(good[:_SHOWN_ROWS]), len(read) - len(good), explanation)
+    return Preview(columns, chosen, tuple(good[:_SHOWN_ROWS]), len(read) - len(good))
 
 
-def _named(sent: Any) -> NamedColumns:
+def _named(sent: FormData) -> NamedColumns:
     """Return the columns that the form names, by field."""
     return {name: str(column) for name in FIELDS if (column := sent.get(f"column_{name}"))}
 
