@@ -1,4 +1,4 @@
-"""What tiers without a judge decide, and how often they are right: python -m benchmarks.decided LABELS.jsonl [...]
+"""Measure what tiers without a judge decide, and how often it is right: python -m benchmarks.decided LABELS.jsonl [...]
 
 Groups of answers: near-copies and planted errors, made here of sentences of the contexts of LABELS; everyday answers
 (`tests/data/everyday_prose.jsonl`); answers of LABELS by kind. Shares that are right weigh both labels alike. Prints a

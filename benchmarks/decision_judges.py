@@ -1,4 +1,4 @@
-"""What our check, bounds and a chat judge make of scripted decision models, on labelled rows over loopback.
+"""Measure our check, bounds and a chat judge on scripted decision models, with labelled rows over loopback.
 
     python -m benchmarks.decision_judges DEV.jsonl [RAGTRUTH_DEV.jsonl] [--rows 1000] [--labels 200] [--seed 7]
 

@@ -44,7 +44,7 @@ class WorldRow:
 
 
 class World:
-    """What scripted judges know of the rows: the truth and the kind of error of each sentence beside its contexts."""
+    """Knowledge of scripted judges about the rows: truth and kind of error of each sentence, by its contexts."""
 
     def __init__(self, rows: Sequence[WorldRow]) -> None:
         self.rows = tuple(rows)

@@ -110,7 +110,7 @@ def decide(rows: Sequence[Row], tiers: Sequence[str]) -> list[Decided]:
 
 
 def counts(decided: Iterable[Decided]) -> dict[str, int]:
-    """How many true and false answers pass, fail and are unsure, and how many false ones score too high."""
+    """Count true and false answers that pass, fail and are unsure, and false ones that score too high."""
     each = list(decided)
     found = Counter(f"{'true' if one.is_true else 'false'}_{one.outcome}" for one in each)
     names = [f"{label}_{outcome}" for label in ("true", "false") for outcome in ("pass", "unsure", "fail")]

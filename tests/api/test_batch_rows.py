@@ -1,4 +1,4 @@
-"""POST /v1/evaluations/batch: a bad row is told so and costs no other row; a bad envelope costs the batch."""
+"""POST /v1/evaluations/batch: a bad row gets an error and costs no other row; a bad envelope costs the batch."""
 
 import json
 from typing import Any

@@ -1,7 +1,7 @@
-"""Files, frames and JSON as what they hold: TREC's columns, a mapping by query, or rows with columns.
+"""Read files, frames and JSON as what they hold: TREC's columns, a mapping by query, or rows with columns.
 
-The form is told by the content: Parquet by its first bytes, JSON by its first character, a table by the names in its
-header; anything else is TREC's. Nothing is told by the name of a file.
+The content decides the form: the first bytes show Parquet, the first character JSON, and the names in its header a
+table; anything else is TREC's. The name of the file does not count.
 """
 
 import csv

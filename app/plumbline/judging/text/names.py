@@ -218,7 +218,7 @@ _ENDS_OF_NAME = "".join(sorted(_EVERYDAY))
 # So many uncommon characters make a name, where no word at its ends is known or common: on dev all answers with one are
 # unfaithful; with two, and common characters at the ends, 17 of 135 were not.
 _UNCOMMON_IN_NAME = 3
-# No name goes on behind a negation, a pronoun or a preposition.
+# A negation, a pronoun or a preposition ends a name.
 _PARTING = frozenset("不没未无非别您你我他她它们由以与和及于在是为的")
 _NAMED_HAN = re.compile(_PHRASES.pattern("zh.names").replace("(?P<name>", "("))
 
