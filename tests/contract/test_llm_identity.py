@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.foreign_replies import repeating_judge, sample
 from plumbline.judging.judge.context_windows import Piece
 from plumbline.judging.judge.questions import Questions, load_prompts
 from plumbline.judging.text.segmented_sample import segment
+from tests.doubles.repeating_judge import repeating_judge, sample
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
 from tests.running.service import (

@@ -12,7 +12,7 @@ from types import FrameType, SimpleNamespace
 
 import pytest
 
-from benchmarks.fuzz.families import FAMILIES
+from benchmarks.hostile_families import FAMILIES
 from plumbline.ground import concurrency
 from plumbline.ground.concurrency import InlineExecutor, within_deadline, work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure

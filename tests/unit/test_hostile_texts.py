@@ -1,4 +1,4 @@
-"""Texts that crashed a parser once, or took the square of their length: found by benchmarks/fuzz, each mended."""
+"""Texts that crashed a parser once, or took the square of their length: found by fuzzing, each mended."""
 
 import sys
 import unicodedata

@@ -1,6 +1,6 @@
-"""How CPU grows with hostile texts: python -m benchmarks.fuzz.growth [--parsers NAMES] [--families NAMES] [--all]
+"""How CPU grows with hostile texts: python -m benchmarks.growth [--parsers NAMES] [--families NAMES] [--all]
 
-Every parser on every family of texts (`families`), at a quarter, a half and all of a megabyte of UTF-8. Prints
+Every parser on every family of texts (`hostile_families`), at a quarter, a half and all of a megabyte of UTF-8. Prints
 what takes over a tenth of a second at the last, the slowest first, with the exponent of its growth: log of the ratio of
 the times over log of the ratio of the sizes; 1 is linear. What seems hopeless at a size is not tried at a larger one,
 but reckoned from what was seen. Last line JSON. Exit status 1 when something takes over 2 s, or refuses by crashing.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import product
 
-from benchmarks.fuzz.families import FAMILIES
+from benchmarks.hostile_families import FAMILIES
 from plumbline.ground.errors import InvalidInput, TierFailure
 from plumbline.judging.judge.context_windows import context_windows
 from plumbline.judging.judge.evidence.search import EvidenceSearch

@@ -1,1 +1,0 @@
-"""Parsers of what strangers write, fed with what nobody would."""
