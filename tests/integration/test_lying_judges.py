@@ -59,7 +59,8 @@ async def test_the_api_and_foreign_contracts_let_nothing_through_by_such_a_judge
 ) -> None:
     judge.reply_with(partial(_reply, liar))
     async with running(judge_settings(judge, llm_controls=True, compat=("promptfoo", "tool", "litellm"))) as client:
-        for number, row in enumerate(ROWS):
+        # Each liar meets a quarter of the rows here, and all of them in a file.
+        for number, row in enumerate(ROWS[LIARS.index(liar) :: len(LIARS)]):
             sample = {name: row[name] for name in ("question", "contexts", "answer")}
             body = {**sample, "tiers": ["llm"], **({"threshold": 0.1} if number % 2 else {})}
             result = (await client.post("/v1/evaluations", json=body)).json()
