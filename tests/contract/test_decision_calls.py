@@ -284,15 +284,19 @@ async def test_what_has_no_answers_is_a_failure(judge: ScriptedJudge, body: Any,
     assert failed.reason is reason
 
 
-async def test_a_bound_on_questions_is_learnt_from_its_refusal(judge: ScriptedJudge) -> None:
-    judge.reply_with(status(400, {"error": {"message": "questions: at most 16"}}))
+@pytest.mark.parametrize(
+    ("said", "most"),
+    [("questions: at most 16", 16), ("at most 8 questions", 8), ("questions[7]: no instructions", 400)],
+)
+async def test_a_bound_on_questions_is_learnt_from_its_refusal(judge: ScriptedJudge, said: str, most: int) -> None:
+    judge.reply_with(status(400, {"error": {"message": said}}))
     many = replace(REQUEST, questions=tuple(replace(QUESTIONS[0], name=f"ab-{number}") for number in range(40)))
 
     async with transport(judge, llm_provider="openai", llm_api="decisions") as chat:
         before = chat.questions
         await failure(chat, many)
 
-    assert (before, chat.questions) == (400, 16)
+    assert (before, chat.questions) == (400, most)
 
 
 async def test_a_state_beyond_the_window_is_not_sent(judge: ScriptedJudge) -> None:

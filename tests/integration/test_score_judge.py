@@ -87,16 +87,23 @@ def test_two_votes_of_two_judges_are_estimated_as_they_are_asked(
     assert "12 requests" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("share", [None, 0.4])
+# With metrics, each context is one more question: they have no room beside the sentences.
+@pytest.mark.parametrize(("share", "contexts", "calls"), [(None, 1, 20), (0.4, 2, 20), (0.4, 14, 40)])
 def test_a_decision_model_is_estimated_with_its_expected_share_of_chat_calls(
     tmp_path: Path,
     judge: ScriptedJudge,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
+    *,
     share: float | None,
+    contexts: int,
+    calls: int,
 ) -> None:
     rows = [sample_row(number) for number in range(20)]
+    for row in rows if contexts > 1 else ():
+        row |= {"question": "When did it open?", "contexts": [*row["contexts"], *["It is old."] * (contexts - 1)]}
     data = write_rows(tmp_path / "data.jsonl", rows)
+    options = ("--tiers", "llm", *(("--metrics", "answer_relevance,context_relevance") if contexts > 1 else ()))
     entry = {"provider": "generic", "base_url": judge.base_url, "model": "chat-1", "api_key": "none"}
     for name, value in {
         "LLM_API": "systemone",
@@ -108,13 +115,13 @@ def test_a_decision_model_is_estimated_with_its_expected_share_of_chat_calls(
         monkeypatch.setenv(f"PLUMBLINE_{name}", value)
     judge.reply_with(decide(copies))
 
-    assert score(data, "--estimate", "--tiers", "llm") == 0
+    assert score(data, "--estimate", *options) == 0
     _, llm, second, *_ = capsys.readouterr().out.splitlines()
     assert judge.calls == 0
-    assert score(data, "-o", tmp_path / "out.jsonl", "--tiers", "llm", "--quiet") == 0
+    assert score(data, "-o", tmp_path / "out.jsonl", *options, "--quiet") == 0
 
     requests, tokens_in, tokens_out = (int(word) for word in llm.replace(":", " ").split() if word.isdigit())
-    assert (requests, tokens_out) == (judge.calls, 0) == (20, 0)
+    assert (requests, tokens_out) == (judge.calls, 0) == (calls, 0)
     assert 0.8 <= tokens_in / judge.tokens_served.prompt < 1.25
     assert second.startswith(f"escalation (chat-1): {round(20 * (share or 0.15))} requests for {share or 0.15:.0%} ")
     assert ("assumed" in second) == (share is None)

@@ -8,7 +8,6 @@ from typing import Final
 from plumbline.cli.score.local import LocalEngine
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import TierFailure
-from plumbline.judging.judge.decision_session import claims_for
 from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
 from plumbline.judging.text.sample import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
@@ -99,13 +98,13 @@ class CostEstimate:
         settings, prompts = self._engine.settings, self._engine.plan.prompts[sample.language]
         context_tokens = min(each.context_tokens for each in self._engine.votes)
         if endpoint.api not in (None, "chat"):
-            most_claims = claims_for(endpoint.provider.decisions.questions)
             for asked in expected_decisions(
                 sample,
                 prompts,
                 context_tokens=context_tokens,
-                most_claims=most_claims,
+                most_questions=endpoint.provider.decisions.questions,
                 has_controls=settings.llm_controls,
+                metrics=self._metrics,
             ):
                 yield expected_tokens(decision_tokens(asked)), 0
             return

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.probes import PASSAGES, QUESTION_PARTS, Material, Probe
 from plumbline.judging.text.segmented_sample import SegmentedSample
@@ -36,6 +37,12 @@ def metric_questions(
             for each in probe.ids(material):
                 found[probe.name, each] = f"{parts[probe.name]} c{each}".removesuffix(" c"), values
     return found
+
+
+def questions_shown(asked: Mapping[MetricKey, MetricQuestion], window: Window) -> dict[MetricKey, MetricQuestion]:
+    """Return the questions that a window can answer: all but those on contexts that are not in it."""
+    shown = {str(piece.number) for piece in window}
+    return {key: question for key, question in asked.items() if key[0] != PASSAGES.name or key[1] in shown}
 
 
 def metric_answers(

@@ -16,9 +16,10 @@ from plumbline.judging.judge.decision_metrics import (
     MetricQuestion,
     metric_answers,
     metric_questions,
+    questions_shown,
 )
 from plumbline.judging.judge.evidence.verdict_rules import UNANSWERED, UNANSWERED_QUESTION
-from plumbline.judging.judge.probes import PASSAGES, AskedProbes
+from plumbline.judging.judge.probes import AskedProbes
 from plumbline.judging.judge.questions import NO_PASSAGE
 from plumbline.judging.judge.replies import ClaimReply, Reading
 from plumbline.judging.judge.session import JudgeSession
@@ -35,7 +36,7 @@ from plumbline.judging.text.verdicts import (
 )
 
 # Verdict and passage of a sentence.
-_QUESTIONS_A_CLAIM: Final = 2
+QUESTIONS_A_CLAIM: Final = 2
 # Each claim of a request may name each context: with more of both, that is most of it.
 _MOST_CLAIMS: Final = 48
 
@@ -50,7 +51,7 @@ def claims_per_request(chat: ChatModel, *, controls: int = 2) -> int:
 
 def claims_for(questions: int, *, controls: int = 2) -> int:
     """Return the most claims of a request with so many questions, some of them about controls."""
-    return min(_MOST_CLAIMS, max(1, (questions - controls) // _QUESTIONS_A_CLAIM))
+    return min(_MOST_CLAIMS, max(1, (questions - controls) // QUESTIONS_A_CLAIM))
 
 
 @dataclass(slots=True)
@@ -97,12 +98,8 @@ class DecisionSession(JudgeSession):
 
     def _open_metrics(self, window: Window) -> dict[MetricKey, MetricQuestion]:
         """Return the questions without an answer that this window can answer."""
-        shown = {str(piece.number) for piece in window}
-        return {
-            key: question
-            for key, question in self._metrics.items()
-            if key not in self._metric_chances and (key[0] != PASSAGES.name or key[1] in shown)
-        }
+        asked = questions_shown(self._metrics, window)
+        return {key: question for key, question in asked.items() if key not in self._metric_chances}
 
     async def _draft(self, batch: Mapping[int, int], window: Window, probes: AskedProbes) -> list[Claim]:
         sentences = self.sample.segmented.sentences
@@ -133,7 +130,7 @@ class DecisionSession(JudgeSession):
         # A model that sees the whole answer and all contexts can be asked for everything at once.
         is_whole = len(self.sample.windows) == 1 and len(claims) == len(self.sample.segmented.checkable)
         others = self._open_metrics(window) if is_whole else {}
-        room = cast(DecisionModel, self.chat).questions - _QUESTIONS_A_CLAIM * len(claims) - len(controls)
+        room = cast(DecisionModel, self.chat).questions - QUESTIONS_A_CLAIM * len(claims) - len(controls)
         chances, refused = await self._ask_about(claims, controls, window, others if len(others) <= room else {})
         verdicts = {
             claim_id: (ClaimReply(verdict=Verdict(_likeliest(each))),)

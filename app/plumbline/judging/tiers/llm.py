@@ -16,7 +16,13 @@ from plumbline.ground.judge_settings import DecisionBounds
 from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.judge.context_windows import Window, context_windows
 from plumbline.judging.judge.controls import control_claims, draw_controls
-from plumbline.judging.judge.decision_session import DecisionSession, claims_per_request
+from plumbline.judging.judge.decision_metrics import metric_questions, questions_shown
+from plumbline.judging.judge.decision_session import (
+    QUESTIONS_A_CLAIM,
+    DecisionSession,
+    claims_for,
+    claims_per_request,
+)
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     claims_that_decide,
@@ -140,17 +146,31 @@ def expected_requests(
 
 
 def expected_decisions(
-    sample: SegmentedSample, prompts: JudgePrompts, *, context_tokens: int, most_claims: int, has_controls: bool
+    sample: SegmentedSample,
+    prompts: JudgePrompts,
+    *,
+    context_tokens: int,
+    most_questions: int,
+    has_controls: bool,
+    metrics: Sequence[Metric] = (),
 ) -> Iterator[DecisionRequest]:
     """Yield the requests to a decision model on a sample; raise TierFailure `too_long` where nothing would be asked."""
-    questions = Questions(sample, prompts, 0, _ESTIMATE)
+    questions, most_claims = Questions(sample, prompts, 0, _ESTIMATE), claims_for(most_questions)
     windows = fit_windows(questions, context_tokens=context_tokens, decided=most_claims, is_chat=False)
     controls = control_claims(sample, draw_controls(sample, windows[0]).values()) if has_controls else []
+    others = metric_questions(probes_for(metrics, sample.source), sample, prompts.decide.parts)
+    room = most_questions - QUESTIONS_A_CLAIM * len(sample.checkable) - len(controls)
+    joined = others if len(windows) == 1 and len(others) <= room else {}
     for batch in split_into_replies(sample, most_claims):
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
         for window in windows:
             is_first = window is windows[0] and 1 in batch.values()
-            yield questions.on_decisions(window, claims, controls if is_first else ())[0]
+            yield questions.on_decisions(window, claims, controls if is_first else (), joined)[0]
+    for window in windows:
+        asked = [] if joined else list(questions_shown(others, window).items())
+        others = {key: question for key, question in others.items() if (key, question) not in asked}
+        for start in range(0, len(asked), most_questions):
+            yield questions.on_decisions(window, (), (), dict(asked[start : start + most_questions]))[0]
 
 
 class LlmTier:

@@ -33,9 +33,11 @@ _OTHER_LIMIT: Final[Mapping[TokenLimit, TokenLimit]] = {
 }
 # A bound on the reply stands in a complaint as a number of its own: no version, date or status.
 _NUMBER: Final = re.compile(
-    r"(?:(?<![a-z0-9_.,\-/])|(?<=[^a-z0-9.][01][\-~]))(\d{2,6}|\d{1,3},\d{3})(?![a-z0-9_\-/]|[.,]\d)"
+    r"(?:(?<![a-z0-9_.,\-/\[])|(?<=[^a-z0-9.][01][\-~]))(\d{1,6}|\d{1,3},\d{3})(?![a-z0-9_\-/]|[.,]\d)"
 )
 _LEAST_TOKENS: Final = 64
+# Of one sentence, and the controls'.
+_LEAST_QUESTIONS: Final = 4
 _STATUSES: Final = frozenset(HTTPStatus)
 # A request that thoughts cut short is sent again with room for them.
 _ROOM_FOR_THOUGHTS: Final = 4
@@ -204,7 +206,11 @@ class LearntForm:
         if self.takes_breakpoints and "breakpoint" in complaint:
             self.takes_breakpoints = False
             return True
-        if bound := _told_bound(complaint, len(sent["questions"]), least=1) if "question" in complaint else None:
+        if (
+            bound := _told_bound(complaint, len(sent["questions"]), least=_LEAST_QUESTIONS)
+            if "question" in complaint
+            else None
+        ):
             self.questions = bound
         return False
 
