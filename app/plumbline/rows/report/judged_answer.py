@@ -51,11 +51,15 @@ class ShownContext(NamedTuple):
 
 
 class Passage(NamedTuple):
-    """Evidence in its context, shortened on both sides; `context` counts from 1, and is None for an unknown quote."""
+    """Evidence in its context, shortened on both sides; `context` counts from 1, and is None for an unknown quote.
+
+    `is_located`: no quote of a judge; code found it for a decision model's verdict.
+    """
 
     context: int | None
     pieces: tuple[Piece, ...]
     is_verified: bool
+    is_located: bool = False
 
 
 class ShownClaim(NamedTuple):
@@ -230,10 +234,10 @@ def _cutter(text: str, unit: OffsetUnit) -> tuple[Callable[[int, int], str], int
 
 def _passage(evidence: Evidence, verdict: Verdict, contexts: Sequence[str]) -> Passage:
     number = None if evidence.context is None else evidence.context + 1
-    span = _span(evidence, verdict, contexts)
+    span, is_located = _span(evidence, verdict, contexts), evidence.kind == "located"
     if span is None or evidence.context is None:
         # Without the sample the result's word is all there is.
-        return Passage(number, (Piece(evidence.quote[:_LONGEST_QUOTE]),), evidence.verified and not contexts)
+        return Passage(number, (Piece(evidence.quote[:_LONGEST_QUOTE]),), evidence.verified and not contexts, is_located)
     context, (start, end, kind, _) = contexts[evidence.context], span
     low, high = max(0, start - _AROUND), min(len(context), end + _AROUND)
     cut = min(end, start + _LONGEST_QUOTE)
@@ -242,7 +246,7 @@ def _passage(evidence: Evidence, verdict: Verdict, contexts: Sequence[str]) -> P
         Piece(context[start:cut] + ("…" if cut < end else ""), kind),
         Piece(context[end:high] + ("…" if high < len(context) else "")),
     )
-    return Passage(number, tuple(each for each in pieces if each.text), evidence.verified)
+    return Passage(number, tuple(each for each in pieces if each.text), evidence.verified, is_located)
 
 
 def _span(evidence: Evidence, verdict: Verdict, contexts: Sequence[str], sentence: int = 0) -> Span | None:

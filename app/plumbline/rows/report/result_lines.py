@@ -33,6 +33,7 @@ class Evidence(msgspec.Struct, frozen=True, gc=False):
     verified: bool
     context: int | None = None
     start: Count | None = None
+    kind: str | None = None
 
 
 class Claim(msgspec.Struct, frozen=True):
