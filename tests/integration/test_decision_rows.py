@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,8 @@ from plumbline.cli.main import main
 from plumbline.main import create_app
 from tests.contract.test_decision_judge import CONTEXTS, RIGHT, honest
 from tests.doubles.fakes import WordEncoder
-from tests.doubles.scripted_decisions import decide
-from tests.doubles.scripted_faults import delayed
+from tests.doubles.scripted_decisions import AskedQuestion, decide, edited
 from tests.doubles.scripted_judge import ScriptedJudge, running_judge
-from tests.doubles.scripted_replies import RecordedRequest, Reply
 from tests.making.score_files import read_rows, score, write_rows
 from tests.reading.report_html import Page
 from tests.running.service import URL, served
@@ -71,12 +69,11 @@ def said(result: dict[str, Any]) -> dict[str, Any]:
 def scored_when_killed(data: Path, out: Path, judge: ScriptedJudge) -> int:
     """The calls until a run with these rows was killed."""
 
-    def slow(request: RecordedRequest) -> Reply:
-        reply = decide(honest(SAID))(request)
-        assert isinstance(reply, Reply)
-        return delayed(reply, 0.05)
+    def late(body: dict[str, Any], _: Sequence[AskedQuestion]) -> dict[str, Any]:
+        time.sleep(0.05)
+        return body
 
-    judge.reply_with(slow)
+    judge.reply_with(edited(honest(SAID), late))
     command = [
         sys.executable,
         "-m",
@@ -121,13 +118,17 @@ def test_a_run_killed_and_stopped_by_its_cost_says_what_the_service_a_batch_and_
     with served(create_app(encoder=WordEncoder())) as url, httpx2.Client(base_url=url, timeout=60) as client:
         ask = {"tiers": ["llm"]}
         single = [client.post(URL, json={**sample, **ask}).json() for sample in SAMPLES]
-        batch = client.post(f"{URL}/batch", json={"samples": ROWS, "options": ask, "format": "ndjson"}).text.splitlines()
+        batch = client.post(
+            f"{URL}/batch", json={"samples": ROWS, "options": ask, "format": "ndjson"}
+        ).text.splitlines()
         job = client.post("/v1/jobs", json={"rows": ROWS, "options": ask}).json()["id"]
         while client.get(f"/v1/jobs/{job}").json()["ended_at"] is None:
             time.sleep(0.02)
         results = client.get(f"/v1/jobs/{job}/results").text.splitlines()
 
-    lines = [sorted(map(json.loads, each), key=lambda line: int(line["custom_id"][1:])) for each in (batch[:-1], results)]
+    lines = [
+        sorted(map(json.loads, each), key=lambda line: int(line["custom_id"][1:])) for each in (batch[:-1], results)
+    ]
     assert [[said(line["result"]) for line in each] for each in lines] == [rows, rows]
     assert [said(each) for each in single] == rows[: len(SAMPLES)]
 

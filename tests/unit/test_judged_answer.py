@@ -57,7 +57,7 @@ def test_evidence_is_marked_in_its_context() -> None:
     assert (shown.faults, shown.checked) == (0, 1)
     assert [sentence.verdict for sentence in shown.sentences] == ["supported", "not_a_claim"]
     (claim,) = shown.sentences[0].claims
-    assert claim.passages == ((1, (before, Piece(FACT, "supported"), after), True),)
+    assert claim.passages == ((1, (before, Piece(FACT, "supported"), after), True, False),)
 
 
 @pytest.mark.parametrize(

@@ -237,7 +237,9 @@ def _passage(evidence: Evidence, verdict: Verdict, contexts: Sequence[str]) -> P
     span, is_located = _span(evidence, verdict, contexts), evidence.kind == "located"
     if span is None or evidence.context is None:
         # Without the sample the result's word is all there is.
-        return Passage(number, (Piece(evidence.quote[:_LONGEST_QUOTE]),), evidence.verified and not contexts, is_located)
+        return Passage(
+            number, (Piece(evidence.quote[:_LONGEST_QUOTE]),), evidence.verified and not contexts, is_located
+        )
     context, (start, end, kind, _) = contexts[evidence.context], span
     low, high = max(0, start - _AROUND), min(len(context), end + _AROUND)
     cut = min(end, start + _LONGEST_QUOTE)
