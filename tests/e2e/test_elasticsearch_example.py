@@ -34,7 +34,7 @@ def test_the_example_runs_as_printed(
         *("es-best-fields", "es-cross-fields", "es-phrase-prefix", "es-knn", "es-elser", "es-rrf", "es-linear"),
         *("bm25", "rrf"),
     }
-    assert all(each.built is None or each.built.facts.index_bytes > 0 for each in results.systems)
+    assert all(each.built is None or each.built.index_bytes > 0 for each in results.systems)
     kinds = {str(body["retriever"].keys()) for _, body in server.searched}
     assert kinds == {"dict_keys(['standard'])", "dict_keys(['knn'])", "dict_keys(['rrf'])", "dict_keys(['linear'])"}
     assert server.pipelines.keys() == {"plumbline-lab-elser-elser", "plumbline-lab-linear-elser"}

@@ -88,7 +88,7 @@ def test_the_folder_has_the_table_the_page_and_what_they_were_made_of(
     assert "<td>weighted</td>" in (finished / "table.html").read_text()
     built = systems(load_results(finished))["words"].built
     assert built is not None
-    assert (built.facts.chunks, built.facts.index_bytes) == (6, 4)
+    assert (built.chunks, built.index_bytes) == (6, 4)
     assert list((finished / "work").iterdir()) == []
 
 
@@ -97,8 +97,8 @@ def test_what_is_done_is_not_done_again(finished: Path, capsys: pytest.CaptureFi
 
     assert main(["lab", "run", str(finished.parent / "tiny.toml"), "--out", str(finished)]) == 0
 
-    said = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [each["was_there"] for each in said if each["event"] == "done"] == [True] * 3 + [False] * 2
+    said = [line.rpartition(": ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["was there"] * 3 + ["done"] * 2
     assert [each.built for each in load_results(finished).systems] == [each.built for each in before.systems]
 
 
@@ -169,21 +169,13 @@ def test_a_killed_run_resumes_after_its_last_system(tmp_path: Path, capsys: pyte
     command += ["--out", str(tmp_path / "out")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
-        next(line for line in process.stderr if '"searching"' in line and "short" in line)
+        next(line for line in process.stderr if "short: searching" in line)
         process.kill()
     experiment.write_text(EXPERIMENT)
 
     assert _was_there(experiment, capsys) == {"words": True, "short": False, "back": False}
 
     assert list((tmp_path / "out" / "work").iterdir()) == []
-
-
-def test_only_some_systems_are_run_with_the_parts_of_blends(tmp_path: Path) -> None:
-    experiment = tiny_experiment(tmp_path)
-
-    assert run(experiment, "--only", "rrf") == 0
-
-    assert [each.retriever for each in load_results(tmp_path / "out").systems] == ["words", "back", "rrf"]
 
 
 def test_chunks_are_judged_as_their_documents(tmp_path: Path) -> None:
@@ -193,7 +185,7 @@ def test_chunks_are_judged_as_their_documents(tmp_path: Path) -> None:
     assert run(experiment) == 0
 
     results = load_results(tmp_path / "out")
-    found = {each.name: each.built.facts.chunks for each in results.systems if each.built}
+    found = {each.name: each.built.chunks for each in results.systems if each.built}
     # Five documents of three words or two give nine halves
     assert (found["words.tokens-2"], found["words.whole"]) == (11, 6)
     assert "#" not in (tmp_path / "out" / "runs" / "words.tokens-2.run").read_text()
@@ -211,7 +203,7 @@ def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(
     assert "out: another process works on this experiment" in capsys.readouterr().err
 
     (out / "thesis.txt").write_text("mine")
-    assert run(experiment, "--fresh") == 2
+    assert run(experiment) == 2
     assert "out: holds other files than a lab's results" in capsys.readouterr().err
     assert (out / "thesis.txt").read_text() == "mine"
 
@@ -240,7 +232,7 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_run(tmp_path: Path) -> None:
     code += "resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000)); "
     code += "from plumbline.cli.main import main; sys.exit(main(sys.argv[1:]))"
     experiment = tiny_experiment(tmp_path)
-    command = [sys.executable, "-c", code, "lab", "run", str(experiment), "--only", "words", "--quiet"]
+    command = [sys.executable, "-c", code, "lab", "run", str(experiment), "--quiet"]
     # Or the process leaves cut bytecode of whatever it imports first
     environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -248,13 +240,12 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_run(tmp_path: Path) -> None:
 
     assert (ran.returncode, ran.stderr) == (2, "plumbline: results.json: cannot be written (File too large)\n")
     assert not (tmp_path / "tiny" / "results.json").exists()
-    assert run(experiment, "--only", "words") == 0
+    assert run(experiment) == 0
 
 
 def _was_there(experiment: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, bool]:
     """Run the experiment again; return whether each retriever was measured already."""
     capsys.readouterr()
     assert main(["lab", "run", str(experiment), "--out", str(experiment.parent / "out")]) == 0
-    said = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
-    found = {each["name"]: each["was_there"] for each in said if each["event"] == "done"}
-    return {name: found[name] for name in ("words", "short", "back")}
+    said = capsys.readouterr().err
+    return {name: f"{name}: was there" in said for name in ("words", "short", "back")}

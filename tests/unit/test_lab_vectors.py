@@ -14,10 +14,8 @@ from plumbline.extras.lab.vectors import (
     SparseSettings,
     VectorRetriever,
     encoder_of,
-    find_unread_language,
 )
 from plumbline.ground.errors import InvalidInput
-from tests.making.cases import load_cases
 
 # A text is the count of each of them, behind a prompt.
 WORDS = ("warm", "river", "bridge")
@@ -141,8 +139,3 @@ def test_a_sparse_retriever_has_a_model_or_a_function(wrong: dict[str, str]) -> 
 def test_settings_out_of_range_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         DenseSettings.model_validate(wrong)
-
-
-@pytest.mark.parametrize(("model", "texts", "warned"), load_cases("lab_vectors", "unread", inner=list))
-def test_a_model_that_does_not_read_the_texts_gives_a_warning(model: str, texts: list[str], *, warned: bool) -> None:
-    assert bool(find_unread_language(model, texts)) is warned

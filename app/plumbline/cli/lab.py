@@ -4,7 +4,6 @@ import argparse
 import sys
 
 from plumbline.cli import Commands, build_command
-from plumbline.cli.progress import LabProgress
 from plumbline.extras.lab.experiment import read_experiment
 from plumbline.extras.lab.results import FORMATS, format_table
 from plumbline.extras.lab.running import run_experiment
@@ -18,25 +17,26 @@ def add_command(commands: Commands) -> None:
     build_command(commands, "lab", {"run": _run}, formats=sorted(FORMATS))
 
 
+def _tell(line: str) -> None:
+    sys.stderr.write(f"plumbline: {line}\n")
+    sys.stderr.flush()
+
+
 def _run(options: argparse.Namespace) -> int:
     if options.data is not None and not options.data.is_dir():
         raise InvalidInput("is no folder", place=f"--data {options.data.name}")
-    experiment = read_experiment(options.experiment)
-    progress = LabProgress(sys.stderr, is_quiet=options.quiet)
+    base = (options.data or options.experiment.parent).resolve()
+    out = options.out or options.experiment.with_suffix("")
     try:
         results = run_experiment(
-            experiment,
-            base=(options.data or options.experiment.parent).resolve(),
-            out=options.out or options.experiment.with_suffix(""),
-            progress=progress.tell,
-            only=options.only,
-            fresh=options.fresh,
+            read_experiment(options.experiment),
+            base=base,
+            out=out,
+            progress=lambda line: None if options.quiet else _tell(line),
         )
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: stopped; finished systems are kept. Run the same command to resume.\n")
         return _INTERRUPTED
-    finally:
-        progress.close()
     sys.stdout.write(format_table(results, options.format))
     sys.stderr.writelines(f"{each.name}: {line}\n" for each in results.systems for line in each.warnings)
     sys.stderr.writelines(f"plumbline: {name} failed: {why}\n" for name, why in results.failures.items())

@@ -1,4 +1,4 @@
-"""Progress of `plumbline score` and `plumbline lab`: one line on a terminal, lines in a pipe, nothing if quiet."""
+"""Progress of `plumbline score`: one line on a terminal, lines in a pipe."""
 
 import json
 import shutil
@@ -51,38 +51,27 @@ class RunCounts:
         return (1.0 - self.share) * self.seconds / (self.share - self._share_before)
 
 
-class _ProgressOutput:
-    """One stream for progress; `is_live`: a terminal, on which one line is drawn again and again."""
+class ScoreProgress:
+    """Progress of a scoring run, reported every `every_seconds`, and its end in two lines; `is_json`: for a program."""
 
-    def __init__(self, stream: TextIO, *, is_live: bool) -> None:
-        self._stream = stream
-        self._is_live = is_live and stream.isatty()
+    def __init__(self, stream: TextIO, *, is_json: bool = False) -> None:
+        self._stream, self._is_live = stream, not is_json and stream.isatty()
+        self.every_seconds = _REDRAWN_SECONDS if self._is_live else _LINE_SECONDS
+        self._is_json = is_json
+        self._pace: dict[str, Any] = {}
 
     def write_event(self, event: str, **fields: Any) -> None:
         self._stream.write(json.dumps({"event": event, **fields}, allow_nan=False) + "\n")
-        self._stream.flush()
-
-    def draw(self, line: str) -> None:
-        self._stream.write(_CLEAR + line[: shutil.get_terminal_size().columns - 1])
         self._stream.flush()
 
     def close(self) -> None:
         if self._is_live:
             self._stream.write(_CLEAR)
 
-
-class ScoreProgress(_ProgressOutput):
-    """Progress of a scoring run, reported every `every_seconds`, and its end in two lines; `is_json`: for a program."""
-
-    def __init__(self, stream: TextIO, *, is_json: bool = False) -> None:
-        super().__init__(stream, is_live=not is_json)
-        self.every_seconds = _REDRAWN_SECONDS if self._is_live else _LINE_SECONDS
-        self._is_json = is_json
-        self._pace: dict[str, Any] = {}
-
     def tell(self, run: RunCounts) -> None:
         if self._is_live:
-            self.draw(_line(run))
+            self._stream.write(_CLEAR + _line(run)[: shutil.get_terminal_size().columns - 1])
+            self._stream.flush()
         elif run.rows_now and self._is_json:
             self.write_event("progress", **run.builder.tally.counts(), **_pace(run))
         elif run.rows_now:
@@ -109,30 +98,6 @@ class ScoreProgress(_ProgressOutput):
             self.write_event("ended", complete=True, left=None, **fields)
         else:
             self._stream.writelines(f"{line}\n" for line in closing_lines(report, self._pace.get("seconds")))
-
-
-class LabProgress(_ProgressOutput):
-    """Progress of an experiment: systems done of all, and the stage of the current one."""
-
-    def __init__(self, stream: TextIO, *, is_quiet: bool) -> None:
-        super().__init__(stream, is_live=not is_quiet)
-        self._is_quiet = is_quiet
-        self._done = self._systems = 0
-
-    def tell(self, event: str, **fields: Any) -> None:
-        """Report an event of `plumbline.extras.lab.running`."""
-        if not self._is_live:
-            if not self._is_quiet:
-                self.write_event(event, **fields)
-            return
-        self._systems = fields.get("systems", self._systems)
-        if event in ("done", "failed"):
-            self._done += 1
-            outcome = "was there" if fields.get("was_there") else "done"
-            outcome = f"failed: {fields['detail']}" if event == "failed" else outcome
-            self._stream.write(f"{_CLEAR}{fields['name']}: {outcome}\n")
-        stage = f" {fields['name']}: {fields['stage']}" if event == "progress" else ""
-        self.draw(f"{self._done}/{self._systems} systems{stage}")
 
 
 def closing_lines(report: Report, seconds: float | None = None) -> list[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
@@ -40,8 +40,6 @@ class ExperimentTable(BaseModel):
     seed: int = Field(0, ge=0, le=2**32 - 1, description="Of intervals and tests")
     resamples: int | None = Field(None, ge=0, le=1_000_000, description="Default: 1,000 intervals, 10,000 tests")
     baseline: Name | None = Field(None, description="A retriever or a blend; default: the first retriever")
-    test: Literal["randomization", "t"] = "randomization"
-    correction: Literal["holm", "bonferroni", "bh", "none"] = "holm"
 
 
 class Blend(BaseModel):
@@ -54,11 +52,10 @@ class Blend(BaseModel):
     norm: str | None = None
     weights: dict[Name, float] | None = Field(None, description="One for each part; default: 1 each")
     params: dict[str, float] = Field({}, description="Such as k of rrf")
-    missing: Literal["zero", "min"] = "zero"
 
     def recipe(self) -> dict[str, Any]:
         weights = None if self.weights is None else [self.weights[part] for part in self.parts]
-        return {**self.model_dump(include={"method", "norm", "params", "missing"}), "weights": weights}
+        return {**self.model_dump(include={"method", "norm", "params"}), "weights": weights}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,27 +157,28 @@ def _describe_unknown(what: str, word: str, known: list[str]) -> str:
     return f"there is no {what} {word[:80]!r}; {hint}"
 
 
-_KINDS: Final[Mapping[str, type[BaseModel]]] = {
-    "keyword": KeywordSettings, "dense": DenseSettings, "sparse": SparseSettings, "python": OwnRetriever,
-}  # fmt: skip
-_TABLES: Final[Mapping[str, type[BaseModel]]] = {"experiment": ExperimentTable, "corpus": CorpusFiles, "blends": Blend}
+_KIND_PLACE: Final = 2
+_KINDS: Final = ("keyword", "dense", "sparse", "python")
+_KEYS: Final = [
+    *(key for model in (ExperimentTable, CorpusFiles, Blend) for key in model.model_fields),
+    *(key for model in (KeywordSettings, DenseSettings, SparseSettings, OwnRetriever) for key in model.model_fields),
+]
 
 
 def _explain(error: ErrorDetails) -> InvalidInput:
-    table, *keys = (str(each) for each in error["loc"])
+    keys = [str(each) for each in error["loc"]]
     # pydantic names the kind after the name.
-    model: type[BaseModel] = _TABLES.get(table, Experiment) if keys else Experiment
-    if len(keys) > 1 and table == "retrievers" and keys[1] in _KINDS:
-        model = _KINDS[keys.pop(1)]
-    place, message = ".".join([table, *keys]).removesuffix(".[key]"), error["msg"].removeprefix("Value error, ")
+    if keys[0] == "retrievers" and len(keys) > _KIND_PLACE and keys[_KIND_PLACE] in _KINDS:
+        del keys[_KIND_PLACE]
+    place, message = ".".join(keys).removesuffix(".[key]"), error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        what = "key" if keys else "table"
-        message = _describe_unknown(what, [table, *keys][-1], list(model.model_fields))
+        known = ("key", _KEYS) if len(keys) > 1 else ("table", list(Experiment.model_fields))
+        message = _describe_unknown(known[0], keys[-1], known[1])
     elif error["type"].startswith("union_tag"):
         place, tag = f"{place}.kind", error.get("ctx", {}).get("tag")
         message = "is missing" if tag is None else _describe_unknown("kind", str(tag), list(_KINDS))
     elif error["type"] == "missing":
         message = "is missing"
-    elif error["loc"][-1] == "[key]":
+    elif keys[-1] == "[key]":
         message = "a name has 1 to 40 of A-Z, a-z, 0-9, _ and -"
     return InvalidInput(" ".join(message.split()), place=place)

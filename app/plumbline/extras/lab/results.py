@@ -21,15 +21,6 @@ _COSTS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """Facts of one index, with the wall time of its making (imports, weights) and of `build`."""
-
-    facts: IndexFacts
-    load_seconds: float
-    build_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
 class System:
     """One row of the table; `latency` in milliseconds. A blend has `parts`, and nothing `built`."""
 
@@ -39,7 +30,7 @@ class System:
     parts: tuple[str, ...]
     measures: Mapping[str, Summary]
     latency: LatencySummary | None
-    built: Built | None
+    built: IndexFacts | None
     warnings: tuple[str, ...]
 
 
@@ -58,9 +49,9 @@ class ExperimentResults:
 
 
 def read_json(path: Path, form: type[T]) -> T | None:
-    """Read a file of `write_json`; None where it holds something else."""
+    """Read a file of `write_json`; None where there is none, or it holds something else."""
     try:
-        return msgspec.json.decode(read_file(path), type=form)
+        return msgspec.json.decode(read_file(path), type=form) if path.exists() else None
     except msgspec.MsgspecError:
         return None
 
@@ -76,16 +67,11 @@ def format_table(results: ExperimentResults, form: str) -> str:
     beaten = find_beaten(results.comparisons, labels)
     rows = []
     for system in results.systems:
-        latency, built = system.latency, system.built
         row: list[Cell] = [labels[system.name], system.name]
         for measure in results.measures:
-            mean = system.measures[measure].mean
-            row.append(
-                mean
-                if mean is None or not results.comparisons
-                else Marked(mean, beaten.get((system.name, measure), ()))
-            )
-        row += [latency.mean, latency.p50, latency.p95, latency.p99] if latency else [None] * 4
-        row += [built.build_seconds, built.facts.chunks, built.facts.index_bytes] if built else [None] * 3
+            mean, worse = system.measures[measure].mean, beaten.get((system.name, measure), ())
+            row.append(mean if mean is None or not results.comparisons else Marked(mean, worse))
+        row += [getattr(system.latency, name.removeprefix("latency_ms_"), None) for name in _COSTS[:4]]
+        row += [getattr(system.built, name, None) for name in _COSTS[4:]]
         rows.append(tuple(row))
     return FORMATS[form](Table(("label", "system", *results.measures, *_COSTS), tuple(rows)))

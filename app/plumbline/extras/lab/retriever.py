@@ -18,13 +18,17 @@ OBJECT_PATTERN: Final = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """Facts of an index. `engine`: name and version. `stated`: parameters that decide the ranking, for the report."""
+    """Facts of an index. `engine`: name and version. `stated`: parameters that decide the ranking, for the report.
+
+    load_seconds, build_seconds: wall time of its making (imports, weights) and of `build`, which the lab fills in.
+    """
 
     chunks: int
     index_bytes: int
     engine: str = ""
     stated: Mapping[str, str | int | float] = field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
+    load_seconds: float = 0.0
+    build_seconds: float = 0.0
 
 
 class Retriever(Protocol):

@@ -9,9 +9,9 @@ import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,8 +19,8 @@ import msgspec
 
 from plumbline.extras.lab.corpus import Chunk, Corpus, parse_chunking
 from plumbline.extras.lab.experiment import AnyRetriever, Experiment, PlannedSystem
-from plumbline.extras.lab.results import RESULTS, Built, ExperimentResults, System, format_table, read_json, write_json
-from plumbline.extras.lab.retriever import Retriever
+from plumbline.extras.lab.results import RESULTS, ExperimentResults, System, format_table, read_json, write_json
+from plumbline.extras.lab.retriever import IndexFacts, Retriever
 from plumbline.ground.errors import InvalidInput, PlumblineError
 from plumbline.ground.files import locked, replace_file
 from plumbline.retrieval.comparison import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
@@ -36,9 +36,6 @@ _RESAMPLES: Final = 1_000
 _PERMUTATIONS: Final = 10_000
 _ALPHA: Final = 0.05
 
-# Takes events: `begun` (systems), `progress` (name, stage), `done` (name, was_there), `failed` (name, detail).
-ProgressReporter = Callable[..., None]
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -46,36 +43,22 @@ class Measured:
 
     digest: str
     milliseconds: Mapping[str, float]
-    built: Built | None
+    built: IndexFacts | None
     warnings: tuple[str, ...]
 
 
 def run_experiment(
-    experiment: Experiment,
-    *,
-    base: Path,
-    out: Path,
-    progress: ProgressReporter,
-    only: Collection[str] = (),
-    fresh: bool = False,
+    experiment: Experiment, *, base: Path, out: Path, progress: Callable[[str], None]
 ) -> ExperimentResults:
-    """Measure the systems that are not measured yet; return the results of all that are, and why others failed.
+    """Measure the systems that are not measured yet; return the results of all, and why others failed.
 
     Args:
         base: folder that the paths of the file are relative to.
         out: the results folder; one process at a time.
-        only: systems, retrievers, blends or chunkings by name, with the parts of their blends; all when empty.
-        fresh: measure again.
+        progress: takes a line of what is done.
 
     Raises InvalidInput: the corpus cannot be read or a file not written.
     """
-    words_by_system = {each: {each.name, each.chunking, each.retriever} for each in experiment.systems()}
-    for word in only:
-        if not any(word in words for words in words_by_system.values()):
-            known = ", ".join((*experiment.retrievers, *experiment.blends))
-            raise InvalidInput(f"there is no system {word[:80]!r}; known are {known}", place="--only")
-    chosen = [each for each, words in words_by_system.items() if not only or words.intersection(only)]
-    names = {name for each in chosen for name in (each.name, *each.parts)}
     # A retriever of the user's own lies next to the experiment file.
     if str(base) not in sys.path:
         sys.path.append(str(base))
@@ -87,10 +70,7 @@ def run_experiment(
                 raise InvalidInput("holds other files than a lab's results; name another folder", place=place)
             for folder in ("systems", "runs", "work"):
                 (out / folder).mkdir(exist_ok=True)
-            progress("begun", systems=len(names))
-            progress("progress", name="corpus", stage="reading")
-            corpus = experiment.corpus.read(base)
-            results = _ExperimentRun(experiment, corpus, out, progress, names, fresh).results(place)
+            results = _ExperimentRun(experiment, experiment.corpus.read(base), out, progress).results(place)
             write_json(out / RESULTS, results)
             for form in ("csv", "html"):
                 replace_file(out / f"table.{form}", format_table(results, form).encode(), mode=0o666)
@@ -104,9 +84,7 @@ class _ExperimentRun:
     experiment: Experiment
     corpus: Corpus
     out: Path
-    report: ProgressReporter
-    chosen: Collection[str]
-    is_fresh: bool
+    progress: Callable[[str], None]
     measured: dict[str, tuple[Run, Measured]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
 
@@ -135,30 +113,23 @@ class _ExperimentRun:
             systems=tuple(map(self._row, done, reports)),
             comparisons=self._compare(done, reports),
             settings=self.experiment.model_dump(mode="json"),
-            machine={
-                "system": platform.platform(),
-                "cores": str(os.cpu_count()),
-                "python": platform.python_version(),
-            },
+            machine={"system": platform.platform(), "cores": str(os.cpu_count()), "python": platform.python_version()},
             counts={**counts, "unjudged": corpus.unjudged, "judged_elsewhere": corpus.judged_elsewhere},
             failures=self.failures,
         )
 
     def _take(self, planned: PlannedSystem, corpus_digest: str) -> None:
-        """Load the system, or measure it if it is chosen; note its failure."""
-        name, is_chosen = planned.name, planned.name in self.chosen
+        """Load the system, or measure it; note its failure."""
+        name, settings = planned.name, self.experiment.retrievers.get(planned.retriever)
         record, run_file = self.out / "systems" / f"{name}.json", self.out / "runs" / f"{name}.run"
-        settings, depth = self.experiment.retrievers.get(planned.retriever), self.experiment.experiment.depth
+        depth = self.experiment.experiment.depth
         digest = "" if settings is None else _digest(corpus_digest, planned.chunking, settings.model_dump(), depth)
-        found = read_json(record, Measured) if settings and record.exists() and run_file.exists() else None
-        if found is not None and found.digest == digest and not (self.is_fresh and is_chosen):
+        found = read_json(record, Measured) if settings and run_file.exists() else None
+        if found is not None and found.digest == digest:
             # A query without documents leaves no line, and an empty file is a run that found nothing.
             results = read_run(run_file, name=name).run.results if run_file.stat().st_size else {}
             self.measured[name] = Run(name, results), found
-            if is_chosen:
-                self.report("done", name=name, was_there=True)
-            return
-        if not is_chosen:
+            self.progress(f"{name}: was there")
             return
         try:
             # The table stays apart from what libraries print.
@@ -171,39 +142,37 @@ class _ExperimentRun:
                 (self.out / "systems" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
                 detail = f"{type(error).__name__}: {' '.join(detail.split())[:300]} (see systems/{name}.log)"
             self.failures[name] = detail
-            self.report("failed", name=name, detail=detail)
             return
         self.measured[name] = run, measured
         replace_file(run_file, "".join(format_run(run)).encode(), mode=0o666)
         write_json(record, measured)
-        self.report("done", name=name, was_there=False)
+        self.progress(f"{name}: done")
 
     def _measure(self, planned: PlannedSystem, settings: AnyRetriever, digest: str) -> tuple[Run, Measured]:
         """Build and search a retriever under the clock, one query at a time; a warm-up query goes first."""
         name, index = planned.name, self.out / "work" / planned.name
-        self.report("progress", name=name, stage="cutting")
         cut = parse_chunking(planned.chunking).cut
         chunks = [chunk for document, fields in self.corpus.documents.items() for chunk in cut(document, fields)]
         # A killed process leaves its index behind.
         shutil.rmtree(index, ignore_errors=True)
         index.mkdir()
-        self.report("progress", name=name, stage="building")
+        self.progress(f"{name}: building")
         started = time.perf_counter()
         retriever = settings.make()
-        loaded = time.perf_counter()
+        loaded = time.perf_counter() - started
         # Objects that exist already stay out of the garbage collections that are measured.
         gc.freeze()
         try:
-            before = time.perf_counter()
+            started = time.perf_counter()
             facts = retriever.build(chunks, index)
-            built = Built(facts, loaded - started, time.perf_counter() - before)
-            self.report("progress", name=name, stage="searching")
+            built = replace(facts, load_seconds=loaded, build_seconds=time.perf_counter() - started)
+            self.progress(f"{name}: searching")
             run, milliseconds, short = self._search(retriever, chunks, name)
         finally:
             retriever.close()
             gc.unfreeze()
             shutil.rmtree(index, ignore_errors=True)
-        warnings = list(facts.warnings)
+        warnings = []
         if short:
             of = f"{short} of {len(self.corpus.queries)} queries have fewer documents than asked for"
             warnings.append(f"{of}: others' chunks came first")
@@ -243,7 +212,6 @@ class _ExperimentRun:
         """Fuse the runs of the parts; a query takes its parts' times and its share of the fusion's."""
         if lacking := [part for part in planned.parts if part not in self.measured]:
             raise InvalidInput(f"there is no {' and no '.join(lacking)} to blend")
-        self.report("progress", name=planned.name, stage="blending")
         recipe = self.experiment.blends[planned.retriever].recipe()
         runs, parts = zip(*(self.measured[part] for part in planned.parts), strict=True)
         started = time.perf_counter()
@@ -268,8 +236,8 @@ class _ExperimentRun:
         return compare_reports(
             reports,
             pairs=pairs,
-            test=table.test,
-            correction=table.correction,
+            test="randomization",
+            correction="holm",
             alpha=_ALPHA,
             resamples=_PERMUTATIONS if table.resamples is None else table.resamples,
             seed=table.seed,

@@ -1,6 +1,5 @@
 """Retrievers by vectors, dense or learned sparse, with exact search over all chunks."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -12,19 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from plumbline.extras.lab.corpus import Chunk
 from plumbline.extras.lab.retriever import OBJECT_PATTERN, Hits, IndexFacts, find_fields, folder_bytes, import_object
 from plumbline.ground.errors import InvalidInput, TierFailure
-from plumbline.judging.text.words import detect_language
 from plumbline.models.encoder.model_files import (
     DEFAULT_MODEL,
     ModelKind,
     NotLoaded,
     find_model,
-    find_preset,
     model_name,
     require_kind,
 )
-from plumbline.models.encoder.torch_model import load_sentence_transformer
+from plumbline.models.encoder.torch_model import load_sentence_transformer, one_thread
 
-_TEXTS_SAMPLED, _UNREAD_SHARE = 500, 0.1
 # The names of a document's prompt in models that have one.
 _DOCUMENT_PROMPTS: Final = ("document", "passage", "corpus")
 _HOW_TO_GET: Final = (
@@ -77,7 +73,7 @@ class SparseSettings(_VectorSettings):
 
     def make(self) -> "VectorRetriever":
         if self.function is not None:
-            return VectorRetriever(self, _WeightTable(import_object(self.function)), {"function": self.function})
+            return VectorRetriever(self, _weigh_by(import_object(self.function)), {"function": self.function})
         model = _load(self.model, "SparseEncoder")
         encode = encoder_of(model, self, save_to_cpu=True, show_progress_bar=False)
         return VectorRetriever(
@@ -106,9 +102,10 @@ def encoder_of(model: Any, settings: _VectorSettings, **options: Any) -> Encode:
     prompt = own if settings.document_prompt is None else settings.document_prompt
 
     def encode(texts: Sequence[str], is_query: bool) -> Any:
-        if is_query:
+        if not is_query:
+            return model.encode_document(texts, prompt=prompt, **options)
+        with one_thread():
             return model.encode_query(texts, prompt=settings.query_prompt, **options)
-        return model.encode_document(texts, prompt=prompt, **options)
 
     return encode
 
@@ -120,26 +117,21 @@ def _as_csr(found: Any) -> Any:
     return csr_matrix((found.values().numpy(), found.indices().numpy()), shape=tuple(found.shape))
 
 
-class _WeightTable:
-    """Rows of a sparse matrix from weights by term; terms of queries that no document has count for nothing."""
+def _weigh_by(function: Callable[[Sequence[str]], Sequence[Mapping[str, float]]]) -> Encode:
+    """Return an encoder of weights by term; terms of queries that no document has count for nothing."""
+    from scipy.sparse import csr_matrix  # noqa: PLC0415 - half a second
 
-    def __init__(self, weigh: Callable[[Sequence[str]], Sequence[Mapping[str, float]]]) -> None:
-        self._weigh, self._column_by_term = weigh, dict[str, int]()
+    columns = dict[str, int]()
 
-    def __call__(self, texts: Sequence[str], is_query: bool) -> Any:
-        from scipy.sparse import csr_matrix  # noqa: PLC0415 - half a second
-
-        found = [(row, term, weight) for row, of in enumerate(self._weigh(texts)) for term, weight in of.items()]
+    def encode(texts: Sequence[str], is_query: bool) -> Any:
+        found = function(texts)
         if not is_query:
-            self._column_by_term = {
-                term: column for column, term in enumerate(dict.fromkeys(each[1] for each in found))
-            }
-        known = [
-            (row, self._column_by_term[term], weight) for row, term, weight in found if term in self._column_by_term
-        ]
-        rows, columns, weights = zip(*known, strict=True) if known else ((), (), ())
-        shape = (len(texts), max(len(self._column_by_term), 1))
-        return csr_matrix((np.array(weights, dtype=np.float64), (rows, columns)), shape=shape)
+            columns.update((term, at) for at, term in enumerate(dict.fromkeys(term for of in found for term in of)))
+        known = [(of[term], row, columns[term]) for row, of in enumerate(found) for term in of if term in columns]
+        weights, rows, places = zip(*known, strict=True) if known else ((), (), ())
+        return csr_matrix((np.array(weights, dtype=np.float64), (rows, places)), (len(texts), max(len(columns), 1)))
+
+    return encode
 
 
 class VectorRetriever:
@@ -164,8 +156,7 @@ class VectorRetriever:
         self._ids = [chunk_id for chunk_id, text in texts.items() if text.strip()]
         if not self._ids:
             raise InvalidInput(f"none of {len(chunks)} chunks has a text in {', '.join(fields) or 'any field'}")
-        read = [texts[chunk_id] for chunk_id in self._ids]
-        self._matrix = self._encode(read, False)
+        self._matrix = self._encode([texts[chunk_id] for chunk_id in self._ids], False)
         if not np.isfinite(getattr(self._matrix, "data", self._matrix)).all():
             raise InvalidInput("the model gives vectors that are not finite")
         parts = ("data", "indices", "indptr") if self._is_sparse else ()
@@ -182,7 +173,6 @@ class VectorRetriever:
                 "dimensions": self._matrix.shape[1],
                 **self._stated,
             },
-            warnings=find_unread_language(str(self._stated.get("model", "")), read),
         )
 
     def search(self, query: str, k: int) -> Hits:
@@ -206,15 +196,3 @@ class VectorRetriever:
 def _make_encodable(text: str) -> str:
     # No tokenizer reads a lone surrogate.
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def find_unread_language(model: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a warning if, by its name, the model does not read the language of one in ten of the texts or more."""
-    reads = find_preset(model).languages
-    found = Counter(detect_language(text) for text in texts[:: max(len(texts) // _TEXTS_SAMPLED, 1)])
-    unread = {language: count for language, count in found.items() if reads is not None and language not in reads}
-    share = sum(unread.values()) / max(found.total(), 1)
-    if not unread or share < _UNREAD_SHARE:
-        return ()
-    detail = f"{model} reads {', '.join(sorted(reads or ()))}, and {share:.0%} of the texts are in"
-    return (f"{detail} {' and '.join(sorted(unread))}: set `model` to one that reads them",)

@@ -4,6 +4,8 @@ The only file that knows torch, and it imports it late: a process that never ask
 """
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,6 +108,19 @@ def compute_in_callers_threads() -> None:
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let PyTorch compute in this thread alone: within one short text, threads mostly wait for each other."""
+    import torch  # noqa: PLC0415
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _reader_of(loaded: "SentenceTransformer", files: ModelFiles) -> TextReader:
