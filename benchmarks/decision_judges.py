@@ -1,6 +1,6 @@
 """Measure our check, bounds and a chat judge on scripted decision models, with labelled rows over loopback.
 
-    python -m benchmarks.decision_judges DEV.jsonl [RAGTRUTH_DEV.jsonl] [--rows 1000] [--labels 200] [--seed 7]
+    python -m benchmarks.decision_judges DEV.jsonl [RAGTRUTH_DEV.jsonl] [--rows 1000] [--labels 200] [--seeds 10]
 
 The models know the labels and err by a stated rule, seeded by sentence, so that each gives the same answer to the
 same question. `calibrated`: right with probability c, and says c; c is .5 + .5 Beta(1.6, .4), .9 on average. `even`:
@@ -31,10 +31,10 @@ from plumbline.assembly import build, make_plan
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
-from plumbline.judging.judge.evidence.verdict_rules import REFUTED
+from plumbline.judging.judge.evidence.verdict_rules import REFUTED, UNANSWERED_QUESTION
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
-from plumbline.rows.report.rates import choose_thresholds
+from plumbline.rows.report.rates import FoundBounds, choose_bounds
 from tests.doubles.scripted_decisions import AskedQuestion, Value, decide, lean
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
@@ -209,16 +209,20 @@ def balanced_accuracy(rows: Sequence[WorldRow], results: Sequence[SampleResult])
     return round(sum(float(np.mean(each)) for each in right.values()) / len(right), 4)
 
 
-def choose_bounds(labelled: Sequence[WorldRow], run: Run, *, risk: float) -> dict[str, float]:
-    """Return the bounds that the labels prove, as `plumbline rate threshold --score lowest_support` prints them."""
-    judged = [(row, each.scores) for row, each in zip(labelled, run.results, strict=True) if each.scores]
-    unfaithful, lowest = [1 - row.label for row, _ in judged], [round(scores.lowest_support, 4) for _, scores in judged]
-    passing, blocked, left = choose_thresholds(unfaithful, lowest, lowest, risk=risk, confidence=0.95, middle=0.5)
-    return {
-        "fails": 0.0 if blocked.threshold is None else blocked.threshold,
-        "passes": 1.0 if passing.threshold is None else passing.threshold,
-        "share": round(left / len(judged), 4),
-    }
+def find_bounds(labelled: Sequence[WorldRow], labels: Run, run: Run, *, left: float) -> FoundBounds:
+    """Return the bounds of `plumbline rate threshold --left` for rows of which some are labelled."""
+    known = [*map(_supports, labels.results)]
+    unfaithful = [1 - row.label for row in labelled]
+    return choose_bounds(unfaithful, known, [*known, *map(_supports, run.results)], left=left, confidence=0.95)
+
+
+def _supports(result: SampleResult) -> tuple[float, float]:
+    if not result.scores:
+        return 1.0, 0.0
+    claims = [claim for claim in result.claims if claim.is_checkable]
+    decided = [claim for claim in claims if {REFUTED, UNANSWERED_QUESTION}.isdisjoint(claim.flags)]
+    lowest = round(min((claim.support or 0.0 for claim in decided), default=1.0), 4)
+    return lowest, lowest if len(decided) == len(claims) else 0.0
 
 
 def cascade_figures(rows: Sequence[WorldRow], both: Run, chat: Run) -> dict[str, Any]:
@@ -244,30 +248,40 @@ def usage_figures(rows: Sequence[WorldRow], run: Run, judge: str) -> dict[str, A
 
 async def run_all(options: argparse.Namespace) -> dict[str, Any]:
     known = read_rows(options.data)
-    order = draw_for(str(options.seed)).sample(known, len(known))
+    found: dict[str, Any] = {}
+    for seed in range(options.seed, options.seed + options.seeds):
+        found[str(seed)] = await run_seed(known, seed, options)
+    return found
+
+
+async def run_seed(known: Sequence[WorldRow], seed: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the figures of one draw of rows and labels; those of the check for the first one alone."""
+    order = draw_for(str(seed)).sample(known, len(known))
     rows, labelled = order[: options.rows], order[options.rows : options.rows + options.labels]
     marked = [row for row in known if any(kind != "other" for kind in row.kinds.values())]
-    planted = list(plant(order[options.rows + options.labels :], seed=options.seed))[: options.rows]
+    planted = list(plant(order[options.rows + options.labels :], seed=seed))[: options.rows]
     world = World([*known, *planted])
     found: dict[str, Any] = {"rows": len(rows), "labels": len(labelled), "marked": len(marked), "planted": len(planted)}
-    chat = await judge_rows(rows, SeededModel("", world, options.seed), first="chat")
+    chat = await judge_rows(rows, SeededModel("", world, seed), first="chat")
     found["chat"] = {"a row": usage_figures(rows, chat, "chat")}
-    print("chat", found["chat"])
+    print(seed, "chat", found["chat"], flush=True)
     for name in options.model:
-        model = SeededModel(name, world, options.seed)
+        model = SeededModel(name, world, seed)
         sets = {"rows": rows, "marked by people": marked, "planted": planted}
+        sets = sets if seed == options.seed else {"rows": rows}
         runs = {what: await judge_rows(part, model, first="default") for what, part in sets.items()}
         found[name] = {what: check_figures(sets[what], run, model) for what, run in runs.items()}
         found[name]["a row"] = usage_figures(rows, runs["rows"], "decisions")
         for what, figures in found[name].items():
-            print(name, what, figures)
+            print(seed, name, what, figures, flush=True)
         if name not in ("yes", "blind"):
             labels = await judge_rows(labelled, model, first="default")
-            for risk in options.risk:
-                bounds = choose_bounds(labelled, labels, risk=risk)
+            for left in options.left:
+                chosen = find_bounds(labelled, labels, runs["rows"], left=left)
+                bounds = {"fails": chosen.fails, "passes": chosen.passes, "share": chosen.share}
                 both = await judge_rows(rows, model, first="default", bounds={"decision-1": bounds}, escalation=True)
-                found[name][f"cascade at {risk}"] = {"bounds": bounds, **cascade_figures(rows, both, chat)}
-                print(name, risk, found[name][f"cascade at {risk}"])
+                found[name][f"cascade at {left}"] = {"bounds": bounds, **cascade_figures(rows, both, chat)}
+                print(seed, name, left, found[name][f"cascade at {left}"], flush=True)
     return found
 
 
@@ -276,8 +290,9 @@ def main() -> None:
     parser.add_argument("data", type=Path, nargs="+", metavar="DEV.jsonl")
     parser.add_argument("--rows", type=int, default=1_000)
     parser.add_argument("--labels", type=int, default=200, help="rows besides these that choose the bounds")
-    parser.add_argument("--risk", type=float, nargs="+", default=[0.1, 0.15, 0.2], help="of either promise")
+    parser.add_argument("--left", type=float, nargs="+", default=[0.09], help="share of rows for the chat judge")
     parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--seeds", type=int, default=1, help="draws of rows and labels, from --seed on")
     parser.add_argument("--model", nargs="+", choices=_MODELS, default=list(_MODELS))
     options = parser.parse_args()
     configure_logging("ERROR")

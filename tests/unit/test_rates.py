@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 from plumbline.cli.main import main
 from plumbline.ground.errors import InvalidInput
@@ -223,42 +224,66 @@ def test_both_thresholds_leave_the_rest_to_a_judge(tmp_path: Path, capsys: pytes
     assert f"left for a judge: {found['judge_rows']} rows" in capsys.readouterr().out
 
 
-def test_bounds_of_a_decision_model_are_of_the_weakest_sentence_and_printed_as_their_setting(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def _decided_files(folder: Path, rows: int = 400) -> list[str]:
+    """Rows of a decision model, every eighth refuted, every second labelled; it is right where it is sure."""
+    random = np.random.default_rng(5)
+    template = json.loads(Path("tests/data/result_line.json").read_text(encoding="utf-8"))
+    results, labels = [], []
+    for row, support in enumerate(np.round(random.beta(0.6, 0.6, rows), 4)):
+        flags = ["check_refutes"] if row % 8 == 0 else []
+        claims = [
+            {**template["result"]["claims"][0], "support": min(support, 0.5) if flags else support, "flags": flags}
+        ]
+        result = {**template["result"], "tier": "llm", "claims": claims, "flags": [], "faithfulness": 0.5}
+        result["trace"] = {"judge": {"model": "decision-1", "calls": 1, "kind": "systemone"}}
+        results.append({**template, "custom_id": f"r{row}", "row": row, "result": result})
+        labels.append({"custom_id": f"r{row}", "label": int(random.random() < support)})
+    paths = [folder / "results.jsonl", folder / "labels.jsonl"]
+    for path, lines in zip(paths, (results, labels[::2]), strict=True):
+        path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return ["rate", "threshold", str(paths[0]), "--labels", str(paths[1])]
+
+
+@pytest.mark.parametrize("left", [0.2, 0.4])
+def test_bounds_of_a_decision_model_leave_the_share_that_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], left: float
 ) -> None:
-    results, labels = (Path(each) for each in _files(tmp_path))
-    lines = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    for line in lines:
-        result = line["result"]
-        result |= {"scores": {"lowest_support": result["faithfulness"]}, "faithfulness": 0.5, "tier": "llm"}
-        result["trace"] = {"judge": {"model": "decision-1", "calls": 1}}
-    results.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    command = [
-        "rate",
-        "threshold",
-        str(results),
-        "--labels",
-        str(labels),
-        "--risk",
-        "0.15",
-        "--score",
-        "lowest_support",
-    ]
+    command = [*_decided_files(tmp_path), "--left", str(left)]
 
     assert main([*command, "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)
     assert main(command) == 0
-    setting = capsys.readouterr().out.splitlines()[-1].strip()
+    *_, said, setting = capsys.readouterr().out.splitlines()
 
     bounds = json.loads(setting.removeprefix("PLUMBLINE_LLM_BOUNDS='").removesuffix("'"))["decision-1"]
-    assert bounds["passes"] == found["promise"]["threshold"] >= 0.5 >= bounds["fails"]
-    assert bounds["fails"] == (0.0 if found["block"]["threshold"] is None else found["block"]["threshold"])
-    assert bounds["share"] == found["judge_rows"] / 400
+    assert bounds == {name: found[name] for name in ("fails", "passes", "share")}
+    assert bounds["fails"] <= 0.5 <= bounds["passes"]
+    # A row more or less than what the bound asks for.
+    assert left - 1 / 400 <= found["share"] <= left
+    assert f"left for a chat judge: {found['share']:.1%} of the rows" in said
+    # Clopper and Pearson: with this share of wrong ones so few are seen in one of twenty draws.
+    for side in (found["passed"], found["failed"]):
+        assert binom.cdf(side["wrong"], side["labels"], side["at_most"]) == pytest.approx(0.05)
 
-    lines[0]["result"]["flags"] = ["escalated"]
-    results.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+
+def test_bounds_are_of_one_model_and_say_what_the_check_leaves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = _decided_files(tmp_path)
+
+    assert main([*command, "--left", "0.02"]) == 0
+    said = capsys.readouterr().out
+    assert "pass from 0.5 on" in said
+    assert "12.5% of the rows, more than 2%: the check refutes so many" in said
+    results = Path(command[2])
+    for wrong, told in (('"flags": []', '"flags": ["escalated"]'), ("decision-1", "other")):
+        text = results.read_text(encoding="utf-8")
+        results.write_text(text.replace(wrong, told, 1 if wrong == "decision-1" else -1), encoding="utf-8")
+        assert main([*command, "--left", "0.2"]) == 2
+        assert ("escalation" if wrong.startswith('"') else "2 decision models") in capsys.readouterr().err
+        results.write_text(text, encoding="utf-8")
     assert main(command) == 2
-    assert "scored without `escalation`" in capsys.readouterr().err
+    assert "expected --risk" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("bad", "code"), [(0, 0), (1, 1)])

@@ -2,28 +2,30 @@
 
 import argparse
 from collections.abc import Iterator, Sized
+from dataclasses import asdict
 from random import Random
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from plumbline.cli import Commands, build_command, print_json, print_lines
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.data_file import read_lines
-from plumbline.rows.report.labelled_rates import RateOptions, RateTally, read_labels
+from plumbline.rows.report.labelled_rates import RateOptions, RateTally, find_bounds, read_labels
 from plumbline.rows.report.result_lines import ResultRow, read_line
 from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
 
+if TYPE_CHECKING:
+    from plumbline.rows.report.rates import FoundBounds
+
 _SEED = "plumbline"
 _MOST_NAMED = 10
-_LOWEST = "lowest_support"
-_EVEN = 0.5
 
 
 def add_command(commands: Commands) -> None:
     """Add `rate` and its parts, which argparse knows as commands of two words, to the parser."""
-    build_command(commands, "rate", _rate)[""].set_defaults(score="faithfulness")
-    threshold = build_command(commands, "rate threshold", _rate)[""]
-    threshold.set_defaults(width=None, draw=None)
+    build_command(commands, "rate", _rate)
+    build_command(commands, "rate threshold", _choose)[""].set_defaults(width=None, draw=None)
     build_command(commands, "rate drift", _drift)
 
 
@@ -44,18 +46,26 @@ def _rate(options: argparse.Namespace) -> int:
     return 0
 
 
+def _choose(options: argparse.Namespace) -> int:
+    if (options.risk is None) == (options.left is None):
+        raise InvalidInput("expected --risk, for thresholds of scores, or --left, for bounds of a decision model")
+    if options.risk is not None:
+        return _rate(options)
+    rows = (row for path in options.results for row in map(read_line, read_lines(path)) if isinstance(row, ResultRow))
+    labels = read_labels(read_lines(options.labels), name=options.labels.name)
+    model, found = find_bounds(rows, labels, left=options.left, confidence=options.confidence)
+    if options.json:
+        print_json({"model": model, **asdict(found)})
+    else:
+        print_lines(_bounds_lines(model, found, options))
+    return 0
+
+
 def _print_rates(rows: Iterator[ResultRow], options: argparse.Namespace) -> None:
-    tally = RateTally(read_labels(read_lines(options.labels), name=options.labels.name), score=options.score)
-    models: set[str] = set()
+    tally = RateTally(read_labels(read_lines(options.labels), name=options.labels.name))
     for row in rows:
         tally.add_row(row)
-        judge = row.result.trace.judge if row.result else None
-        models |= {judge.model} if judge and judge.model else set()
-        if options.score == _LOWEST and row.result and "escalated" in row.result.flags:
-            raise InvalidInput("some rows were escalated; bounds are chosen on rows scored without `escalation`")
-    # No sentence shall pass that the model finds less likely than not, nor fail in the other case.
-    middle = _EVEN if options.score == _LOWEST else None
-    rates = tally.rates(RateOptions(options.width, options.risk, options.confidence, middle))
+    rates = tally.rates(RateOptions(options.width, options.risk, options.confidence))
     _check_rows(rates, options)
     tally.check(place=options.labels.name)
     for rate in rates:
@@ -65,8 +75,6 @@ def _print_rates(rows: Iterator[ResultRow], options: argparse.Namespace) -> None
         print_json([each.model_dump() for each in rates])
     else:
         print_lines(line for rate in rates for line in _lines(rate, options))
-        if options.score == _LOWEST and len(models) == 1:
-            print_lines(_bounds_lines(rates, models.pop()))
 
 
 def _draw_lines(rows: Iterator[ResultRow], options: argparse.Namespace) -> Iterator[str]:
@@ -113,13 +121,20 @@ def _lines(rate: TierRate, options: argparse.Namespace) -> Iterator[str]:
         yield f"  left for a judge: {rate.judge_rows:,} rows ({rate.judge_rows / rate.rows:.0%})"
 
 
-def _bounds_lines(rates: list[TierRate], model: str) -> Iterator[str]:
-    """Yield the setting that holds the bounds of a decision model, where the labels prove its upper one."""
-    for rate in rates:
-        if rate.tier == "llm" and rate.promise and rate.promise.threshold is not None and rate.judge_rows is not None:
-            fails = rate.block.threshold if rate.block and rate.block.threshold is not None else 0.0
-            bounds = {"fails": fails, "passes": rate.promise.threshold, "share": round(rate.judge_rows / rate.rows, 4)}
-            yield f"  PLUMBLINE_LLM_BOUNDS='{msgspec.json.encode({model: bounds}).decode()}'"
+def _bounds_lines(model: str, found: "FoundBounds", options: argparse.Namespace) -> Iterator[str]:
+    """Yield what passes and fails by the bounds of a decision model, and the setting that holds them."""
+    for words, wrong, side in (
+        (f"pass from {found.passes:.6g} on", "unfaithful", found.passed),
+        (f"fail up to {found.fails:.6g}", "faithful", found.failed),
+    ):
+        yield (
+            f"{words}: {side.share:.0%} of the rows; {side.wrong} of {side.labels} labelled ones {wrong}, at most "
+            f"{side.at_most:.0%} with confidence {options.confidence:.0%}"
+        )
+    over = f", more than {options.left:.0%}: the check refutes so many" if found.share > options.left else ""
+    yield f"left for a chat judge: {found.share:.1%} of the rows{over}"
+    bounds = {"fails": found.fails, "passes": found.passes, "share": found.share}
+    yield f"PLUMBLINE_LLM_BOUNDS='{msgspec.json.encode({model: bounds}).decode()}'"
 
 
 def _agreement_lines(found: JudgeAgreement, what: str) -> Iterator[str]:

@@ -22,8 +22,9 @@ from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.text.words import han_share, has_content
 
-_LENGTHS: Final = range(24, 161)
-_LENGTHS_ZH: Final = range(8, 61)
+# Of English ones, and of Chinese ones.
+_LENGTHS: Final = range(24, 161), range(8, 61)
+_LENGTHS_LOOSE: Final = range(24, 301), range(8, 121)
 _LONGEST_COPY: Final = 300
 _FEWEST_WORDS: Final = 3
 # Short ones cost few tokens; of as many as this one is drawn.
@@ -88,7 +89,7 @@ def draw_controls(sample: SegmentedSample, window: Window, *, denies: bool = Fal
     source = sample.source
     draw = Random("\n".join((source.question, source.answer, *source.contexts)))  # noqa: S311 - no secret
     shown = frozenset(piece.number - 1 for piece in window)
-    statements = _statements(sample, shown)
+    statements = _statements(sample, shown) or (_statements(sample, shown, is_loose=True) if denies else set())
     stated = sorted(statements, key=lambda text: (len(text), text))[:_MOST_TRIED]
     plain = [text for text in stated if not _UNCLEAR.match(text)]
     changed = [(text, false) for text in plain if (false := _renumber(text, sample, draw))]
@@ -131,15 +132,17 @@ def count_right(controls: Mapping[IdT, Control], reading: Reading[IdT], others: 
     return right, (len(controls) if is_whole else sum(number in claims for number in controls)) - right
 
 
-def _statements(sample: SegmentedSample, shown: frozenset[int]) -> set[str]:
+def _statements(sample: SegmentedSample, shown: frozenset[int], *, is_loose: bool = False) -> set[str]:
+    """Return sentences that state something; `is_loose`: long ones too, and a whole context without a full stop."""
+    lengths, contexts = _LENGTHS_LOOSE if is_loose else _LENGTHS, sample.source.contexts
     return {
         sentence.text
         for (context, sentence), words in zip(sample.index.places, sample.index.words, strict=True)
         if context in shown
         and sentence.kind == "prose"
         and len(words.content) >= _FEWEST_WORDS
-        and len(sentence.text) in (_LENGTHS_ZH if han_share(sentence.text) else _LENGTHS)
-        and _STATEMENT_END.search(sentence.text)
+        and len(sentence.text) in lengths[han_share(sentence.text) > 0]
+        and (_STATEMENT_END.search(sentence.text) or (is_loose and sentence.text == contexts[context].strip()))
         and not _SPOKEN.search(sentence.text)
         and (han_share(sentence.text) > 0 or _is_told(sentence.text))
         and not _instructs(sentence.text)

@@ -19,6 +19,7 @@ from plumbline.judging.judge.evidence.verdict_rules import (
     word_stems,
 )
 from plumbline.judging.quantities.context_amounts import ContextAmounts
+from plumbline.judging.text.negation import Clause, may_deny, split_clauses
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.lexical_features import KnownPassages, LexicalFeatures
@@ -28,6 +29,9 @@ from plumbline.judging.tiers.lexical_features import KnownPassages, LexicalFeatu
 # docs/decisions/0018-decision-models.md has the figures.
 _FEWEST_SHARED = 2
 _LEAST_SHARE = 0.15
+# A denied clause shares so many of its words, and such a share of them, with one that says them.
+_FEWEST_SAID = 3
+_LEAST_SAID = 0.5
 _SHOWN = 3
 
 
@@ -76,7 +80,7 @@ class DecisionCheck:
             yield "number_not_in_evidence", CodedText("not_near_evidence", names=far[:_SHOWN])
         if features.unknown_names:
             yield "support_doubtful", CodedText("in_no_context", names=features.unknown_names[:_SHOWN])
-        if features.measures["negation"]:
+        if features.measures["negation"] or self._denies_what_is_said(text):
             yield "negation_differs", CodedText("negated_otherwise")
 
     def _far_numbers(self, text: str, features: LexicalFeatures) -> tuple[str, ...]:
@@ -90,6 +94,20 @@ class DecisionCheck:
         return ContextAmounts(["\n".join(lines)], lines, lambda: self._sample.source.question).find_missing(
             text, lines
         )[0]
+
+    def _denies_what_is_said(self, text: str) -> bool:
+        """Return True if a clause denies what a context says in half of its words, and none as near denies it, too."""
+        for clause in split_clauses(text) if may_deny(text.lower()) else ():
+            if clause.negations % 2 == 0:
+                continue
+            shared = [
+                (len(clause.words & other.words), other.negations or other.is_negative) for other in self._clauses
+            ]
+            said = max((count for count, is_negative in shared if not is_negative), default=0)
+            denied = max((count for count, is_negative in shared if is_negative), default=0)
+            if said >= max(_FEWEST_SAID, _LEAST_SAID * len(clause.words)) and said > denied:
+                return True
+        return False
 
     def _is_beside(self, row: int, other: int) -> bool:
         places = self._sample.index.places
@@ -122,6 +140,10 @@ class DecisionCheck:
     @cached_property
     def _assertions(self) -> dict[int, str]:
         return dict(zip(self._sample.checkable, self._sample.assertions, strict=True))
+
+    @cached_property
+    def _clauses(self) -> list[Clause]:
+        return [clause for text in self._sample.index.texts for clause in split_clauses(text)]
 
     @cached_property
     def _stems(self) -> list[frozenset[str]]:

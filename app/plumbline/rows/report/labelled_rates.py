@@ -4,7 +4,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import msgspec
 
@@ -12,6 +12,9 @@ from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.rows.report.result_lines import ResultRow
 from plumbline.rows.report.tallies import TIERS, wilson_share
 from plumbline.schemas.report import JudgeAgreement, ReportTier, TierRate
+
+if TYPE_CHECKING:
+    from plumbline.rows.report.rates import FoundBounds
 
 _MOST_MISSING: Final = 3
 _LONGEST_SHOWN: Final = 40
@@ -64,15 +67,11 @@ def parse_label(value: object) -> int:
 
 
 class RateOptions(NamedTuple):
-    """Wanted width of the interval; risk and confidence of a promise, and the `middle` between its thresholds.
-
-    Each in (0, 1).
-    """
+    """Wanted width of the interval; risk and confidence of a promise. Each in (0, 1)."""
 
     width: float | None = None
     risk: float | None = None
     confidence: float = 0.95
-    middle: float | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(_Line)
@@ -119,22 +118,16 @@ class _TierRows:
 
 
 class RateTally:
-    """Scores of rows, one at a time; 8 bytes for a row without a label.
+    """Scores of rows, one at a time; 8 bytes for a row without a label. `labels`: by `custom_id` or number."""
 
-    Args:
-        labels: by `custom_id`, or by the number of the row.
-        score: `faithfulness`, or `lowest_support`, by which the bounds of decision models are chosen.
-    """
-
-    def __init__(self, labels: Mapping[str | int, RowLabel], *, score: str = "faithfulness") -> None:
+    def __init__(self, labels: Mapping[str | int, RowLabel]) -> None:
         self._labels = labels
-        self._score = score
         self._tiers: dict[ReportTier, _TierRows] = {}
         self._seen: set[str | int] = set()
 
     def add_row(self, row: ResultRow) -> None:
         """Add a row of results; one without a score of a tier only counts as seen."""
-        key = row.row if row.custom_id is None or row.row in self._labels else row.custom_id
+        key = _key(row, self._labels)
         scored, result = row.scored, row.result
         if scored is None or result is None or scored.tier == "none":
             self._seen.update((key,) if key in self._labels else ())
@@ -143,8 +136,7 @@ class RateTally:
         for claim in result.claims if key in self._labels else ():
             if claim.verdict != "not_a_claim":
                 sentences[claim.sentence] = sentences.get(claim.sentence, True) and claim.verdict == "supported"
-        score = result.score(self._score)
-        if score is not None:
+        if (score := result.faithfulness) is not None:
             self.add(key, scored.tier, score, result.passed, sentences=sentences, name=scored.custom_id)
 
     def add(
@@ -178,6 +170,47 @@ class RateTally:
         return [_tier_rate(tier, self._tiers[tier], options) for tier in TIERS if tier in self._tiers]
 
 
+def find_bounds(
+    rows: Iterable[ResultRow], labels: Mapping[str | int, RowLabel], *, left: float, confidence: float
+) -> tuple[str, "FoundBounds"]:
+    """Return the decision model that judged the rows, and bounds that leave at most a share of them to a chat judge.
+
+    Raises InvalidInput: rows of none, of several or of a second judge; labels as for `choose_bounds`.
+    """
+    # Late, as the rates of a tier.
+    from plumbline.judging.judge.evidence.verdict_rules import REFUTED, UNANSWERED_QUESTION  # noqa: PLC0415
+    from plumbline.rows.report.rates import choose_bounds  # noqa: PLC0415
+
+    supports: dict[str | int, tuple[float, float]] = {}
+    models: set[str] = set()
+    for row in rows:
+        result = row.result
+        judge = result.trace.judge if result else None
+        if result is None or result.status not in ("judged", "not_judged"):
+            continue
+        if judge is None or judge.kind is None:
+            # The model failed, of its controls for example: a chat judge would answer in its place.
+            supports[_key(row, labels)] = 1.0, 0.0
+            continue
+        if "escalated" in result.flags:
+            raise InvalidInput("some rows were escalated; bounds are chosen on rows scored without `escalation`")
+        models.add(judge.model or "")
+        claims = [claim for claim in result.claims if claim.verdict != "not_a_claim"]
+        decided = [claim for claim in claims if {REFUTED, UNANSWERED_QUESTION}.isdisjoint(claim.flags)]
+        lowest = min((claim.support or 0.0 for claim in decided), default=1.0)
+        supports[_key(row, labels)] = lowest, lowest if len(decided) == len(claims) else 0.0
+    if len(models) != 1:
+        raise InvalidInput(f"found {len(models)} decision models in the rows; expected rows that one of them judged")
+    known = [key for key in labels if key in supports]
+    unfaithful = [1 - int(labels[key].label) for key in known]
+    labelled, found = [supports[key] for key in known], list(supports.values())
+    return models.pop(), choose_bounds(unfaithful, labelled, found, left=left, confidence=confidence)
+
+
+def _key(row: ResultRow, labels: Mapping[str | int, RowLabel]) -> str | int:
+    return row.row if row.custom_id is None or row.row in labels else row.custom_id
+
+
 def _tier_rate(tier: ReportTier, found: _TierRows, options: RateOptions) -> TierRate:
     # A second of import that reports without labels do not pay, and the light half cannot
     from plumbline.rows.report.rates import choose_thresholds, estimate_rate, labels_for_width  # noqa: PLC0415
@@ -192,7 +225,7 @@ def _tier_rate(tier: ReportTier, found: _TierRows, options: RateOptions) -> Tier
         if options.risk is not None:
             rows, risk = [*scores, *found.others], options.risk
             promise, block, judged = choose_thresholds(
-                unfaithful, scores, rows, risk=risk, confidence=options.confidence, middle=options.middle
+                unfaithful, scores, rows, risk=risk, confidence=options.confidence
             )
             changes = {"promise": promise, "block": block, "judge_rows": judged}
     except InvalidInput as error:

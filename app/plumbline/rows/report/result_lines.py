@@ -125,6 +125,7 @@ class RowJudge(msgspec.Struct, frozen=True, gc=False):
     model: str | None = None
     prompt: str | None = None
     prompt_digest: str | None = None
+    kind: str | None = None
 
 
 class RowTrace(msgspec.Struct, frozen=True):
