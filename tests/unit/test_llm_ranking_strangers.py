@@ -1,4 +1,4 @@
-"""Replies that were written before anyone looked at the reader: none is silently wrong, and most are read."""
+"""Replies that were written without a look at what the reader did with them: none is silently wrong, most are read."""
 
 import pytest
 
@@ -22,4 +22,4 @@ def test_most_replies_are_read_in_many_styles() -> None:
     read = sum(parse_ranking(reply, candidates=offered).parse_ok for reply, offered in ranked)
 
     assert read >= 0.85 * len(ranked)
-    assert (len(REPLIES), len({style for style, *_ in REPLIES})) == (133, 128)
+    assert (len(REPLIES), len({style for style, *_ in REPLIES})) == (410, 404)

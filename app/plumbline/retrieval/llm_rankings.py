@@ -1,16 +1,32 @@
 """Parse a ranking out of an LLM's reply, in linear time, whatever its form."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from string import ascii_lowercase
 from typing import Final
 
-from plumbline.retrieval.ranking_candidates import Candidates, bare_item
-from plumbline.retrieval.ranking_text import read_chains, read_lines, read_pairs, read_prose, read_tables
-from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, json_readings, meaning
+from plumbline.retrieval.ranking_candidates import ROMANS, Candidates, bare_item
+from plumbline.retrieval.ranking_text import (
+    read_chains,
+    read_elements,
+    read_lines,
+    read_places,
+    read_prose,
+    read_tables,
+)
+from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, grade, json_readings, meaning
 
-_THINK_TAG: Final = re.compile(r"<(/?)think(?:ing)?>", re.IGNORECASE)
+_THINK_TAG: Final = re.compile(
+    r"<(/?)(?:think(?:ing)?|thoughts?|scratchpad|reasoning|reflection|analysis)>", re.IGNORECASE
+)
 _PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
+_MARKUP: Final = [(re.compile(each, re.MULTILINE), plain) for each, plain in WORDS.read("layout.markup")]
+_PLUS: Final = re.compile(r"^\+ ", re.MULTILINE)
+_LETTERED: Final = re.compile(r"^(\s*)[(（]?([ivx]{1,5}|[IVX]{1,5}|[A-Za-z])[.)）、](?=\s)", re.MULTILINE)
+_LETTERS: Final = re.compile(r"\s*([A-Z]{3,26})\.?\s*")
+_SMALL_LETTERS: Final = re.compile(r"\s*[a-z](?:\s*[>,]\s*[a-z])+\s*")
 _MAX_UNKNOWN_LENGTH: Final = 200
 # A ranking of one has no order.
 _FEWEST: Final = 2
@@ -18,6 +34,8 @@ _FEWEST: Final = 2
 _CUT_OFF: Final = re.compile(r"\s*(?:```[a-z]*\s*)?(?:\{|\[\s*[\"{])")
 # Of text in lower case.
 _RISING: Final = re.compile(WORDS.pattern("prose.rising"))
+_INSTRUCTION: Final = re.compile(WORDS.pattern("prose.instructions"))
+_RANGE: Final = re.compile(r"[\s\[(【]*(.{1,80}?)\s?(?:[-–—~～至到]|\bto\b)\s?(.{1,80}?)[\])】.。\s]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +43,7 @@ class ParsedRanking:
     """Ranking parsed from a reply: its ids best first, each once, if `parse_ok`: the reply holds just one.
 
     unknown: ids that the reply names and the candidates do not hold. duplicates_removed: later mentions of an id. form:
-    `json`, `table`, `pairs`, `chain`, `lines`, `tokens`, or `none`. ties: ids held equal. excluded: ids that the reply
+    `json`, `elements`, `table`, `chain`, `lines`, `places`, `tokens`, or `none`. ties: ids held equal. excluded: ids that the reply
     says it leaves out. readings: two rankings that the reply may mean, if there are.
     """
 
@@ -65,12 +83,16 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None, append_
 
 
 def _parse(text: str, known: Candidates) -> ParsedRanking:
-    reply = known.without_marks(_without_reasoning(text))
+    reply = _plain(known.without_marks(_without_reasoning(text)))
     fallback: ParsedRanking | None = None
     for form, readings in _forms(reply, known):
-        parsed = _add_reverse(
-            _choose([(meaning(each.label), _resolve(each, form, known)) for each in readings], form), reply
-        )
+        if form == "tokens" and fallback is not None and fallback.unknown:
+            break
+        resolved = [(meaning(each.label), _resolve(each, form, known)) for each in _join_grades(list(readings))]
+        parsed = _add_reverse(_choose(resolved, form), reply, known)
+        if form == "lines" and parsed.parse_ok and not _is_whole(parsed, reply, known):
+            fallback = ParsedRanking((), parsed.unknown or parsed.ids, 0, parse_ok=False, form=form)
+            continue
         if fallback is not None and not set(fallback.excluded).isdisjoint((*parsed.ids, *sum(parsed.readings, ()))):
             break
         if parsed.ids or parsed.readings:
@@ -80,8 +102,33 @@ def _parse(text: str, known: Candidates) -> ParsedRanking:
     return fallback or ParsedRanking((), (), 0, parse_ok=False, form="none")
 
 
+def _is_whole(parsed: ParsedRanking, reply: str, known: Candidates) -> bool:
+    """Return False if the reply names a candidate that the ranking neither holds nor leaves out."""
+    return {*map(known.unmark, known.mentions(known.mark(reply, with_ranks=False)))} <= {
+        *parsed.ids,
+        *parsed.excluded,
+        *parsed.unknown,
+    }
+
+
+def _plain(reply: str) -> str:
+    """Write signs of markup, ticks, key caps, and letters or Roman numerals before lines, as plain text."""
+    for pattern, plain in _MARKUP:
+        reply = pattern.sub(plain, reply)
+    if _PLUS.search(reply):
+        reply = reply.replace("\n- ", "\n- ☐ ")
+    reply = reply.upper() if _SMALL_LETTERS.fullmatch(reply) else reply
+    if (letters := _LETTERS.fullmatch(reply)) and len(set(letters[1])) == len(letters[1]):
+        return " > ".join(letters[1])
+    counted = [name.lower() for _, name in _LETTERED.findall(reply)]
+    if len(counted) > 1 and any(counted == names[: len(counted)] for names in (ROMANS, list(ascii_lowercase))):
+        places = itertools.count(1)
+        return _LETTERED.sub(lambda found: f"{found[1]}{next(places)}.", reply)
+    return reply
+
+
 def _without_reasoning(text: str) -> str:
-    """Remove `<think>` blocks, an unclosed one to the end, an unopened one from the start; and tags as `<answer>`."""
+    """Remove `<think>` blocks, an unclosed one to the end, an unopened one from the start."""
     kept: list[str] = []
     position, is_inside = 0, False
     for tag in _THINK_TAG.finditer(text):
@@ -94,11 +141,13 @@ def _without_reasoning(text: str) -> str:
         position = tag.end()
     if not is_inside:
         kept.append(text[position:])
-    return _PLAIN_TAG.sub("\n", "".join(kept))
+    return "".join(kept)
 
 
 def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[Reading]]]:
-    readings, has_unread = json_readings(reply)
+    yield "elements", read_elements(reply, candidates)
+    reply = _PLAIN_TAG.sub("\n", reply)
+    readings, has_unread = json_readings(reply, candidates)
     yield "json", readings
     if has_unread and not readings:
         return
@@ -106,15 +155,28 @@ def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[R
         return
     marked = candidates.number_positions(candidates.mark(reply, with_ranks=False))
     yield "table", read_tables(marked, candidates)
-    yield "pairs", read_pairs(marked)
     yield "chain", read_chains(marked)
     yield "lines", read_lines(marked, candidates)
     if candidates.are_given:
+        yield "places", read_places(reply, candidates)
         yield "tokens", read_prose(reply, candidates)
 
 
-def _add_reverse(parsed: ParsedRanking, reply: str) -> ParsedRanking:
-    """Add the reverse as another reading, where the reply says that its ranking rises."""
+def _join_grades(readings: list[Reading]) -> list[Reading]:
+    """Return lists under several grades, `highly relevant` and `partially relevant`, as one, the best grade first."""
+    graded = [(grade(each.label), each) for each in readings if meaning(each.label) > Meaning.INPUT]
+    grades = [value for value, _ in graded if value]
+    if len(grades) < _FEWEST or len(grades) < len(graded) or len(set(grades)) < len(grades):
+        return readings
+    ordered = [each for _, each in sorted(graded, key=lambda pair: -(pair[0] or 0))]
+    others = [each for each in readings if each not in ordered]
+    return [Reading([block for each in ordered for block in each.blocks], "relevant"), *others]
+
+
+def _add_reverse(parsed: ParsedRanking, reply: str, known: Candidates) -> ParsedRanking:
+    """Add the reverse as another reading, where the reply says that its ranking rises; none to a repeated prompt."""
+    if known.are_as_offered(parsed.ids) and len(parsed.ids) == known.count and _INSTRUCTION.search(reply.lower()):
+        return replace(parsed, ids=(), ties=(), parse_ok=False)
     if len(parsed.ids) < _FEWEST or not _RISING.search(reply.lower().replace("_", " ")):
         return parsed
     return replace(parsed, ids=(), ties=(), parse_ok=False, readings=(parsed.ids, parsed.ids[::-1]))
@@ -153,6 +215,9 @@ def _resolve(reading: Reading, form: str, candidates: Candidates) -> ParsedRanki
     unknown = tuple(dict.fromkeys(name[:_MAX_UNKNOWN_LENGTH] for name in missed.values() if name))
     last = max((place for place, doc_id in enumerate(matched) if doc_id is not None), default=0)
     strange = [item for item in items[:last] if missed.get(item) and not candidates.is_made_up(item)]
+    strange += [
+        item for item in missed if (ends := _RANGE.fullmatch(item)) and all(map(candidates.knows, ends.groups()))
+    ]
     if not candidates.are_given and (unknown or strange):
         return ParsedRanking((), (), 0, parse_ok=False, form=form)
     if strange:

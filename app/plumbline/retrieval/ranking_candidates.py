@@ -26,11 +26,12 @@ _ATOM: Final = re.compile(rf"{_WORD}++|\S")
 _GLUED_AFTER: Final = re.compile(rf"{_WORD}|[.#/@]{_WORD}|::")
 _GLUED_BEFORE: Final = re.compile(rf"{_WORD}[.#/@]\Z|::\Z|(?:^|.){_WORD}\Z", re.DOTALL)
 _DIGITS: Final = re.compile("[0-9]+")
+ROMANS: Final = ["i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii"]
 # A position from 1 or 0, or a letter, in brackets: `[3]`; `number_positions` writes them so.
 INDEX: Final = r"[\[(【［]([0-9]{1,6}+|[A-Z])[\])】］]"
 NAMED_INDEX: Final = re.compile(INDEX)
 _POSITION: Final = re.compile(
-    r"(?<![^\W\d_])(?:passage|document|doc|item|文档|文章|段落)\s?+[:：]?+\s?+[\[(#【［]?+([0-9]{1,6}+|[A-Z](?![^\W_]))(?![0-9])[\])】］]?+"
+    r"(?<![^\W\d_])(?:passage|document|doc|item|option|choice|文档|文章|段落|选项)\s?+[:：]?+\s?+[\[(#【［]?+([0-9]{1,6}+|[A-Z](?![^\W_]))(?![0-9])[\])】］]?+"
     r"|(?<![0-9.])([0-9]{1,6}+)号|(?:(?<=[,，、>] )|^)#([0-9]{1,6}+)(?=[,，、]|\s?>|\Z)",
     re.IGNORECASE,
 )
@@ -52,6 +53,7 @@ class Candidates:
         self._place_by_id: dict[str, int] = {}
         self._lengths: dict[str, set[int]] = {}
         self._shapes: set[str] = set()
+        self._folded = {doc_id.strip().casefold(): doc_id for doc_id in self._ids}
         for place, doc_id in enumerate(self._ids):
             stripped = doc_id.strip()
             self._place_by_id.setdefault(doc_id, place)
@@ -61,6 +63,10 @@ class Candidates:
                 self._lengths.setdefault(first[0], set()).add(len(stripped))
                 if first[0] == stripped and (shape := _shape(stripped)) not in (stripped, "0"):
                     self._shapes.add(shape)
+
+    @property
+    def count(self) -> int:
+        return len(self._ids)
 
     def mark(self, text: str, *, with_ranks: bool = True) -> str:
         """Replace each candidate by its mark; without `with_ranks` not those that may be ranks, of up to 4 digits."""
@@ -82,6 +88,16 @@ class Candidates:
         """Write each named position of a candidate as `[3]`: `Passage 3`, `Doc: 3`, `文档3`, `3号`."""
         return _POSITION.sub(lambda found: f"[{next(filter(None, found.groups())).upper()}]", marked)
 
+    def mark_positions(self, text: str) -> str:
+        """Replace each named position of a candidate, `Passage 2`, by the candidate's mark."""
+        names = ["".join(groups) for groups in _POSITION.findall(text)]
+        numbers = [int(each) if each.isdigit() else -1 for each in names]
+        first = 0 if 0 in numbers else 1
+        if not numbers or not self._has_positions or not all(0 <= each - first < self.count for each in numbers):
+            return text
+        places = iter(numbers)
+        return _POSITION.sub(lambda _: chr(_FIRST_MARK + next(places) - first), text)
+
     def without_marks(self, text: str) -> str:
         return MARK.sub("", text)
 
@@ -97,7 +113,10 @@ class Candidates:
         for text in (item, item.strip(_QUOTES), plain):
             if text in self._place_by_id:
                 return self._ids[self._place_by_id[text]]
-        return self.unmark(plain) if MARK.fullmatch(plain) else None
+        return self.unmark(plain) if MARK.fullmatch(plain) else self._folded.get(plain.casefold())
+
+    def find_known(self, item: str) -> str | None:
+        return self.find(item) if self.are_given else None
 
     def find_all(self, items: Sequence[str], *, is_from_zero: bool = False) -> list[str | None]:
         """Return the id that each item of one ranking is: all by their ids, or all by their positions.
@@ -106,7 +125,7 @@ class Candidates:
         them is 0, or all of them could be (`is_from_zero`), as in a reranker's answer.
         """
         by_id = [self.find(item) for item in items]
-        numbers = [self._position(item) for item in items]
+        numbers = self._positions(items)
         found = [number for number in numbers if number is not None]
         if None not in by_id or not found or (any(by_id) and None in numbers):
             return by_id
@@ -116,8 +135,14 @@ class Candidates:
             return by_id
         return [self._ids[place] if 0 <= place < len(self._ids) else None for place in places]
 
-    def _position(self, item: str) -> int | None:
-        plain = self.number_positions(item.strip(_DECORATION)).strip(_DECORATION)
+    def _positions(self, items: Sequence[str]) -> list[int | None]:
+        """Return the number that each item is: in digits, in Roman numerals if all are, or as a letter."""
+        plain = [self.number_positions(item.strip(_DECORATION)).strip(_DECORATION) for item in items]
+        if all(text.lower() in ROMANS for text in plain) and any(len(text) > 1 for text in plain):
+            return [ROMANS.index(text.lower()) + 1 for text in plain]
+        return [self._position(text) for text in plain]
+
+    def _position(self, plain: str) -> int | None:
         if len(plain) == 1 and plain.isascii() and plain.isupper() and self._has_no_letters:
             return ord(plain) - ord("A") + 1
         return int(plain) if _is_number(plain) and len(plain) <= _MAX_INDEX_DIGITS else None
@@ -135,7 +160,7 @@ class Candidates:
     def knows(self, item: str) -> bool:
         if not self.are_given:
             return False
-        position = self._position(item) if self._has_positions else None
+        position = self._positions([item])[0] if self._has_positions else None
         return self.find(item) is not None or (position is not None and position <= len(self._ids))
 
     def is_id(self, item: str) -> bool:

@@ -10,14 +10,23 @@ from plumbline.retrieval.ranking_values import (
     WORDS,
     Blocks,
     Reading,
+    Row,
     excludes,
     flat,
+    grade,
     is_value_key,
     label_before,
+    number,
     order_rows,
     read_table,
     row_id,
 )
+
+_CHAIN_LENGTH: Final = 2
+
+
+def _layout(name: str) -> str:
+    return WORDS.pattern(f"layout.{name}").replace("MARKS", MARKS)
 
 
 def read_tables(text: str, candidates: Candidates) -> Iterator[Reading]:
@@ -26,6 +35,8 @@ def read_tables(text: str, candidates: Candidates) -> Iterator[Reading]:
     for sign in ("|", "\t", ","):
         cells = [[cell.strip(" *`") for cell in line.strip("|").split(sign)] for line in lines if sign in line]
         header, *table = cells or [[]]
+        if any(map(candidates.find_known, header)):
+            continue
         rows = [row for row in table if len(row) == len(header)]
         if len(header) < _CHAIN_LENGTH or not rows or not (sign == "|" or any(map(is_value_key, header))):
             continue
@@ -33,49 +44,48 @@ def read_tables(text: str, candidates: Candidates) -> Iterator[Reading]:
         named = [dict(zip(header, row, strict=True)) for row in rows]
         if known is not None and not is_value_key(header[known]):
             named = [{**row, "id": own[known]} for row, own in zip(named, rows, strict=True)]
-        if all(row_id(row) for row in named):
-            yield from read_table(named, "")
+        if all(row_id(row, candidates) for row in named):
+            yield from read_table(named, "", candidates)
             return
 
 
-_SEPARATOR: Final = re.compile(r"[,，、;；]")
-_PAIR: Final = re.compile(
-    r"[(（\[]\s*['\"“]?([^'\"“”()（）\[\],，\n]{1,200}?)['\"”]?\s*[,，:：]\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*[)）\]]"
-)
+_ATTRIBUTE: Final = re.compile(r"\b([\w-]{1,40}+)=\"([^\"]{0,200}+)\"")
 
 
-def read_pairs(text: str) -> Iterator[Reading]:
-    """Yield the order of pairs of an id and a score, `[('a', 0.4), ('b', 0.9)]`, that hold all of the text's ids."""
-    pairs = _PAIR.findall(text)
-    if len(pairs) > 1 and text.lstrip().startswith(("[", "(", "（")):
-        yield order_rows([([item], {"": float(score)}) for item, score in pairs])
+def read_elements(text: str, candidates: Candidates) -> Iterator[Reading]:
+    """Yield the ranking of XML or HTML elements: a row for each with attributes, or for leaves until a name repeats."""
+    rows: list[dict[str, object]] = [{}]
+    for name, attributes, content in _ELEMENT.findall(text):
+        cells = dict(_ATTRIBUTE.findall(attributes)) | ({name: content} if content.strip() else {})
+        if attributes or rows[-1].keys() & cells.keys():
+            rows.append({})
+        rows[-1] |= cells
+    named = [row for row in rows if row_id(row, candidates) is not None]
+    if len(named) > 1 and any(is_value_key(name) for row in named for name in row):
+        yield from read_table(named, "", candidates)
 
 
-# A link has room or a bracket on both sides: `<urn:uuid:…>` ends in a sign that chains nothing.
-_LINK: Final = rf"(?<=[\s\]】］]|{MARKS})(?:>=|=>|->|>>|[>＞≻≥→⇒]|<=|[<＜≺≤]|[=＝~≈])(?=[\s\[【［]|{MARKS})"
-_TIGHT_LINK: Final = re.compile(rf"(?<=[\w\])）】］]|{MARKS})([>＞≻→＝=])(?=[\w\[(（【［]|{MARKS})")
-_SIGN: Final = re.compile("[>＞≻≥→⇒<＜≺≤]")
 _WORSE_SIGNS: Final = frozenset({"<=", "<", "＜", "≺", "≤"})
 _EQUAL_SIGNS: Final = frozenset("=＝~≈")
-_CHAIN_LENGTH: Final = 2
-# A candidate, what is in brackets, or a word from its beginning on.
-_LINKED: Final = (
-    rf"{MARKS}|[\[【［][^\[\]【】［］]{{0,200}}+[\]】］]"
-    rf"|(?<![^\s：，。:(（\"'`*])[^\s：，。,、;；\[\]【】［］{MARKS[1:-1]}]++"
+_CHAIN: Final = re.compile(
+    rf"(?:{_layout('linked')})(?>(?:[\s*`\"']*+{_layout('link')}[\s*`\"']*+(?:{_layout('linked')}))+)"
 )
-_CHAIN: Final = re.compile(rf"(?:{_LINKED})(?>(?:[\s*`\"']*+{_LINK}[\s*`\"']*+(?:{_LINKED}))+)")
-_LINKS: Final = re.compile(_LINK)
+_LINK, _TIGHT_LINK, _SCORE_OF_LINK, _ELEMENT, _INLINE_RANK, _HEADED_RANK, _RANK_DIGITS, _SCORED = (
+    re.compile(_layout(name))
+    for name in (
+        *("link", "tight_link", "score_of_link", "element", "inline_rank", "headed_rank", "rank_digits", "scored"),
+    )
+)
 
 
 def read_chains(text: str) -> Iterator[Reading]:
     """Yield items joined by `>` and its kin, falling, or by `<`, rising; `=` holds equal."""
-    if not _SIGN.search(text):
-        return
+    text = _SCORE_OF_LINK.sub(r"\1", text)
     if "<" not in text and any(sign in text for sign in ">＞≻→"):
         text = _TIGHT_LINK.sub(r" \1 ", text)
     last = 0
     for found in _CHAIN.finditer(text):
-        items, signs = map(str.strip, _LINKS.split(found[0])), _LINKS.findall(found[0])
+        items, signs = map(str.strip, _LINK.split(found[0])), _LINK.findall(found[0])
         chain: Blocks = []
         for item, sign in zip(items, [">", *signs], strict=True):
             chain[-1:] = [[*chain[-1], item]] if chain and sign in _EQUAL_SIGNS else [*chain[-1:], [item]]
@@ -86,30 +96,11 @@ def read_chains(text: str) -> Iterator[Reading]:
             yield Reading(falling, label, other=chain[::-1] if len(directions) > 1 else None)
 
 
-_HAN: Final = "一二三四五六七八九十"
-_BULLET: Final = r"(?:[-*+•·‣▪–—]\s++|\#{1,6}\s++)"
-_RANK: Final = (
-    r"(?:\*\*)?+(?:[(（]?+[0-9]{1,4}+(?:[.．、:：]|[)）])(?![0-9])|\[[0-9]{1,4}+\](?!\s?(?:[,，、;；:：(（]|\Z))"
-    r"|\#[0-9]{1,4}+[.:：)]?+(?=\s)"
-    r"|(?:rank|top|no\.)\s?+\#?+[0-9]{1,4}+\s?+[.:：)-]"
-    r"|[0-9]{1,3}+(?:st|nd|rd|th)(?>(?:\s(?:place|rank))?)\s?+[.:：)-]"
-    rf"|第[0-9{_HAN}]{{1,4}}+[名位个]?+[是为]?+\s?+[:：、.，,]?+|[{_HAN}]{{1,3}}+[、.．]|[①-⑳])(?:\*\*)?+"
-)
-_PREFIX: Final = re.compile(rf"\s*+(?:{_BULLET}(?>(?:{_RANK})?)|{_RANK})\s*+", re.IGNORECASE)
-_RANK_DIGITS: Final = re.compile(rf"[0-9]++|[{_HAN}]++|[①-⑳]")
-# `1: doc_5; 2: doc_1` on one line
-_INLINE_RANK: Final = re.compile(r"(?<=[\s,，;；。])(?=[(（]?[0-9]{1,3}[.．、:：)）](?![0-9]))|(?=[②-⑳])")
-_HEADED_RANK: Final = re.compile(r"\s*([^0-9①]{1,60}[:：])\s*(?=[(（]?1[.．、:：)）](?![0-9])|①)")
+_RANK: Final = rf"(?:\*\*)?+(?:{_layout('rank')})(?:\*\*)?+"
+_PREFIX: Final = re.compile(rf"\s*+(?:(?:{_layout('bullet')})(?>(?:{_RANK})?)|{_RANK})\s*+", re.IGNORECASE)
 _ID_END: Final = re.compile(r"[：，；（。、！(]|[:,;](?=\s|\Z)|\s[-–—=]")
-_TIED: Final = re.compile(
-    rf"{MARKS}(?>(?:[\s\])】］\"'`*]*+(?:[,，、/&=＝~≈+]|and\b|与|和|及)[\s\[(【［\"'`*]*+{MARKS})*)", re.IGNORECASE
-)
+_TIED: Final = re.compile(_layout("tied"), re.IGNORECASE)
 _HEADED: Final = re.compile(r"([^:：,，;；]{1,60})[:：]\s*+(.+)")
-# An id, at most a word such as `score`, and a number; of short lines alone
-_SCORED: Final = re.compile(
-    r"(\S+?)(?:\s*[:：=|,，(（]\s*|\s+[-–—]?\s*)([^\W\d_]{0,12})\s?[:：=]?\s?([0-9]{1,9}(?:\.[0-9]{1,9})?)"
-    r"(?:\s?(?:/\s?[0-9]{1,3}|%|分))?[)）.;；。,，]*"
-)
 _MAX_SCORED: Final = 200
 _MAX_REMARK: Final = 40
 _HEADING_END: Final = (":", "：", "**", ":*")
@@ -132,7 +123,7 @@ def read_lines(text: str, candidates: Candidates) -> Iterator[Reading]:
     lines = [line for each in text.splitlines() for line in _split_line(each, candidates)]
     is_numbered = any(line.place is not None for line in lines)
     if not is_numbered and (scored := _read_scored_lines(lines, candidates)):
-        yield scored
+        yield from scored
         return
     if not any(line.has_prefix for line in lines):
         yield from _plain(lines, candidates)
@@ -160,7 +151,8 @@ def read_lines(text: str, candidates: Candidates) -> Iterator[Reading]:
 
 def _split_line(text: str, candidates: Candidates) -> list[_Line]:
     """Return a line, or the items of `1. a 2. b 3. c` if they count on; none for blank lines, fences and tables."""
-    if not text.strip() or text.strip().startswith(("```", "|")):
+    text = text.strip(" |") if text.strip().startswith("|") else text
+    if not text.strip() or text.strip().startswith(("```", ":-", "--")):
         return []
     if headed := _HEADED_RANK.match(text):
         return [_read_line(headed[1], candidates), *_split_line(text[headed.end() :], candidates)]
@@ -181,7 +173,7 @@ def _read_line(text: str, candidates: Candidates) -> _Line:
 
 
 def _place(digits: str) -> int:
-    if digits.isascii():
+    if digits.isdecimal():
         return int(digits)
     tens, ten, ones = (int(unicodedata.numeric(part[0])) if part else 0 for part in digits.rpartition("十"))
     return ten * (tens or 1) + ones
@@ -245,19 +237,20 @@ def _item(content: str, candidates: Candidates) -> tuple[list[str], list[str], s
     return found, found, before, after
 
 
-def _read_scored_lines(lines: Sequence[_Line], candidates: Candidates) -> Reading | None:
-    """Return the order of lines that all hold an id and a number."""
-    rows: list[tuple[str, str, float]] = []
+def _read_scored_lines(lines: Sequence[_Line], candidates: Candidates) -> list[Reading]:
+    """Return the order of lines that all hold an id and a number, or a word as `high` or `yes`."""
+    rows: list[dict[str, object]] = []
     for line in (each.content for each in lines):
         found = None if candidates.knows(line) or len(line) > _MAX_SCORED else _SCORED.fullmatch(line)
-        if found:
-            rows.append((found[1], found[2], float(found[3])))
+        if found and number(found[3]) is not None:
+            name = found[2] if is_value_key(found[2]) else "relevant" if grade(found[3]) is not None else ""
+            rows.append({"id": found[1], name: found[3]})
         elif not line.endswith(_HEADING_END):
-            return None
-    if not len({item for item, *_ in rows}) == len(rows) > 1 or not all(candidates.is_id(item) for item, *_ in rows):
-        return None
-    name = rows[0][1] if is_value_key(rows[0][1]) else ""
-    return order_rows([([item], {name: value}) for item, _, value in rows])
+            return []
+    items = [str(row["id"]) for row in rows]
+    if not len(set(items)) == len(rows) > 1 or not all(map(candidates.is_id, items)):
+        return []
+    return list(read_table(rows, "", candidates))
 
 
 def _plain(lines: Sequence[_Line], candidates: Candidates) -> Iterator[Reading]:
@@ -266,11 +259,11 @@ def _plain(lines: Sequence[_Line], candidates: Candidates) -> Iterator[Reading]:
     for line in (each.content for each in lines):
         headed = _HEADED.fullmatch(line)
         if headed and not candidates.is_id(headed[1].rstrip()) and not candidates.knows(line):
-            sections.append((headed[1], [piece.strip() for piece in _SEPARATOR.split(headed[2])]))
+            sections.append((headed[1], _pieces(headed[2], candidates)))
         elif line.endswith((":", "：")) and not candidates.knows(line):
             sections.append((line, []))
         else:
-            sections[-1][1].extend(piece.strip() for piece in _SEPARATOR.split(line))
+            sections[-1][1].extend(_pieces(line, candidates))
     for piece in (piece for _, pieces in sections for piece in filter(None, pieces)):
         bare = piece.rstrip(".。!！")
         is_whole = candidates.is_id(piece) or candidates.is_id(bare)
@@ -283,22 +276,75 @@ def _plain(lines: Sequence[_Line], candidates: Candidates) -> Iterator[Reading]:
             yield Reading([[piece] for piece in filter(None, pieces)], label)
 
 
+# From the widest to the narrowest; Chinese joins words without blanks.
+_SEPARATORS: Final = [re.compile(each) for each in (r"[,，、;；|]", r"\s+(?:and|&)\s+|^and\s+|[和与及]", r"\s+")]
+
+
+def _pieces(text: str, candidates: Candidates) -> list[str]:
+    """Split a line between ids: at commas, and where a piece is none, at `and`, and at blanks."""
+    pieces = [text]
+    for separator in _SEPARATORS:
+        pieces = [
+            each
+            for piece in pieces
+            for parts in [[each.strip() for each in separator.split(piece) if each.strip()]]
+            for each in (parts if separator is _SEPARATORS[0] or _are_ids(parts, candidates) else [piece])
+        ]
+    return pieces
+
+
+def _are_ids(pieces: Sequence[str], candidates: Candidates) -> bool:
+    return candidates.are_given and all(candidates.is_id(piece.rstrip(".。!！")) for piece in pieces)
+
+
 _CUES, _REVERSALS, _TURNS = (re.compile(WORDS.pattern(f"prose.{name}")) for name in ("cues", "reversals", "turns"))
-_SENTENCE_END: Final = re.compile(r"[。！？；!?;\n]|\.(?=\s|\Z)")
+_SENTENCE_END: Final = re.compile(r"[。！？；!?;\n()（）]|\.(?=\s|\Z)")
+_QUESTION: Final = re.compile(r"(?:^|(?<=[.。\n]))[^.。\n?？]++[?？]")
+_FALLING: Final = re.compile(WORDS.pattern("prose.falling"), re.IGNORECASE)
+_CLAUSE_END: Final = re.compile(r"[。！？；!?;\n，,、]|\.(?=\s|\Z)|\band\b")
+_ORDINALS: Final = [re.compile(each) for each in WORDS.patterns("prose.ordinals")]
+_COMPARED: Final = re.compile(
+    rf"(?<={MARKS})[\s*`\"'”’」』》\])】]*+(?:({WORDS.pattern('prose.worse')})|{WORDS.pattern('prose.better')})"
+    rf"(?=[\s*`\"'“‘「『《\[(【]*+(?:passage |document |doc )?{MARKS})",
+    re.IGNORECASE,
+)
+_THAN: Final = re.compile(rf"({MARKS})比({MARKS})(?:更|还)\w{{0,4}}")
+_REPEATED: Final = re.compile(rf"({MARKS})[\s，,；;。.]+\1(?=\s[<>])")
+
+
+def read_places(text: str, candidates: Candidates) -> Iterator[Reading]:
+    """Yield the ranking of prose that compares all documents that it names, or gives each its place."""
+    marked = _mark_prose(text, candidates)
+    # `A is more relevant than B, which is better than C`, `A优于B，B优于C`
+    linked = _COMPARED.sub(lambda found: " < " if found[1] else " > ", _THAN.sub(r"\1 > \2", marked))
+    named = MARK.findall(joined := _REPEATED.sub(r"\1", linked))
+    chains = list(read_chains(joined))
+    if len(chains) == 1 and len(flat(chains[0].blocks)) == len(named):
+        yield chains[0]
+    elif len(placed := _read_ordinals(marked)) > 1 and set(flat(placed)) == set(named):
+        yield Reading(placed)
+
+
+def _mark_prose(text: str, candidates: Candidates) -> str:
+    marked = _FALLING.sub("most", candidates.mark(text))
+    return marked if MARK.search(marked) else candidates.mark_positions(marked)
 
 
 def read_prose(text: str, candidates: Candidates) -> Iterator[Reading]:
     """Yield the candidates of prose in order, where it ranks them; with another reading where it turns or repeats."""
-    marked = candidates.mark(text)
+    marked = _mark_prose(text, candidates)
     kept: list[str] = []
     excluded: list[str] = []
-    is_doubtful = False
+    letters = 0
+    is_doubtful = any(candidates.mentions(asked) for asked in _QUESTION.findall(marked))
     for sentence in _SENTENCE_END.split(marked):
         found = candidates.mentions(sentence)
         folded = sentence.casefold()
         if len(found) == 1 and excludes(folded):
             excluded += found
-        elif found:
+            continue
+        letters += sum(map(str.isalnum, sentence))
+        if found:
             kept += found
             is_doubtful = is_doubtful or _REVERSALS.search(folded) is not None or excludes(folded)
     if excluded:
@@ -306,11 +352,23 @@ def read_prose(text: str, candidates: Candidates) -> Iterator[Reading]:
     values = [(str(at), each) for at, each in enumerate(_NAMED_VALUE.finditer(text.lower()))]
     named = order_rows([([at], {values[0][1][1]: float(each[2])}) for at, each in values])
     once = list(dict.fromkeys(kept))
+    placed = _read_ordinals(marked)
     folded = marked.casefold()
-    is_bare = sum(map(str.isalnum, marked)) == sum(sum(map(str.isalnum, item)) for item in kept)
+    is_bare = letters == sum(sum(map(str.isalnum, item)) for item in kept)
     is_doubtful = is_doubtful or named.other is not None or flat(named.blocks) != [at for at, _ in values]
+    is_doubtful = is_doubtful or (bool(placed) and flat(placed) != [item for item in once if item in flat(placed)])
     if len(once) > 1 and not is_bare:
         is_doubtful = is_doubtful or _TURNS.search(folded) is not None or not _CUES.search(folded)
     if once:
         turned = [[item] for item in reversed(once)] if len(once) > 1 else []
         yield Reading([[item] for item in once], "", other=turned if is_doubtful or len(once) < len(kept) else None)
+
+
+def _read_ordinals(marked: str) -> Blocks:
+    """Return the documents of clauses that name one place each: `A second, B first`."""
+    places: list[Row] = []
+    for clause in _CLAUSE_END.split(marked):
+        found, ranks = MARK.findall(clause), [n for n, each in enumerate(_ORDINALS) if each.search(clause.casefold())]
+        if len(found) == len(ranks) == 1:
+            places.append((found, {"rank": float(ranks[0])}))
+    return order_rows(places).blocks

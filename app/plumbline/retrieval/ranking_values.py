@@ -6,9 +6,10 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 from plumbline.ground.phrases import Phrases
+from plumbline.retrieval.ranking_candidates import Candidates
 
 
 class Meaning(IntEnum):
@@ -31,8 +32,18 @@ _MEANINGS: Final = {
 # Columns by their keys; ranks and distances rise, scores fall.
 _KINDS: Final = {kind: re.compile(WORDS.pattern(f"columns.{kind}")) for kind in ("rank", "score", "distance")}
 _FLAG_KEY: Final = re.compile(WORDS.pattern("columns.flag"))
+# The first that is found decides: `不相关` holds `相关`.
+_GRADES: Final = [
+    (float(place), re.compile(WORDS.pattern(f"grades.{name}")))
+    for place, name in enumerate(("none", "low", "medium", "high"))
+]
+_MAX_GRADE_WORD: Final = 24
 _MOST_FOLDED: Final = 1_000
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _GAP: Final = re.compile(r"[ -]+")
+_REMARK: Final = re.compile(r"[(（][^()（）]{0,80}+[)）]\Z")
+_DECIMAL: Final = re.compile(r"[0-9]*\.[0-9]+")
+_STRING_SEPARATOR: Final = re.compile(r"[,，、;；>＞≻→|\n]")
 
 Blocks = list[list[str]]
 # Items held equal, and numbers by their key; a number that nothing names has the key "".
@@ -73,7 +84,7 @@ def _fold(text: str) -> str:
 
 def key(name: str) -> str:
     """Return a key as it is compared: without case, width, marks; blanks and hyphens as underscores."""
-    return _GAP.sub("_", _fold(name).strip(" *`\"':"))
+    return _GAP.sub("_", _REMARK.sub("", _fold(_CAMEL.sub("_", name)).strip()).strip(" *`\"':"))
 
 
 def is_value_key(name: str) -> bool:
@@ -138,11 +149,11 @@ def _sort_blocks(pairs: Sequence[tuple[list[str], float]], *, is_rising: bool) -
     return blocks
 
 
-def read_table(rows: Sequence[Mapping[str, object]], label: str) -> Iterator[Reading]:
+def read_table(rows: Sequence[Mapping[str, object]], label: str, candidates: Candidates) -> Iterator[Reading]:
     """Yield the ranking of rows that name a document each, by their ranks, scores or order; and what they exclude."""
     kept, excluded = list[Row](), list[str]()
     for row in rows:
-        doc_id = row_id(row)
+        doc_id = row_id(row, candidates)
         if doc_id is None:
             continue
         if any(str(value).strip().casefold() in _excluding_words(name) for name, value in row.items()):
@@ -155,27 +166,40 @@ def read_table(rows: Sequence[Mapping[str, object]], label: str) -> Iterator[Rea
         yield Reading([[doc_id] for doc_id in excluded], "excluded")
     if kept:
         scored = any(_KINDS["score"].fullmatch(name) for _, values in kept for name in values)
-        is_index = all(row_key(row) == "index" for row in rows if row_id(row) is not None)
+        is_index = all(_row_key(row, candidates) in ("index", "corpus_id") for row in rows)
         yield replace(order_rows(kept), label=label, is_from_zero=scored and is_index)
 
 
-def row_id(row: Mapping[str, object]) -> str | None:
-    name = row_key(row)
+def row_id(row: Mapping[str, object], candidates: Candidates) -> str | None:
+    name = _row_key(row, candidates)
     return next((str(value) for own, value in row.items() if key(own) == name), None)
 
 
-def row_key(row: Mapping[str, object]) -> str | None:
-    keys = {key(name) for name, value in row.items() if isinstance(value, str)}
-    return next((name for name in WORDS.read("columns.ids") if name in keys), None)
+def _row_key(row: Mapping[str, object], candidates: Candidates) -> str | None:
+    texts = {key(name): value for name, value in row.items() if isinstance(value, str)}
+    named = [name for name in WORDS.read("columns.ids") if name in texts]
+    known = [name for name, text in texts.items() if candidates.find_known(text)]
+    best = next((name for name in named if candidates.knows(texts[name])), next(iter(named), None))
+    return best or (known[0] if len(known) == 1 < len(row) else None)
 
 
 def number(value: object) -> float | None:
+    """Return a number, or the place of a word as `high` or `相关` in the order of grades."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
+    text = str(value)
+    if text and set(text) <= set("★⭐☆"):
+        return float(len(text) - text.count("☆"))
     try:
-        return float(value)
+        return float(text.rstrip("%分 "))
     except ValueError:
-        return None
+        return grade(text) if len(text) <= _MAX_GRADE_WORD else None
+
+
+def grade(text: str) -> float | None:
+    """Return the place of a grade that a text names: `partially relevant`, `高`."""
+    folded = _fold(text[:_MAX_LABEL])
+    return next((value for value, pattern in _GRADES if pattern.search(folded)), None)
 
 
 def _excluding_words(name: str) -> set[str]:
@@ -184,12 +208,21 @@ def _excluding_words(name: str) -> set[str]:
     return words | set(WORDS.read("columns.refusals")) if _FLAG_KEY.fullmatch(key(name)) else words
 
 
-_START: Final = re.compile(r"[\[{]")
+# Where a value may begin: a list, an object, a pair, or a Python object as `repr` prints it.
+_START: Final = re.compile(r"[\[{]|\((?=\s*+['\"])|\b[A-Za-z]\w{0,60}+\((?=\w{1,60}+=)")
+_TOKEN: Final = re.compile(
+    r"""\s*+(?:(?://|\#)[^\n]*+\s*+)*+(?:(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>,)|(?P<colon>[:=])"""
+    r"""|(?P<text>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')"""
+    r"""|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?!\w)|(?P<word>[^\W\d]\w*+))""",
+    re.DOTALL,
+)
+_CONSTANTS: Final = {"true": True, "false": False, "null": None, "none": None}
 # Each may read the text to its end.
-_MOST_FAILURES: Final = 100
+_MOST_FAILURES: Final = 20
 _MAX_DEPTH: Final = 8
 _MAX_LABEL: Final = 80
 _MAX_ID_WORDS: Final = 4
+ORDINALS: Final = WORDS.read("columns.ordinals")
 _RANK_NAME: Final = re.compile(r"(?:rank|top|no\.?|第)?_?#?([0-9]{1,6})(?:st|nd|rd|th)?[名位]?")
 _LABEL_END: Final = re.compile(r"[\n.。!！?？;；]")
 _ALONE_BEFORE: Final = re.compile(r"(?:[:：=]|\b(?:is|are|be)|[是为])[\s`*]*\Z|\A[\s`*>\-]*\Z", re.IGNORECASE)
@@ -202,22 +235,67 @@ class _Number(str):
     __slots__ = ()
 
 
-_DECODER: Final = json.JSONDecoder(parse_int=_Number, parse_float=_Number, parse_constant=_Number)
+def _read_value(text: str, position: int, depth: int = _MAX_DEPTH) -> tuple[Any, int]:
+    """Return the value of JSON or Python that begins there, and its end; raise ValueError without one."""
+    token = _TOKEN.match(text, position)
+    if token is None or not depth:
+        raise ValueError
+    kind, word, position = token.lastgroup, token[token.lastgroup or 0], token.end()
+    if kind == "text":
+        return _unquote(word), position
+    if kind == "number":
+        return _Number(word), position
+    if kind == "word" and text.startswith("(", position):
+        return _read_value(text, position, depth)
+    if kind == "word" and (word.lower() in _CONSTANTS or text.startswith(("=", ":"), position)):
+        return _CONSTANTS.get(word.lower(), word), position
+    if kind != "open":
+        raise ValueError
+    return _read_items(text, position, depth, is_object=word == "{")
 
 
-def json_readings(text: str) -> tuple[list[Reading], bool]:
-    """Return the rankings in the JSON values of a text, and whether it holds an object that none was read from."""
+def _read_items(text: str, position: int, depth: int, *, is_object: bool) -> tuple[Any, int]:
+    items, fields = list[Any](), dict[str, Any]()
+    while (token := _TOKEN.match(text, position)) and token.lastgroup != "close":
+        value, position = _read_value(text, position, depth - 1)
+        after = _TOKEN.match(text, position)
+        if after and after.lastgroup == "colon":
+            fields[str(value)], position = _read_value(text, after.end(), depth - 1)
+            after = _TOKEN.match(text, position)
+        else:
+            items.append(value)
+        if not after or after.lastgroup not in ("comma", "close"):
+            raise ValueError
+        position = after.end() if after.lastgroup == "comma" else position
+    if token is None:
+        raise ValueError
+    return fields if fields or (is_object and not items) else items, token.end()
+
+
+def _unquote(word: str) -> str:
+    try:
+        return str(json.loads(word))
+    except ValueError:
+        return word[1:-1]
+
+
+def json_readings(text: str, candidates: Candidates) -> tuple[list[Reading], bool]:
+    """Return the rankings in the values of a text, JSON or Python's, and whether it holds an object without any."""
     found: list[Reading] = []
     rows: list[dict[str, object]] = []
     has_unread = False
-    for label, value, is_alone in _json_values(text):
-        if isinstance(value, dict) and row_id(value) is not None and not any(map(_holds_rows, value.values())):
+    for label, value, is_alone in _values(text):
+        if (
+            isinstance(value, dict)
+            and row_id(value, candidates) is not None
+            and not any(map(_holds_rows, value.values()))
+        ):
             rows.append(value)
         elif isinstance(value, dict) or is_alone or not all(isinstance(each, _Number) for each in value):
-            readings = list(_read_json(value, label, _MAX_DEPTH))
+            readings = list(_read_tree(value, label, candidates, _MAX_DEPTH))
             has_unread = has_unread or (isinstance(value, dict) and bool(value) and not readings)
             found += readings
-    return [*found, *read_table(rows, "")], has_unread
+    return [*found, *read_table(rows, "", candidates)], has_unread
 
 
 def _holds_rows(value: object) -> bool:
@@ -237,12 +315,12 @@ def stands_alone(text: str, start: int, end: int) -> bool:
     return _ALONE_BEFORE.search(before) is not None and _ALONE_AFTER.match(after) is not None
 
 
-def _json_values(text: str) -> Iterator[tuple[str, dict[str, object] | list[object], bool]]:
+def _values(text: str) -> Iterator[tuple[str, dict[str, object] | list[object], bool]]:
     position = last = failures = 0
     while failures < _MOST_FAILURES and (start := _START.search(text, position)):
         try:
-            value, position = _DECODER.raw_decode(text, start.start())
-        except (RecursionError, json.JSONDecodeError):
+            value, position = _read_value(text, start.start())
+        except ValueError:
             position = start.end()
             failures += 1
         else:
@@ -250,27 +328,68 @@ def _json_values(text: str) -> Iterator[tuple[str, dict[str, object] | list[obje
             last = position
 
 
-def _read_json(value: object, label: str, depth: int) -> Iterator[Reading]:
+def _read_tree(value: object, label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
+    if isinstance(value, str) and not isinstance(value, _Number) and depth:
+        yield from _read_string(value, label, candidates)
     if isinstance(value, dict) and value and depth:
-        yield from _read_object(value, label, depth)
+        yield from _read_object(value, label, candidates, depth)
     # `[2]` alone is a link of a chain or a citation
     elif isinstance(value, list) and value and depth and not (len(value) == 1 and isinstance(value[0], _Number)):
-        yield from _read_list(value, label, depth)
+        yield from _read_list(value, label, candidates, depth)
 
 
-def _read_list(value: list[object], label: str, depth: int) -> Iterator[Reading]:
-    rows = [each for each in value if isinstance(each, dict)]
+def _read_string(text: str, label: str, candidates: Candidates) -> Iterator[Reading]:
+    """Yield the ranking of a text in a value: JSON as in a tool's arguments, a chain, or ids with commas."""
+    if text.lstrip().startswith(("{", "[{", '["')):
+        yield from json_readings(text, candidates)[0]
+    elif meaning(label) >= Meaning.LIST:
+        pieces = [piece.strip() for piece in _STRING_SEPARATOR.split(text)]
+        if len(pieces) > 1 and all(candidates.is_id(piece) for piece in pieces):
+            yield Reading([[piece] for piece in pieces], label)
+
+
+def _read_list(value: list[object], label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
+    rows = [_flat_row(each) for each in value if isinstance(each, dict)]
     lists = [[item for item in each if isinstance(item, str)] for each in value if isinstance(each, list) and each]
     if len(rows) == len(value):
-        if all(row_id(row) is not None for row in rows):
-            yield from read_table(rows, label)
+        ids = [row_id(row, candidates) for row in rows]
+        if None not in ids and (
+            not candidates.are_given or any(candidates.knows(each) or each.isdecimal() for each in ids if each)
+        ):
+            yield from read_table(rows, label, candidates)
+        elif any(isinstance(each, dict) for row in value if isinstance(row, dict) for each in row.values()):
+            for row in value:
+                yield from _read_tree(row, label, candidates, depth - 1)
         elif len(rows) == 1 or all(len(row) == 1 for row in rows):
-            yield from _read_object({name: each for row in rows for name, each in row.items()}, label, depth - 1)
+            fields = {name: each for row in rows for name, each in row.items()}
+            yield from _read_object(fields, label, candidates, depth - 1)
     elif len(lists) == len(value):
         if all(len(items) == len(each) for items, each in zip(lists, value, strict=True) if isinstance(each, list)):
             yield _read_pairs(lists, label)
     elif all(isinstance(each, str) and _is_item(each) for each in value):
-        yield Reading([[str(each)] for each in value], label)
+        texts = list(map(str, value))
+        if (
+            candidates.count == len(texts)
+            and all(isinstance(each, _Number) for each in value)
+            and "." in "".join(texts)
+        ):
+            # scores of all candidates, as they were offered
+            scored: list[Row] = [([str(place)], {"score": float(each)}) for place, each in enumerate(texts)]
+            yield replace(order_rows(scored, is_written=False), label=label, is_from_zero=True)
+        else:
+            yield Reading([[each] for each in texts], label)
+
+
+def _flat_row(row: dict[str, object]) -> dict[str, object]:
+    """Return a row with the fields of its parts, such as a document's metadata, beside its own."""
+    inner = {
+        name: each
+        for part in row.values()
+        if isinstance(part, dict)
+        for name, each in part.items()
+        if part.keys() & {"id", "doc_id"}
+    }
+    return {**inner, **{name: each for name, each in row.items() if not isinstance(each, dict)}}
 
 
 def _read_pairs(lists: list[list[str]], label: str) -> Reading:
@@ -282,12 +401,16 @@ def _read_pairs(lists: list[list[str]], label: str) -> Reading:
     return Reading(lists, label)
 
 
-def _read_object(fields: Mapping[str, object], label: str, depth: int) -> Iterator[Reading]:
+def _read_object(fields: Mapping[str, object], label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
     if all(isinstance(value, str | list) for value in fields.values()):
         ranked = _by_rank_name(fields, label)
-        scores = [([name], {"": float(value)}) for name, value in fields.items() if isinstance(value, _Number)]
-        if len(scores) == len(fields) > 1:
-            reading = order_rows(scores, label, is_written=False)
+        values = [
+            (name, value)
+            for name, value in fields.items()
+            if isinstance(value, _Number) or _DECIMAL.fullmatch(str(value))
+        ]
+        if len(values) == len(fields) > 1:
+            reading = order_rows([([name], {"": float(str(value))}) for name, value in values], label, is_written=False)
             # `{"3": 2, "1": 1}`: the documents of ranks, or the scores of documents
             is_either = ranked is not None and all("." not in str(value) for value in fields.values())
             yield Reading(reading.blocks, label, ranked.blocks if is_either and ranked else reading.other)
@@ -298,13 +421,14 @@ def _read_object(fields: Mapping[str, object], label: str, depth: int) -> Iterat
     for name, value in fields.items():
         # a key that says nothing leaves the word to the one above it
         own = name if meaning(name) is not Meaning.OTHER or key(name).endswith("scores") else label or name
-        yield from _read_json(value, own, depth - 1)
+        yield from _read_tree(value, own, candidates, depth - 1)
 
 
 def _by_rank_name(fields: Mapping[str, object], label: str) -> Reading | None:
     """Return `{"1": "doc_5"}` or `{"rank_1": ["doc_5", "doc_3"]}` in the order of the ranks."""
-    names = {name: _RANK_NAME.fullmatch(key(name)) for name in fields}
-    rank_by_name = {name: int(match[1]) for name, match in names.items() if match}
+    named = {key(name): name for name in fields}
+    rank_by_name = {own: ORDINALS.index(name) for name, own in named.items() if name in ORDINALS}
+    rank_by_name |= {own: int(match[1]) for name, own in named.items() if (match := _RANK_NAME.fullmatch(name))}
     if len(rank_by_name) < len(fields):
         return None
     ordered = (fields[name] for name in sorted(fields, key=rank_by_name.__getitem__))
