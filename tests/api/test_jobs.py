@@ -116,7 +116,7 @@ async def test_a_job_is_paused_resumed_and_cancelled_and_repeating_changes_nothi
         path = f"{JOBS_URL}/{await submitted(client, 'a', 'b', 'c')}"
         await work(store, rows=[0, 1])
         told = [read_job(await client.post(f"{path}/pause"))["status"] for _ in range(2)]
-        nothing_to_do = await store.lease(store.owner())
+        nothing_to_do = await store.lease()
         paused = read_job(await client.get(path))
         told += [read_job(await client.post(f"{path}/{action}"))["status"] for action in ("resume", "cancel", "cancel")]
         results = read_rows(await client.get(f"{path}/results"))

@@ -29,7 +29,7 @@ NAMED = {
 
 async def only_row(store: JobStore) -> Sample:
     """The sample of the first row of the only job that waits."""
-    lease = await store.lease(store.owner())
+    lease = await store.lease()
     assert lease is not None
     record = (await store.rows(lease))[0].row
     assert isinstance(record, Record)

@@ -120,7 +120,7 @@ async def test_a_data_folder_that_cannot_be_written_is_a_503_and_the_rest_is_ser
     assert done["status"] == "completed"
 
 
-async def test_of_many_requests_about_jobs_one_waits_for_a_database_that_hangs(tmp_path: Path) -> None:
+async def test_of_many_requests_about_jobs_few_wait_for_a_database_that_hangs(tmp_path: Path) -> None:
     connections = list[asyncio.StreamWriter]()
     silent = await asyncio.start_server(lambda _, writer: connections.append(writer), "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
@@ -134,5 +134,5 @@ async def test_of_many_requests_about_jobs_one_waits_for_a_database_that_hangs(t
 
     assert {response.status_code for response in refused} == {503}
     assert judged.status_code == 200
-    # The service's own look at the store is one of them.
-    assert len(connections) <= 3
+    # One of each thread of the store, and none of those that waited for a thread.
+    assert len(connections) <= 6

@@ -57,7 +57,7 @@ async def test_the_rows_of_a_submission_that_failed_are_removed(stores: Stores) 
             raise StoreUnavailable("the disk is full")
 
     store = stores.open()
-    failing = Failing(store._database, tmp_folder(store), owners=store._owners)
+    failing = Failing(store._database, tmp_folder(store))
     with pytest.raises(StoreUnavailable):
         await failing.submit(NewJob(TENANT, b"{}"), upload(store, rows_of(ROWS)))
     while await store.tidy():
@@ -84,17 +84,14 @@ async def test_the_rows_of_a_submission_whose_process_was_killed_are_removed(sto
             return await asyncio.Future()
 
     submitting = asyncio.create_task(
-        Dying(dying._database, tmp_folder(dying), owners=dying._owners).submit(
-            NewJob(TENANT, b"{}"), upload(dying, rows_of(ROWS))
-        )
+        Dying(dying._database, tmp_folder(dying)).submit(NewJob(TENANT, b"{}"), upload(dying, rows_of(ROWS)))
     )
     await begun.wait()
-    # What a kill does: the lock is gone, and nothing is given back.
+    # What a kill does: nothing is given back.
     await dying.close()
     submitting.cancel()
     await asyncio.gather(submitting, return_exceptions=True)
-    await store.rescue()
-    await store.rescue()
+    await stores.aged(store, 61)
     while await store.tidy():
         pass
     left = await stored_chunks(store)

@@ -98,7 +98,7 @@ async def test_every_store_counts_jobs_of_all_tenants_and_chunks_by_state(stores
     for tenant in ("one", "another"):
         await submitted(store, rows_of(2), tenant=tenant)
     waiting = await store.job_stats()
-    lease = await store.lease(store.owner())
+    lease = await store.lease()
     leased = await store.job_stats()
     assert lease is not None
     await store.act(lease.tenant, lease.job_id, "cancel")

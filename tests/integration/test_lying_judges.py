@@ -14,7 +14,7 @@ from tests.running.service import data_of, judge_settings, running
 from tests.unit.test_false_answers import ROWS, Judge, lazy, off_by_one, replies_of, silent, won_over
 
 ROW_BY_CONTEXTS = {tuple(row["contexts"]): row for row in ROWS}
-LIARS = [lazy, won_over, silent, off_by_one]
+LIARS: list[Judge] = [lazy, won_over, silent, off_by_one]
 
 
 def _reply(judge: Judge, request: RecordedRequest) -> Reply:

@@ -167,6 +167,8 @@ async def test_jobs_results_and_labels_of_0_2_are_there_and_half_done_jobs_go_on
 
 async def test_uploads_that_0_2_had_not_read_fail_with_what_to_do_and_its_files_go(tmp_path: Path) -> None:
     folder = folder_of_0_2(tmp_path / "data")
+    for upload in (folder / "uploads").iterdir():
+        os.utime(upload, (0, 0))
     store = JobStore.in_folder(folder)
     async with working(store, Handler()):
         jobs = [await ended(store, name) for name in ("job_unread", "job_unreadable")]
@@ -327,6 +329,8 @@ async def test_a_store_from_before_the_events_went_loses_their_table_and_keeps_i
     with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
         connection.execute("CREATE TABLE change (job INTEGER, seq INTEGER, PRIMARY KEY (job, seq))")
         connection.execute("ALTER TABLE job ADD COLUMN seq INTEGER NOT NULL DEFAULT 3")
+        connection.execute("ALTER TABLE chunk ADD COLUMN owner TEXT")
+        connection.execute("ALTER TABLE submission RENAME COLUMN until TO owner")
         connection.execute("UPDATE alembic_version SET version_num = 'plumbline_0001'")
     connection.close()
 

@@ -46,7 +46,7 @@ async def make_run(
 async def work_on(folder: Path, *, left: int) -> None:
     """Another process scores all rows of the jobs in the folder that wait, but `left` of the last chunk."""
     store = JobStore.in_folder(folder)
-    lease = await store.lease(store.owner())
+    lease = await store.lease()
     assert lease is not None
     waiting = [pending.row.row for pending in await store.rows(lease)]
     await store.commit(lease, [_scored(row, 1.0, "lexical", [ANSWER]) for row in waiting[:-left]], is_done=False)
@@ -55,7 +55,7 @@ async def work_on(folder: Path, *, left: int) -> None:
 
 
 async def _work(store: JobStore, until: int, score: Callable[[int], ScoredRow]) -> None:
-    while (lease := await store.lease(store.owner())) is not None:
+    while (lease := await store.lease()) is not None:
         waiting = [pending.row.row for pending in await store.rows(lease)]
         done = [row for row in waiting if row < until]
         await store.commit(lease, [score(row) for row in done], is_done=len(done) == len(waiting))

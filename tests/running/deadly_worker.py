@@ -31,13 +31,12 @@ def work_until_all_have_ended(folder: Path) -> int:
 
 
 async def _work(folder: Path) -> None:
-    store = JobStore.in_folder(folder)
-    worker = Worker(store, _Deadly().of, Pace(poll_seconds=0.01, group_seconds=0.01))
-    # Once, as each process is the only one.
-    await store.rescue()
-    running = asyncio.create_task(worker.run())
+    store = JobStore.in_folder(folder, lease_seconds=0.5)
+    worker = Worker(store, _Deadly().of, Pace(poll_seconds=0.01, group_seconds=0.01, renew_seconds=0.05))
+    tasks = [asyncio.create_task(each) for each in (worker.run(), store.keep_rescuing())]
     while not all(job.state.is_ended for job in await store.jobs(TENANT, before=None, limit=100)):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     await worker.stop(1.0)
-    await running
+    tasks[1].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
     await store.close()

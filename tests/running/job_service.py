@@ -88,7 +88,7 @@ def judged(record: Record | RecordProblem, *, tier: str = "llm", is_degraded: bo
 
 async def work(store: JobStore, *, rows: Collection[int] | None = None, scored: Scored = judged) -> None:
     """Works on these rows of a job, or on all."""
-    lease = await store.lease(store.owner())
+    lease = await store.lease()
     assert lease is not None
     waiting = [pending.row for pending in await store.rows(lease)]
     wanted = [each for each in waiting if rows is None or each.row in rows]

@@ -8,7 +8,7 @@ from typing import Protocol
 import pytest
 from sqlalchemy import update
 
-from plumbline.ground.store.tables import CHUNK
+from plumbline.ground.store.tables import CHUNK, SUBMISSION
 from plumbline.rows.jobs.store import JobStore
 from tests.running.postgres_server import binaries
 
@@ -28,7 +28,7 @@ class Stores(Protocol):
         """One more store in the place, as another process would have it."""
 
     async def aged(self, store: JobStore, seconds: float) -> None:
-        """So much time has passed for leases, and somebody has looked at their owners."""
+        """So much time has passed for leases, and somebody has looked at them."""
 
 
 class SqliteStores:
@@ -49,18 +49,19 @@ class SqliteStores:
 class PostgresStores:
     """In a schema of its own; leases are put back in place of a clock, which is the server's."""
 
-    def __init__(self, url: str, folder: Path, *, schema: str | None = None, lease_seconds: float = 30.0) -> None:
+    def __init__(self, url: str, folder: Path, *, schema: str | None = None, lease_seconds: float = 10.0) -> None:
         self.url = url
         self.schema = schema or f"test_{secrets.token_hex(6)}"
         self._folder = folder
         self._lease_seconds = lease_seconds
 
     def open(self) -> JobStore:
-        return JobStore.on_postgres(
-            self.url, self._folder, schema=self.schema, lease_seconds=self._lease_seconds, grace_seconds=0.0
-        )
+        return JobStore.on_postgres(self.url, self._folder, schema=self.schema, lease_seconds=self._lease_seconds)
 
     async def aged(self, store: JobStore, seconds: float) -> None:
-        earlier = update(CHUNK).values(lease_until=CHUNK.c.lease_until - seconds)
-        await store._database.write(lambda sql: sql.execute(earlier).rowcount)
+        earlier = [
+            update(table).values({column: table.c[column] - seconds})
+            for table, column in ((CHUNK, "lease_until"), (SUBMISSION, "until"))
+        ]
+        await store._database.write(lambda sql: sum(sql.execute(each).rowcount for each in earlier))
         await store.rescue()

@@ -27,6 +27,8 @@ Begin = Callable[[Connection], float]
 # Longer than any transaction of ours takes, and short enough for a caller to wait.
 _SECONDS: Final = 10.0
 _REST_SECONDS: Final = 5.0
+# A server that takes longer to refuse a connection is silent.
+_SILENT_SECONDS: Final = 1.0
 # One of two conflicting transactions is rolled back by the server, and is retried.
 _TRIES: Final = 5
 
@@ -95,6 +97,8 @@ class Database:
         # The tables were seen to be of this version.
         self._is_checked = self._is_closed = False
         self._rest = Rest()
+        # No connection is tried until then, in monotonic seconds.
+        self._silent_until = 0.0
 
     async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = False) -> T:
         """Run `work` and commit; run it again after a conflict. `is_durable`: survive a power failure too."""
@@ -199,7 +203,16 @@ class Database:
         return begin(connection)
 
     def _connect(self) -> Any:
-        raw = self.backend.connect()
+        # Callers queue for threads: each would wait for a silent server anew.
+        if time.monotonic() < self._silent_until:
+            raise StoreUnavailable(CodedText("database_silent"))
+        started = time.monotonic()
+        try:
+            raw = self.backend.connect()
+        except Exception:
+            if time.monotonic() - started > _SILENT_SECONDS:
+                self._silent_until = time.monotonic() + _REST_SECONDS
+            raise
         # What SQLAlchemy asks of a new connection can be aborted, too.
         call: _Abortable | None = getattr(self._own, "call", None)
         if call is not None:

@@ -88,7 +88,6 @@ CHUNK: Final = Table(
     _number("first_row"),
     _number("rows"),
     Column("state", Text, nullable=False, server_default=text("'free'")),
-    Column("owner", Text),
     _counter("fence"),
     Column("lease_until", Double),
     _counter("deaths"),
@@ -142,15 +141,15 @@ Index("result_again", RESULT.c.key, sqlite_where=_AGAIN, postgresql_where=_AGAIN
 # Processes that ended while a row was in flight.
 STRIKE: Final = Table("strike", METADATA, _number("key", primary_key=True, autoincrement=False), _number("deaths"))
 
-# Jobs whose upload is being read, by the process that reads it; their numbers are those of the jobs.
+# Jobs whose upload is being read; their numbers are those of the jobs.
 SUBMISSION: Final = Table(
     "submission",
     METADATA,
     Column("job", _INTEGER, Identity(), primary_key=True),
-    Column("owner", Text, nullable=False),
+    _counter("until", Double),
     sqlite_autoincrement=True,
 )
-# Deleted jobs and submissions of dead processes, whose rows and results are still to be deleted.
+# Deleted jobs and submissions that were given up, whose rows and results are still to be deleted.
 GARBAGE: Final = Table("garbage", METADATA, _number("job", primary_key=True, autoincrement=False))
 
 # `label` is NULL for a row that was skipped.

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import BigInteger, and_, bindparam, delete, exists, func, insert, or_, select, text, update
+from sqlalchemy import BigInteger, and_, bindparam, delete, exists, func, insert, select, text, update
 
 from plumbline.ground.store.database import Transaction
 from plumbline.ground.store.tables import (
@@ -60,7 +60,7 @@ _JOB_OF: Final = select(JOB.c.number, JOB.c.state).where(JOB.c.id == bindparam("
 _OWNED: Final = select(CHUNK.c.first_row, CHUNK.c.rows, CHUNK.c.under_way).where(_IS_OWNED)
 _SET_IN_FLIGHT: Final = update(CHUNK).where(_IS_OWNED).values(under_way=bindparam("rows_in_flight"))
 _RENEW: Final = update(CHUNK).where(_IS_OWNED).values(lease_until=bindparam("until"))
-_RELEASE: Final = update(CHUNK).where(_IS_OWNED).values(state=FREE, owner=None, under_way="[]")
+_RELEASE: Final = update(CHUNK).where(_IS_OWNED).values(state=FREE, under_way="[]")
 _FEWEST_LEASED: Final = (
     select(func.count()).where(CHUNK.c.job == JOB.c.number, CHUNK.c.state == LEASED).scalar_subquery()
 )
@@ -81,7 +81,7 @@ _NEXT_CHUNK: Final = (
 _TAKE: Final = (
     update(CHUNK)
     .where(CHUNK.c.job == _NUMBER, CHUNK.c.n == _NEXT_CHUNK.scalar_subquery())
-    .values(state=LEASED, owner=bindparam("new_owner"), fence=CHUNK.c.fence + 1, lease_until=bindparam("until"))
+    .values(state=LEASED, fence=CHUNK.c.fence + 1, lease_until=bindparam("until"))
     .returning(CHUNK.c.n, CHUNK.c.fence, CHUNK.c.deaths)
 )
 
@@ -96,22 +96,12 @@ class LeasedChunk(NamedTuple):
     under_way: frozenset[int] = frozenset()
 
 
-def chunk_owners(sql: Transaction) -> set[str]:
-    """Return the names of the owners that hold chunks or submit jobs."""
-    holding = select(CHUNK.c.owner).distinct().where(CHUNK.c.state == LEASED)
-    return {*sql.execute(holding).scalars(), *sql.execute(select(SUBMISSION.c.owner).distinct()).scalars()}
-
-
-def take_back(sql: Transaction, dead: Iterable[str], *, quiet_since: float) -> None:
-    """Free the chunks of dead owners, with one more crash for each row that was in flight, and expired ones.
-
-    A chunk whose lease ends later than `quiet_since` is left to its owner, dead or not.
-    """
-    dead = list(dead)
-    is_left = or_(CHUNK.c.lease_until < sql.now, and_(CHUNK.c.lease_until <= quiet_since, CHUNK.c.owner.in_(dead)))
+def take_back(sql: Transaction, *, grace_seconds: float) -> None:
+    """Free the chunks whose lease ended so long ago, with one more crash for each row that was in flight."""
+    until = sql.now - grace_seconds
     left = sql.execute(
         select(CHUNK.c.job, CHUNK.c.n, CHUNK.c.under_way)
-        .where(CHUNK.c.state == LEASED, is_left)
+        .where(CHUNK.c.state == LEASED, CHUNK.c.lease_until < until)
         .with_for_update(skip_locked=True)
     ).all()
     crashed = [{"key": (job << ROW_BITS) + row} for job, _, under_way in left for row in json.loads(under_way)]
@@ -120,9 +110,9 @@ def take_back(sql: Transaction, dead: Iterable[str], *, quiet_since: float) -> N
         sql.execute(
             update(CHUNK)
             .where(CHUNK.c.job == job, CHUNK.c.n == n)
-            .values(state=FREE, owner=None, deaths=CHUNK.c.deaths + 1, under_way="[]")
+            .values(state=FREE, deaths=CHUNK.c.deaths + 1, under_way="[]")
         )
-    for number in sql.execute(select(SUBMISSION.c.job).where(SUBMISSION.c.owner.in_(dead))).scalars().all():
+    for number in sql.execute(select(SUBMISSION.c.job).where(SUBMISSION.c.until < until)).scalars().all():
         abandon_submission(sql, number)
 
 
@@ -133,7 +123,7 @@ def abandon_submission(sql: Transaction, number: int) -> None:
         sql.execute(insert(GARBAGE).values(job=number))
 
 
-def lease_chunk(sql: Transaction, owner: str, seconds: float) -> Lease | None:
+def lease_chunk(sql: Transaction, seconds: float) -> Lease | None:
     """Lease a free chunk of the job with the fewest leased chunks, the oldest of those."""
     found = sql.execute(_NEXT_JOB).one_or_none()
     if found is None:
@@ -148,7 +138,7 @@ def lease_chunk(sql: Transaction, owner: str, seconds: float) -> Lease | None:
         problem = CodedText("job_spent_or_unpriced", cost=max_cost)
         enter_state(sql, number, JobState.PAUSED, problem)
         return None
-    taken = sql.execute(_TAKE, {"number": number, "new_owner": owner, "until": sql.now + seconds}).one_or_none()
+    taken = sql.execute(_TAKE, {"number": number, "until": sql.now + seconds}).one_or_none()
     if taken is None:
         return None
     if job.state == JobState.QUEUED:
@@ -208,9 +198,7 @@ def finish_chunk(sql: Transaction, lease: Lease, chunk: LeasedChunk) -> None:
     sums = sql.execute(select(*SUMS_OF_RESULTS).where(RESULT.c.key >= low, RESULT.c.key < low + chunk.rows)).one()
     counts = dict(zip(COUNT_COLUMNS, sums, strict=True))
     sql.execute(
-        update(CHUNK)
-        .where(CHUNK.c.job == number, CHUNK.c.n == lease.chunk)
-        .values(state=DONE, owner=None, counted=1, **counts)
+        update(CHUNK).where(CHUNK.c.job == number, CHUNK.c.n == lease.chunk).values(state=DONE, counted=1, **counts)
     )
     if sql.execute(select(CHUNK.c.n).where(CHUNK.c.job == number, CHUNK.c.state != DONE).limit(1)).first() is None:
         job = read_job(sql, number)

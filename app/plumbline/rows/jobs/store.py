@@ -1,6 +1,7 @@
 """The store of jobs: the source of truth about jobs, their rows, results and leases, on SQLite or PostgreSQL."""
 
 import asyncio
+import math
 import secrets
 import shutil
 import time
@@ -38,7 +39,6 @@ from plumbline.rows.jobs.job import (
     RowFilter,
 )
 from plumbline.rows.jobs.labels import Label
-from plumbline.rows.jobs.owners import GRACE_SECONDS, FileOwners, Owners, SessionOwners, Uploads
 from plumbline.rows.jobs.row_chunks import chunked_rows, unpack
 from plumbline.rows.jobs.submission import (
     Submission,
@@ -49,6 +49,7 @@ from plumbline.rows.jobs.submission import (
     finish_submission,
     group_chunks,
 )
+from plumbline.rows.jobs.uploads import Uploads
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.scored_row import ScoredRow
 
@@ -59,8 +60,10 @@ _APPLICATION_ID: Final = 0x504C4A42
 # Version 1 is that of 0.2.
 _FORMAT_VERSION: Final = 2
 _JOURNAL_BYTES: Final = 64 * 1024 * 1024
-_LEASE_SECONDS: Final = 30.0
+_LEASE_SECONDS: Final = 10.0
 _RESCUE_SECONDS: Final = 1.0
+# After an outage of the store, in which no owner could renew its leases, they last so much longer.
+_GRACE_SECONDS: Final = 5.0
 
 
 class JobStore:
@@ -70,21 +73,20 @@ class JobStore:
 
     Args:
         folder: for uploads in progress.
-        owners: of leases, where they are not the processes that share the folder.
-        lease_seconds: an owner that does not renew for this long loses its chunk; a killed one loses it at once.
+        lease_seconds: a worker that does not renew for this long, killed or not, loses its chunk.
     """
 
-    def __init__(
-        self, database: Database, folder: Path, *, owners: Owners | None = None, lease_seconds: float = _LEASE_SECONDS
-    ) -> None:
+    def __init__(self, database: Database, folder: Path, *, lease_seconds: float = _LEASE_SECONDS) -> None:
         self._database = database
         self._folder = folder
-        self._local = FileOwners(folder / "owners")
-        self._uploads = Uploads(folder / "uploads", self._local)
-        self._owners = owners or self._local
+        self._uploads = Uploads(folder / "uploads")
         self._lease_seconds = lease_seconds
         self._on_change: Callable[[], None] = lambda: None
-        self._problem: str | None = "the PostgreSQL database of jobs cannot be reached" if owners else None
+        self._problem: str | None = (
+            "the PostgreSQL database of jobs cannot be reached" if database.backend.is_server else None
+        )
+        # When the store was away last, in monotonic seconds.
+        self._away = -math.inf
 
     @classmethod
     def in_folder(
@@ -103,18 +105,10 @@ class JobStore:
 
     @classmethod
     def on_postgres(
-        cls,
-        url: str,
-        folder: Path,
-        *,
-        schema: str = SCHEMA,
-        lease_seconds: float = _LEASE_SECONDS,
-        grace_seconds: float = GRACE_SECONDS,
+        cls, url: str, folder: Path, *, schema: str = SCHEMA, lease_seconds: float = _LEASE_SECONDS
     ) -> Self:
         """Return the store in PostgreSQL, with a folder for uploads on this machine; raise ConfigurationError."""
-        backend = PostgresSchema(url, schema=schema)
-        owners = SessionOwners(backend, grace_seconds=grace_seconds)
-        return cls(Database(backend), folder, owners=owners, lease_seconds=lease_seconds)
+        return cls(Database(PostgresSchema(url, schema=schema)), folder, lease_seconds=lease_seconds)
 
     def on_change(self, call: Callable[[], None]) -> None:
         """Register a callback, called in the event loop when this process has added work or changed a state."""
@@ -133,7 +127,7 @@ class JobStore:
     # --- for callers of the API
 
     def new_upload(self) -> Path:
-        """Return a path for an upload; one that no job takes is removed once this process has ended."""
+        """Return a path for an upload; one that no job takes is removed after an hour."""
         try:
             return self._uploads.new()
         except OSError as error:
@@ -156,9 +150,7 @@ class JobStore:
     async def submit(self, new: NewJob, upload: Upload) -> Submission:
         """Store a job and its rows durably, in groups that belong to no job until the last; IdempotencyConflict."""
         try:
-            await asyncio.to_thread(self._owners.hold)
-            owner = self.owner()
-            begun = await self._database.write(lambda sql: begin_submission(sql, new, owner))
+            begun = await self._database.write(lambda sql: begin_submission(sql, new))
             if isinstance(begun, Job):
                 submission = Submission(begun, is_new=False)
             else:
@@ -174,7 +166,7 @@ class JobStore:
             rows = await self._write_rows(begun, upload)
             return await self._database.write(lambda sql: finish_submission(sql, job_id, new, rows), is_durable=True)
         except BaseException:
-            # Else it is done once this process has ended.
+            # Else it is done once nothing has been added to it for a while.
             abandon = partial(chunk_table.abandon_submission, number=begun.number)
             with suppress(StoreUnavailable):
                 await asyncio.shield(self._database.write(abandon))
@@ -244,19 +236,11 @@ class JobStore:
 
     # --- for workers
 
-    def owner(self) -> str:
-        """Return the name under which this process leases chunks; its leases end with the process at the latest."""
-        try:
-            return self._owners.name()
-        except OSError as error:
-            raise unavailable(error) from error
-
-    async def lease(self, owner: str) -> Lease | None:
+    async def lease(self) -> Lease | None:
         """Lease a free chunk of the oldest job that has one, and set the job `running`; None if there is none."""
         if not self._database.backend.exists:
             return None
-        await asyncio.to_thread(self._owners.hold)
-        return await self._database.write(lambda sql: chunk_table.lease_chunk(sql, owner, self._lease_seconds))
+        return await self._database.write(lambda sql: chunk_table.lease_chunk(sql, self._lease_seconds))
 
     async def rows(self, lease: Lease) -> Sequence[PendingRow]:
         """Return the rows of the chunk that are to be scored, in order. Raises InvalidInput: they are lost."""
@@ -314,19 +298,17 @@ class JobStore:
     # --- for every process
 
     async def rescue(self) -> None:
-        """Free the chunks of dead owners, and remove uploads that no process needs; called about once a second."""
+        """Free the chunks whose lease has ended, and remove old uploads; called about once a second."""
         try:
             if self._database.backend.exists:
-                await asyncio.to_thread(self._owners.hold, is_checked=True)
-                dead = await self._database.write(self._take_back)
-                for owner in dead:
-                    await asyncio.to_thread(self._owners.forget, owner)
+                grace = _GRACE_SECONDS if time.monotonic() - self._away < _GRACE_SECONDS else 0.0
+                await self._database.write(partial(chunk_table.take_back, grace_seconds=grace))
             # Behind the database, whose migration reads the uploads and files of rows of 0.2.
             await asyncio.to_thread(self._uploads.remove_orphans)
             if not self._database.backend.is_server:
                 await asyncio.to_thread(shutil.rmtree, self._folder / "rows", ignore_errors=True)
         except StoreUnavailable as error:
-            self._problem = str(error)
+            self._problem, self._away = str(error), time.monotonic()
             raise
         except OSError as error:
             self._problem = str(unavailable(error))
@@ -346,16 +328,6 @@ class JobStore:
 
     async def close(self) -> None:
         await self._database.close()
-        for owners in {self._owners, self._local}:
-            await asyncio.to_thread(owners.close)
-
-    def _take_back(self, sql: Transaction) -> set[str]:
-        if not self._owners.may_rescue(sql):
-            return set()
-        dead = self._owners.dead(sql, chunk_table.chunk_owners(sql))
-        quiet_since = sql.now + self._lease_seconds - self._owners.grace_seconds
-        chunk_table.take_back(sql, dead, quiet_since=quiet_since)
-        return dead
 
     async def _write_rows(self, begun: Written, upload: Upload) -> Written:
         written = begun

@@ -1,13 +1,13 @@
 """Submission of a job: its rows are written in groups, and become those of a job with the last statement.
 
-So no transaction is long. Until then they belong to the submission, and to the sweep once its process has ended.
+So no transaction is long. Until then they belong to the submission, and to the sweep once nothing more is added.
 """
 
 from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import delete, insert, update
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.database import Transaction
@@ -20,6 +20,8 @@ from plumbline.rows.records.columns import NONE_NAMED, NamedColumns
 
 # Bounds of a group of chunks that are written together, and so of a submission's memory and of its transactions.
 _GROUP_CHUNKS, _GROUP_BYTES = 100, 8 * 1024 * 1024
+# A submission to which nothing is added for so long is taken for one whose process has ended.
+_SUBMISSION_SECONDS: Final = 60.0
 
 
 class Upload(NamedTuple):
@@ -42,7 +44,6 @@ class Written(NamedTuple):
     """A submission under way and what it has written; `damage`: why nothing behind these rows can be read."""
 
     number: int
-    owner: str
     rows: int = 0
     chunks: int = 0
     damage: str | None = None
@@ -62,23 +63,23 @@ def group_chunks(chunks: Iterator[RowChunk]) -> Generator[list[RowChunk]]:
         yield group
 
 
-def begin_submission(sql: Transaction, new: NewJob, owner: str) -> Job | Written:
+def begin_submission(sql: Transaction, new: NewJob) -> Job | Written:
     """Return the job that was submitted before under the same key, or else a new submission."""
     known = job_table.find_repeated(sql, new)
     if known is not None:
         return known
-    number = sql.execute(insert(SUBMISSION).values(owner=owner).returning(SUBMISSION.c.job)).scalar_one()
-    return Written(number, owner)
+    values = {"until": sql.now + _SUBMISSION_SECONDS}
+    return Written(sql.execute(insert(SUBMISSION).values(values).returning(SUBMISSION.c.job)).scalar_one())
 
 
-def _check_submission(sql: Transaction, begun: Written) -> None:
-    is_ours = select(SUBMISSION.c.job).where(SUBMISSION.c.job == begun.number, SUBMISSION.c.owner == begun.owner)
-    if sql.execute(is_ours.with_for_update()).first() is None:
+def _extend_submission(sql: Transaction, number: int) -> None:
+    until = sql.now + _SUBMISSION_SECONDS
+    if not sql.execute(update(SUBMISSION).where(SUBMISSION.c.job == number).values(until=until)).rowcount:
         raise StoreUnavailable(CodedText("submission_lost"))
 
 
 def add_rows(sql: Transaction, *, before: Written, group: Sequence[RowChunk]) -> Written:
-    _check_submission(sql, before)
+    _extend_submission(sql, before.number)
     number, rows, n = before.number, before.rows, before.chunks
     chunks: list[dict[str, int]] = []
     data: list[dict[str, Any]] = []
@@ -94,7 +95,7 @@ def add_rows(sql: Transaction, *, before: Written, group: Sequence[RowChunk]) ->
 
 
 def finish_submission(sql: Transaction, job_id: str, new: NewJob, written: Written) -> Submission:
-    _check_submission(sql, written)
+    _extend_submission(sql, written.number)
     known = job_table.find_repeated(sql, new)
     if known is not None:
         # A concurrent request with the same key was committed while this one was read.

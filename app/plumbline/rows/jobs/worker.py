@@ -92,7 +92,7 @@ class Worker:
         if len(self._runs) >= self._pace.chunks:
             return False
         try:
-            lease = await self._store.lease(self._store.owner())
+            lease = await self._store.lease()
         except StoreUnavailable as error:
             self._outage.note(error, now=time.monotonic())
             return False
