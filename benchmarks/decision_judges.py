@@ -35,7 +35,7 @@ from plumbline.judging.judge.evidence.verdict_rules import REFUTED, UNANSWERED_Q
 from plumbline.judging.sample_result import SampleResult
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.rows.report.rates import FoundBounds, choose_bounds
-from tests.doubles.scripted_decisions import AskedQuestion, Value, decide, lean
+from tests.doubles.scripted_decisions import AskedQuestion, decide, lean
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, completion
 
@@ -62,7 +62,7 @@ class SeededModel:
     world: World
     seed: int
 
-    def __call__(self, asked: AskedQuestion) -> Mapping[Value, float]:
+    def __call__(self, asked: AskedQuestion) -> Mapping[str, float]:
         contexts = asked.contexts
         draw = draw_for(str(self.seed), asked.statement, *contexts.values())
         if self.name == "yes":
@@ -84,7 +84,7 @@ class SeededModel:
             sure = sure**2 / (sure**2 + (1 - sure) ** 2)
         return lean(asked, "supported" if said else "not_mentioned", sure)
 
-    def _place(self, asked: AskedQuestion, said: bool, draw: random.Random) -> Mapping[Value, float]:
+    def _place(self, asked: AskedQuestion, said: bool, draw: random.Random) -> Mapping[str, float]:
         best = place(asked.statement, asked.contexts) if said else None
         others = [each for each in asked.values if each not in (best, "none")]
         if self.name == "lost" and best and others and draw.random() > _RIGHT_PLACE:
@@ -191,7 +191,7 @@ def check_figures(rows: Sequence[WorldRow], run: Run, model: SeededModel) -> dic
 def _was_supported(statement: str, row: WorldRow, model: SeededModel) -> bool:
     contexts = [{"id": f"c{at}", "text": text} for at, text in enumerate(row.sample.contexts, start=1)]
     asked = AskedQuestion(
-        "", "choice", statement, ("supported", "contradicted", "not_mentioned"), statement, {"contexts": contexts}
+        "", statement, ("supported", "contradicted", "not_mentioned"), statement, {"contexts": contexts}
     )
     chances = model(asked)
     return max(chances, key=lambda value: chances[value]) == "supported"

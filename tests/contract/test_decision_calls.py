@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.judge_settings import ModelPrice
-from plumbline.judging.ports.decisions import NO, YES, DecisionQuestion, DecisionReply, DecisionRequest
+from plumbline.judging.ports.decisions import DecisionQuestion, DecisionReply, DecisionRequest
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.chat_models import FailoverChatModel
 from plumbline.models.chat.endpoints import PROVIDERS
-from tests.doubles.scripted_decisions import AskedQuestion, Value, answer, decide, lean, read_questions
+from tests.doubles.scripted_decisions import AskedQuestion, answer, decide, lean, read_questions
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, status
 from tests.doubles.scripted_transport import entry, failure_of, transport
@@ -25,15 +25,15 @@ VERDICTS = ("supported", "contradicted", "not_mentioned")
 QUESTIONS = (
     DecisionQuestion("ab-1", "Is it so?", dict.fromkeys(VERDICTS, "says so")),
     DecisionQuestion("ab-2", "Where?", {"c1": "", "c2": "", "none": "nowhere"}),
-    DecisionQuestion("ab-3", "Is it true?"),
+    DecisionQuestion("ab-3", "Is it true?", {"yes": "", "no": ""}),
 )
 REQUEST = DecisionRequest("Judge.", [{"id": "c1", "text": "A."}], {"question": "Q?", "answer": []}, QUESTIONS)
 SHAPES = ("decisions", "systemone")
 NO_CHAT = status(400, {"error": {"message": "Model is no language model. Use POST /v1/systemone or /v1/decisions."}})
 
 
-def fair(asked: AskedQuestion) -> Mapping[Value, float]:
-    return lean(asked, asked.values[0], 0.9) if asked.values else {True: 0.75, False: 0.25}
+def fair(asked: AskedQuestion) -> Mapping[str, float]:
+    return lean(asked, asked.values[0], 0.9)
 
 
 def edited(edit: Callable[[Any], Any], *, shape: str = "") -> Callable[[RecordedRequest], Reply]:
@@ -107,12 +107,12 @@ async def test_each_operation_is_asked_in_its_shape_and_both_give_the_same_answe
     assert request.path == f"/v1/{api}"
     assert reply.model == "judge-1"
     assert reply.answers["ab-1"] == pytest.approx({"supported": 0.9, "contradicted": 0.05, "not_mentioned": 0.05})
-    assert reply.answers["ab-3"] == {YES: 0.75, NO: 0.25}
+    assert reply.answers["ab-3"] == {"yes": 0.9, "no": pytest.approx(0.1)}
     if api == "decisions":
         check_published(request)
     else:
         assert list(request.json["state"]) == ["guidance", "contexts", "question", "answer"]
-        assert request.json["questions"]["ab-3"] == {"type": "noul", "instructions": "Is it true?"}
+        assert request.json["questions"]["ab-3"]["criteria"] == {"yes": None, "no": None}
     used = len(request.body) // 4
     cached = 8 if api == "decisions" else 0
     assert (ledger.usage.calls, ledger.usage.prompt_tokens, ledger.usage.cached_tokens) == (1, used, cached)

@@ -7,7 +7,7 @@ import pytest
 
 from plumbline.judging.judge.questions import load_prompts
 from tests.contract.test_decision_calls import check_published
-from tests.doubles.scripted_decisions import FAULTS, AskedQuestion, Value, always, decide, edited, lean, read_questions
+from tests.doubles.scripted_decisions import FAULTS, AskedQuestion, always, decide, edited, lean, read_questions
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply
 from tests.making.cases import load_cases
@@ -24,10 +24,10 @@ SHAPES = ("decisions", "systemone")
 Said = Mapping[str, tuple[str, str]]
 
 
-def honest(said: Said = {}) -> Callable[[AskedQuestion], Mapping[Value, float]]:  # noqa: B006 - read alone
+def honest(said: Said = {}) -> Callable[[AskedQuestion], Mapping[str, float]]:  # noqa: B006 - read alone
     """A model that knows what stands in the contexts, and says of some statements what it is told."""
 
-    def oracle(asked: AskedQuestion) -> Mapping[Value, float]:
+    def oracle(asked: AskedQuestion) -> Mapping[str, float]:
         texts = asked.contexts
         place = next((name for name, text in texts.items() if asked.statement.rstrip(".。") in text), "none")
         verdict = "not_mentioned" if place == "none" else "supported"
@@ -250,7 +250,7 @@ async def test_a_state_that_the_server_cut_is_asked_again_in_windows_that_it_rea
 
 
 async def test_a_model_that_supports_a_statement_and_its_denial_fails_its_controls(judge: ScriptedJudge) -> None:
-    def both(asked: AskedQuestion) -> Mapping[Value, float]:
+    def both(asked: AskedQuestion) -> Mapping[str, float]:
         said = asked.statement.lower().removeprefix("it is not true that ").rstrip(".")
         known = any(said in text.lower() for text in asked.contexts.values())
         return lean(asked, "supported" if known else "not_mentioned", 0.95)

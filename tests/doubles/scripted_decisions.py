@@ -29,27 +29,25 @@ VERDICTS = ("supported", "contradicted", "not_mentioned")
 # English and JSON, four characters a token.
 _CHARACTERS_PER_TOKEN = 4
 _JSON_STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-Value = str | bool
 
 
 @dataclass(frozen=True, slots=True)
 class AskedQuestion:
     """One question of a request, in words that are the same for both shapes.
 
-    `kind`: predicate, choice or score. `values`: what a choice or score chooses from. `statement`: the longest JSON
-    string in the instructions, else all of them. `state`: what the questions are about.
+    `values`: what it chooses from. `statement`: the longest JSON string in the instructions, else all of them. `state`:
+    what the questions are about.
     """
 
     name: str
-    kind: str
     instructions: str
-    values: tuple[Value, ...]
+    values: tuple[str, ...]
     statement: str
     state: Mapping[str, Any]
 
     @property
     def is_verdict(self) -> bool:
-        return set(VERDICTS) <= set(map(str, self.values))
+        return set(VERDICTS) <= set(self.values)
 
     @property
     def contexts(self) -> dict[str, str]:
@@ -57,24 +55,24 @@ class AskedQuestion:
         return _texts_by_id(self.state.get("contexts"))
 
 
-# The probability of each value of a question; of a predicate, that of True.
-Oracle = Callable[[AskedQuestion], Mapping[Value, float]]
+# The probability of each value of a question.
+Oracle = Callable[[AskedQuestion], Mapping[str, float]]
 
 
-def always(value: Value, probability: float = 0.95) -> Oracle:
+def always(value: str, probability: float = 0.95) -> Oracle:
     """An oracle that gives one value this probability wherever a question has it, else the first one."""
     return lambda asked: lean(asked, value, probability)
 
 
-def lean(asked: AskedQuestion, value: Value, probability: float) -> dict[Value, float]:
+def lean(asked: AskedQuestion, value: str, probability: float) -> dict[str, float]:
     """This probability for a value of the question, and the rest in equal parts for the others."""
-    values = asked.values or (True, False)
+    values = asked.values
     chosen = value if value in values else values[0]
     rest = (1.0 - probability) / max(1, len(values) - 1)
     return {each: probability if each == chosen else rest for each in values}
 
 
-def copies(asked: AskedQuestion) -> Mapping[Value, float]:
+def copies(asked: AskedQuestion) -> Mapping[str, float]:
     """Support what stands in a context word for word, at the place where it stands."""
     said = asked.statement.strip().rstrip(".。")
     places = [name for name, text in asked.contexts.items() if said in text]
@@ -134,12 +132,11 @@ def read_questions(request: RecordedRequest) -> list[AskedQuestion]:
         instructions = _plain(each["instructions"])
         quoted = [str(json.loads(text)) for text in _JSON_STRING.findall(instructions)]
         statement = max(quoted, key=len, default=instructions)
-        kind = {"noul": "predicate"}.get(each["type"], each["type"])
-        found.append(AskedQuestion(name, kind, instructions, _values(each), statement, state))
+        found.append(AskedQuestion(name, instructions, _values(each), statement, state))
     return found
 
 
-def answer(request: RecordedRequest, answers: Sequence[tuple[AskedQuestion, Mapping[Value, float]]]) -> Reply:
+def answer(request: RecordedRequest, answers: Sequence[tuple[AskedQuestion, Mapping[str, float]]]) -> Reply:
     """A whole answer in the shape of the path, with a plausible count of tokens."""
     tokens = TokenCount(len(request.body) // _CHARACTERS_PER_TOKEN, 0)
     is_openai = request.path.endswith("/decisions")
@@ -157,37 +154,23 @@ def answer(request: RecordedRequest, answers: Sequence[tuple[AskedQuestion, Mapp
     return replace(status(200, body), tokens=tokens)
 
 
-def _openai(asked: AskedQuestion, chances: Mapping[Value, float]) -> dict[str, Any]:
-    if asked.kind == "predicate":
-        return {"type": "predicate", "name": asked.name, "probability": round(chances[True], 2)}
+def _openai(asked: AskedQuestion, chances: Mapping[str, float]) -> dict[str, Any]:
     top = max(chances, key=lambda each: chances[each])
     rounded = [{"value": value, "probability": round(chance, 2)} for value, chance in chances.items()]
-    mean = sum(at * chance for at, chance in enumerate(chances.values()))
-    found = {"type": asked.kind, "name": asked.name, "confidence": round(chances[top], 2)}
-    if asked.kind == "choice":
-        return {**found, "choice": top, "probabilities": rounded}
-    levels = [
-        {"label": each["value"], "value": at, "probability": each["probability"]} for at, each in enumerate(rounded)
-    ]
-    return {**found, "score": round(mean, 2), "probabilities": levels}
+    found = {"type": "choice", "name": asked.name, "confidence": round(chances[top], 2)}
+    return {**found, "choice": top, "probabilities": rounded}
 
 
-def _system_one(asked: AskedQuestion, chances: Mapping[Value, float]) -> dict[str, Any]:
-    if asked.kind == "predicate":
-        return {"type": "noul", "noul": round(chances[True], 4)}
+def _system_one(asked: AskedQuestion, chances: Mapping[str, float]) -> dict[str, Any]:
     top = max(chances, key=lambda each: chances[each])
-    chosen = {"choice": top} if asked.kind == "choice" else {"score": float(list(chances).index(top))}
-    rounded = {str(value): round(chance, 4) for value, chance in chances.items()}
-    return {"type": asked.kind, **chosen, "probabilities": rounded, "confidence": round(chances[top], 4)}
+    rounded = {value: round(chance, 4) for value, chance in chances.items()}
+    return {"type": "choice", "choice": top, "probabilities": rounded, "confidence": round(chances[top], 4)}
 
 
-def _values(question: Mapping[str, Any]) -> tuple[Value, ...]:
-    if "choices" in question:
-        return tuple(each["value"] for each in question["choices"])
-    if "levels" in question:
-        return tuple(each["label"] for each in question["levels"])
-    criteria = question.get("criteria") or ()
-    return tuple(map(str, criteria))
+def _values(question: Mapping[str, Any]) -> tuple[str, ...]:
+    return (
+        tuple(each["value"] for each in question["choices"]) if "choices" in question else tuple(question["criteria"])
+    )
 
 
 def _state(given: Any) -> Mapping[str, Any]:
@@ -263,9 +246,6 @@ def _on_chances(change: Callable[[float], Any], every: int = 1) -> Fault:
     """A fault of the probabilities alone."""
 
     def spoil(answer: dict[str, Any]) -> dict[str, Any]:
-        for name in ("probability", "noul"):
-            if name in answer:
-                answer[name] = change(answer[name])
         chances = answer.get("probabilities")
         if isinstance(chances, dict):
             answer["probabilities"] = {value: change(chance) for value, chance in chances.items()}
@@ -313,10 +293,7 @@ def _cross(reply: Reply, request: RecordedRequest) -> Step:
     return answer(replace(request, path=path), [(each, chances[each.name]) for each in asked])
 
 
-def _chances(answer: Mapping[str, Any]) -> dict[Value, float]:
-    for name in ("probability", "noul"):
-        if name in answer:
-            return {True: answer[name], False: 1 - answer[name]}
+def _chances(answer: Mapping[str, Any]) -> dict[str, float]:
     found = answer["probabilities"]
     return dict(found) if isinstance(found, dict) else {each["value"]: each["probability"] for each in found}
 

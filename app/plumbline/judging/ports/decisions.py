@@ -1,24 +1,19 @@
 """Exchanges with decision models: typed questions about one state, and the probabilities of their answers; no text."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
-
-# The values of a question without choices.
-YES: Final = "yes"
-NO: Final = "no"
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class DecisionQuestion:
     """One question about the state, whose `name` no other request has.
 
-    `choices`: what each value means, empty where the value says it; none for a question of yes or no.
+    `choices`: what each value means, empty where the value says it.
     """
 
     name: str
     instructions: str
-    choices: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import httpx2
@@ -43,12 +43,7 @@ class Exchange(NamedTuple):
 
 
 class ApiClient:
-    """Requests to one endpoint, without retries. Redirects are not followed: they would hand key and texts to others.
-
-    Args:
-        max_reply_bytes: of a reply, inflated; None for no bound.
-        on_exchange: is called with each response to `post`.
-    """
+    """Requests to one endpoint, without retries or redirects, which would hand key and texts to others."""
 
     def __init__(
         self,
@@ -65,18 +60,12 @@ class ApiClient:
         self._http = BoundedClient(timeout=timeout, proxy=self._proxy, max_reply_bytes=max_reply_bytes)
         self._sdk = _build_sdk(endpoint, self._http)
 
-    async def post(
-        self, parameters: Mapping[str, object], record: JudgeCallRecord, *, path: str = "", is_fresh: bool = False
-    ) -> bytes:
+    async def post(self, parameters: Mapping[str, object], record: JudgeCallRecord, *, path: str = "") -> bytes:
         """Return the body of a reply with a good status; raise CallFailure.
 
-        Args:
-            record: `has_left` is set when the whole request was written, also if the call is cancelled afterwards: from
-                then on the server may have read it, and bill it.
-            is_fresh: use a new connection, as all later calls do then.
+        `record`: `has_left` is set when the whole request was written, also if the call is cancelled afterwards: from
+        then on the server may have read it, and bill it.
         """
-        if is_fresh:
-            await self.drop_connections()
         headers = {name: value for name, value in record.headers.items() if name.lower() == _TRACE_HEADER}
         path = path or self._endpoint.path
         url, started = join_url(self._endpoint.base_url, path), time.monotonic()
@@ -86,9 +75,8 @@ class ApiClient:
         except httpx2.HTTPError as error:
             raise self._connection_failure(error) from error
         except ReplyTooLarge:
-            raise CallFailure(
-                FailureReason.INVALID_REPLY, CodedText("reply_too_large", limit=self._max_reply_bytes or 0)
-            ) from None
+            detail = CodedText("reply_too_large", limit=self._max_reply_bytes or 0)
+            raise CallFailure(FailureReason.INVALID_REPLY, detail) from None
         finally:
             ON_WRITTEN.reset(watch)
         if self._on_exchange is not None:
@@ -100,16 +88,12 @@ class ApiClient:
             raise self._proxy_failure("407")
         raise status_failure(response.status_code, response.headers, response.content, self._endpoint)
 
-    def operations(self, *, max_retries: int) -> "AsyncOpenAI":
+    def operations(self, *, max_retries: int = 0) -> "AsyncOpenAI":
         """Return the SDK's own client, for the operations that it has."""
         url = join_url(self._endpoint.base_url, "")
         # The SDK would append the path of an operation to the query.
         base_url, query = str(url.copy_with(query=None)), dict(url.params)
         return self._sdk.with_options(base_url=base_url, default_query=query, max_retries=max_retries)
-
-    @cached_property
-    def _operations(self) -> "AsyncOpenAI":
-        return self.operations(max_retries=0)
 
     async def drop_connections(self) -> None:
         """Use new connections from the next call on; calls under way end on theirs."""
@@ -129,7 +113,7 @@ class ApiClient:
             if is_decision:
                 fields = {name: parameters[name] for name in _DECISION_FIELDS}
                 others = {name: value for name, value in parameters.items() if name not in fields}
-                decisions = self._operations.decisions.with_raw_response
+                decisions = self.operations().decisions.with_raw_response
                 raw = await decisions.create(**fields, extra_headers=sent, extra_body=others)
                 return raw.http_response
             content = msgspec.json.encode(parameters)
@@ -166,14 +150,10 @@ class ApiClient:
         place = proxy_place(self._proxy) if self._proxy else ""
         is_denied = any(word in reason.lower() for word in _DENIALS)
         shown = f"HTTP {reason[:3]}" if reason[:3].isdecimal() else reason.rpartition(": ")[2].rstrip(".")
-        if is_denied:
-            shown = CodedText("credentials_wrong", reason=shown)
-        return CallFailure(
-            FailureReason.CONNECTION,
-            CodedText("proxy_refused", host=self._endpoint.host, proxy=place, reason=shown),
-            is_retryable=not is_denied,
-            blame=Blame.CONFIGURATION if is_denied else Blame.TRANSPORT,
-        )
+        shown = CodedText("credentials_wrong", reason=shown) if is_denied else shown
+        text = CodedText("proxy_refused", host=self._endpoint.host, proxy=place, reason=shown)
+        blame = Blame.CONFIGURATION if is_denied else Blame.TRANSPORT
+        return CallFailure(FailureReason.CONNECTION, text, is_retryable=not is_denied, blame=blame)
 
 
 def _build_sdk(endpoint: Endpoint, http: httpx2.AsyncClient) -> "AsyncOpenAI":

@@ -118,16 +118,10 @@ class CallBudget:
 
     async def turn(self, tokens: int, *, until: float) -> Settle:
         """Wait until a call of so many tokens may be made; raise CallFailure, and take nothing, beyond `until`."""
-        wait = self._tokens.reserve(tokens, within_seconds=until - time.monotonic()) if self._tokens else 0.0
-        if wait is None:
-            raise _out_of_budget(f"{self._tpm} tokens")
+        await _wait_for(self._tokens, tokens, f"{self._tpm} tokens", until)
         settle = partial(self._settle, tokens)
         try:
-            await _sleep(wait)
-            wait = self._requests.reserve(1, within_seconds=until - time.monotonic()) if self._requests else 0.0
-            if wait is None:
-                raise _out_of_budget(f"{self._rpm} requests")
-            await _sleep(wait)
+            await _wait_for(self._requests, 1, f"{self._rpm} requests", until)
         except BaseException:
             settle(0)
             raise
@@ -138,14 +132,17 @@ class CallBudget:
             self._tokens.settle(reserved, used)
 
 
-async def _sleep(seconds: float) -> None:
-    """Sleep as `asyncio.sleep` does, but do not yield to other tasks for a wait of 0."""
-    if seconds > 0:
-        await asyncio.sleep(seconds)
-
-
-def _out_of_budget(what: str) -> CallFailure:
-    return CallFailure(FailureReason.RATE_LIMITED, CodedText("minute_budget_spent", what=what), is_throttle=True)
+async def _wait_for(budget: RateBudget | None, units: int, what: str, until: float) -> None:
+    """Wait for these units, without yielding to other tasks for a wait of 0; a cancelled wait takes none."""
+    wait = budget.reserve(units, within_seconds=until - time.monotonic()) if budget else 0.0
+    if wait is None:
+        raise CallFailure(FailureReason.RATE_LIMITED, CodedText("minute_budget_spent", what=what), is_throttle=True)
+    if budget and wait > 0:
+        try:
+            await asyncio.sleep(wait)
+        except BaseException:
+            budget.settle(units, 0)
+            raise
 
 
 _MILLION: Final = 1_000_000

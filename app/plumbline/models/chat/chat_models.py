@@ -80,37 +80,31 @@ class FailoverChatModel:
 
     async def complete(self, request: ChatRequest, *, seconds: float, ledger: Ledger) -> ChatReply:
         """Return a reply within `seconds` from the first endpoint that answers; raise TierFailure, which lists all."""
-        return await self._first(
-            lambda endpoint, share, is_last: endpoint.complete(request, seconds=share, ledger=ledger, is_last=is_last),
-            seconds,
-            kinds=("chat",),
-        )
+
+        def ask(endpoint: ResilientEndpoint, share: float, is_last: bool) -> Awaitable[ChatReply]:
+            return endpoint.complete(request, seconds=share, ledger=ledger, is_last=is_last)
+
+        return await self._first(ask, seconds, is_chat=True)
 
     async def decide(self, request: DecisionRequest, *, seconds: float, ledger: Ledger) -> DecisionReply:
         """Return a decision model's answers, as `complete` does a reply."""
-        return await self._first(
-            lambda endpoint, share, is_last: endpoint.decide(request, seconds=share, ledger=ledger, is_last=is_last),
-            seconds,
-            kinds=("decisions", "systemone"),
-        )
+
+        def ask(endpoint: ResilientEndpoint, share: float, is_last: bool) -> Awaitable[DecisionReply]:
+            return endpoint.decide(request, seconds=share, ledger=ledger, is_last=is_last)
+
+        return await self._first(ask, seconds, is_chat=False)
 
     async def _first(
-        self,
-        ask: Callable[[ResilientEndpoint, float, bool], Awaitable[T]],
-        seconds: float,
-        *,
-        kinds: Sequence[JudgeKind],
+        self, ask: Callable[[ResilientEndpoint, float, bool], Awaitable[T]], seconds: float, *, is_chat: bool
     ) -> T:
-        until = time.monotonic() + seconds
-        failures: list[TierFailure] = []
+        until, failures = time.monotonic() + seconds, list[TierFailure]()
         first, *others = self._endpoints
-        endpoints = [first, *(each for each in others if each.kind in kinds)]
-        for position, endpoint in enumerate(endpoints):
-            left = until - time.monotonic()
-            if left <= 0:
+        endpoints = [first, *(each for each in others if (each.kind == "chat") == is_chat)]
+        for endpoint in endpoints:
+            if (left := until - time.monotonic()) <= 0:
                 failures.append(TierFailure(FailureReason.TIMEOUT, CodedText("no_time_to_ask")))
                 break
-            is_last = position == len(endpoints) - 1
+            is_last = endpoint is endpoints[-1]
             try:
                 return await ask(endpoint, left if is_last else left * SHARE_OF_FIRST, is_last)
             except TierFailure as failure:

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from plumbline.ground.errors import FailureReason
 from plumbline.ground.judge_settings import JudgeKind
 from plumbline.ground.texts import CodedText
-from plumbline.judging.ports.decisions import NO, YES, DecisionQuestion, DecisionReply, DecisionRequest
+from plumbline.judging.ports.decisions import DecisionQuestion, DecisionReply, DecisionRequest
 from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.models.chat.call_failures import CallFailure, embedded_failure, showable_word
 from plumbline.models.chat.completions import NO_TOKENS, PROBLEM_FIELDS, WRAPPERS, ReportedTokens, TokenCounts
@@ -27,7 +27,6 @@ _LEAST_CUT: Final = 2_048
 _ROUNDING: Final = 0.005
 _SLACK: Final = 0.001
 _REFUSALS: Final = ("refusal", "unsupported")
-_PREDICATES: Final = (None, "predicate", "noul")
 
 
 def decision_tokens(request: DecisionRequest) -> int:
@@ -68,29 +67,13 @@ def decision_parameters(
 
 
 def _decision(question: DecisionQuestion) -> dict[str, object]:
-    asked = {"name": question.name, "instructions": question.instructions}
-    if not question.choices:
-        return {"type": "predicate", **asked}
     choices = [{"value": value, **({"description": says} if says else {})} for value, says in question.choices.items()]
-    return {"type": "choice", **asked, "choices": choices}
+    return {"type": "choice", "name": question.name, "instructions": question.instructions, "choices": choices}
 
 
 def _system_one(question: DecisionQuestion) -> dict[str, object]:
-    if not question.choices:
-        return {"type": "noul", "instructions": question.instructions}
-    return {
-        "type": "choice",
-        "instructions": question.instructions,
-        "criteria": {value: says or None for value, says in question.choices.items()},
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _Answered:
-    """One answer: the probability of each value, None for one that cannot be read; or a refusal."""
-
-    chances: Mapping[str, float] | None
-    is_refused: bool = False
+    criteria = {value: says or None for value, says in question.choices.items()}
+    return {"type": "choice", "instructions": question.instructions, "criteria": criteria}
 
 
 class _Body(BaseModel):
@@ -118,15 +101,16 @@ class Decisions:
         if self.body.answers is None:
             raise embedded_failure(self.body.error, endpoint) if self.body.error else _no_decisions()
         by_name = {each.name: each for each in self.asked}
-        found: dict[str, list[_Answered]] = {}
+        found: dict[str, list[object]] = {}
         for name, answer in self._named(self.body.answers):
-            if question := by_name.get(name):
-                found.setdefault(name, []).append(_read_answer(question, answer))
+            if name in by_name:
+                found.setdefault(name, []).append(answer)
         # Of two answers to one question neither is known to be meant.
-        single = {name: each[0] for name, each in found.items() if len(each) == 1}
+        single = {name: each[0] for name, each in found.items() if len(each) == 1 and isinstance(each[0], dict)}
+        chances = {name: _read_answer(by_name[name], each) for name, each in single.items()}
         return DecisionReply(
-            answers={name: each.chances for name, each in single.items() if each.chances is not None},
-            refused=frozenset(name for name, each in single.items() if each.is_refused),
+            answers={name: each for name, each in chances.items() if each is not None},
+            refused=frozenset(name for name, each in single.items() if each.get("type") in _REFUSALS),
             model=showable_word(self.body.model, endpoint) or endpoint.model,
             is_foreign=bool(self.body.answers) and not found,
             prompt_tokens=self.tokens.prompt,
@@ -161,28 +145,20 @@ def _no_decisions() -> CallFailure:
     return CallFailure(FailureReason.INVALID_REPLY, CodedText("reply_no_decisions"))
 
 
-def _read_answer(question: DecisionQuestion, answer: object) -> _Answered:
-    """Return what an answer says of its question; one of another kind, with other values, or whose numbers are no
-    probabilities, is not read."""
-    if not isinstance(answer, dict):
-        return _Answered(None)
-    kind = answer.get("type")
-    if kind in _REFUSALS:
-        return _Answered(None, is_refused=True)
-    if not question.choices:
-        chance = _probability(answer.get("noul") if kind == "noul" else answer.get("probability"))
-        is_read = kind in _PREDICATES and chance is not None
-        return _Answered({YES: chance, NO: 1.0 - chance} if is_read and chance is not None else None)
+def _read_answer(question: DecisionQuestion, answer: Mapping[str, Any]) -> Mapping[str, float] | None:
+    """Return the probability of each value; None for an answer of another kind, with other values, or whose numbers are
+    no probabilities."""
     pairs = [(value, _probability(chance)) for value, chance in _pairs(answer.get("probabilities"))]
     chances = {value: chance for value, chance in pairs if isinstance(value, str) and chance is not None}
     is_whole = len(chances) == len(pairs) and chances.keys() == question.choices.keys()
-    if kind not in (None, "choice") or not is_whole or _probability(answer.get("confidence", 1.0)) is None:
-        return _Answered(None)
+    is_choice = answer.get("type") in (None, "choice") and _probability(answer.get("confidence", 1.0)) is not None
+    if not is_choice or not is_whole:
+        return None
     slack = _ROUNDING * len(chances) + _SLACK
     chosen = answer.get("choice")
     # The value that it names is the likeliest, or as likely as that.
     is_chosen = isinstance(chosen, str) and chances.get(chosen, -1.0) + 2 * _ROUNDING >= max(chances.values())
-    return _Answered(chances if is_chosen and abs(math.fsum(chances.values()) - 1.0) <= slack else None)
+    return chances if is_chosen and abs(math.fsum(chances.values()) - 1.0) <= slack else None
 
 
 def _pairs(probabilities: object) -> Iterator[tuple[object, object]]:

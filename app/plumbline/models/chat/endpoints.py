@@ -23,11 +23,8 @@ TokenLimit = Literal["max_tokens", "max_completion_tokens"]
 class EmbeddingApi:
     """Properties of one provider's embeddings API.
 
-    Args:
-        default_model: None where none can be assumed.
-        batch_size: most texts of a call; 32 is what text-embeddings-inference takes.
-        max_tokens: most tokens of a text; beyond it some refuse the call, and others cut silently.
-        encoding: of the vectors, asked for; None where the field is not sent. Base64 is a quarter of the bytes.
+    `batch_size`: most texts of a call; 32 is what text-embeddings-inference takes. `max_tokens`: of a text; beyond it
+    some refuse the call, and others cut silently. `encoding`: asked for; Base64 is a quarter of the bytes.
     """
 
     default_model: str | None = None
@@ -56,11 +53,8 @@ class Provider:
     """Properties of one provider's API.
 
     Args:
-        base_url: None where everybody has their own.
-        default_model: None where none can be assumed.
         key_variable: the vendor's own environment variable, read where an endpoint has no key.
         structure: the strictest form of reply that is tried first.
-        takes_temperature: False where models refuse one.
         token_limit: the name of its limit on output tokens.
         thinking_off: fields beyond OpenAI's that keep a model from thinking, sent to this provider alone.
         needs_key: False for servers on one's own machine, which often take none.
@@ -68,7 +62,6 @@ class Provider:
         enumerates_ids: the schema of each request names the ids in it. The server compiles each in milliseconds; APIs
             that take seconds for a new one are sent the same for all.
         quota_is_throttle: its `insufficient_quota` passes within the minute; elsewhere it means an unpaid bill.
-        embeddings: None where it has no such API.
     """
 
     name: str
@@ -142,14 +135,11 @@ class Endpoint:
 
 def resolve_judges(settings: Settings) -> dict[str, tuple[Endpoint, ...]]:
     """Return the endpoints of every judge by its name, the preferred one first; raise ConfigurationError."""
-    judges: dict[str, tuple[Endpoint, ...]] = {}
     first = resolve_endpoint(settings)
-    fallbacks = _resolve_list(settings.llm_fallbacks, "PLUMBLINE_LLM_FALLBACKS", settings)
-    if first is not None or fallbacks:
-        judges[DEFAULT_JUDGE] = ((first,) if first else ()) + fallbacks
-    for name, entries in (settings.llm_judges or {}).items():
-        judges[name] = _resolve_list(entries, f"PLUMBLINE_LLM_JUDGES: {name}", settings)
-    return judges
+    default = ((first,) if first else ()) + _resolve_list(settings.llm_fallbacks, "PLUMBLINE_LLM_FALLBACKS", settings)
+    named = (settings.llm_judges or {}).items()
+    others = {name: _resolve_list(entries, f"PLUMBLINE_LLM_JUDGES: {name}", settings) for name, entries in named}
+    return {**({DEFAULT_JUDGE: default} if default else {}), **others}
 
 
 def resolve_endpoint(settings: Settings) -> Endpoint | None:
@@ -164,9 +154,8 @@ def resolve_endpoint(settings: Settings) -> Endpoint | None:
         extra_headers=settings.llm_extra_headers or {},
         extra_body=settings.llm_extra_body or {},
     )
-    if find_key(entry.api_key, provider) is None and (
-        provider.needs_key or (entry.base_url or provider.base_url) is None
-    ):
+    has_place = not provider.needs_key and (entry.base_url or provider.base_url) is not None
+    if find_key(entry.api_key, provider) is None and not has_place:
         return None
     return _resolve(entry, settings, "PLUMBLINE_LLM_BASE_URL", "PLUMBLINE_LLM_MODEL", "PLUMBLINE_LLM_API_KEY")
 

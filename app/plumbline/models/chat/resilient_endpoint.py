@@ -41,6 +41,7 @@ def prompt_tokens(request: ChatRequest) -> int:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
+_OPERATIONS: Mapping[JudgeKind | None, Operation] = {None: "embeddings", "chat": "chat"}
 _LONGEST_BACKOFF_SECONDS = 8.0
 _PATIENT_MARGIN_SECONDS = 1.0
 # With less left no provider answers, and the call would be paid for.
@@ -49,15 +50,9 @@ _LEAST_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Retries and limits of an endpoint.
+    """Retries and limits of an endpoint; `rpm`, `tpm`: requests and tokens a minute, None for no budget.
 
-    Args:
-        max_concurrency: most concurrent calls.
-        backoff_seconds: longest wait before the first retry.
-        rpm, tpm: requests and tokens a minute; None for no budget.
-        attempts: calls for one request at most, those apart that were refused for a field.
-        max_reply_bytes: of a reply, inflated.
-        jitter: a wait between 0 and the one given.
+    `attempts`: calls for one request at most, those apart that were refused for a field. `jitter`: of a wait.
     """
 
     max_concurrency: int = 64
@@ -70,7 +65,7 @@ class RetryPolicy:
 
 
 class ParsedBody(Protocol[T_co]):
-    """A body that a provider sent: counts that it is billed by, and what was asked for."""
+    """A body that a provider sent: counts that it is billed by, and what was asked for, or CallFailure."""
 
     @property
     def tokens(self) -> TokenCounts: ...
@@ -78,22 +73,15 @@ class ParsedBody(Protocol[T_co]):
     @property
     def is_truncated(self) -> bool: ...
 
-    def reply(self, endpoint: Endpoint) -> T_co:
-        """Return what was asked for; raise CallFailure if it is not in the body."""
-        ...
+    def reply(self, endpoint: Endpoint) -> T_co: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest(Generic[T]):
-    """One request to an operation of a model's API.
+    """One request of `prompt` estimated tokens to an operation of a model's API.
 
-    Args:
-        parse: reads the body of the reply, and raises CallFailure for one of another kind.
-        prompt: estimated tokens of the body.
-        kind: what a judge is asked with; None: the endpoint is none.
-        max_output: tokens that it allows the model to write; `expected_output`: that it will write, as a rule.
-        is_foreign: returns True for a reply to another request.
-        is_fresh: use a new connection, since another call's reply was read on one of the present ones.
+    `parse` raises CallFailure for a body of another kind. `kind`: what a judge is asked with, if it is one.
+    `is_fresh`: use a new connection, since another call's reply was read on one of the present ones.
     """
 
     sent: Mapping[str, object]
@@ -229,11 +217,9 @@ class ResilientEndpoint:
 
     def _check_length(self, needed: int) -> int:
         """Return the estimated tokens of a request, which fit the model's context window."""
-        if needed > self.context_tokens:
-            raise TierFailure(
-                FailureReason.TOO_LONG,
-                CodedText("request_too_long", tokens=needed, model=self.endpoint.model, limit=self.context_tokens),
-            )
+        if needed > (limit := self.context_tokens):
+            detail = CodedText("request_too_long", tokens=needed, model=self.endpoint.model, limit=limit)
+            raise TierFailure(FailureReason.TOO_LONG, detail)
         return needed
 
     async def call(self, request: ApiRequest[T], until: float, ledger: Ledger) -> T:
@@ -257,8 +243,7 @@ class ResilientEndpoint:
                     # With jitter, against a thundering herd.
                     await asyncio.sleep(pause + self._policy.jitter(min(pause, self._policy.backoff_seconds)))
                 at = self.endpoint
-                operation: Operation = "embeddings" if request.kind is None else "decisions"
-                operation = "chat" if request.kind == "chat" else operation
+                operation = _OPERATIONS.get(request.kind, "decisions")
                 note = JudgeCallRecord(at.provider.name, at.model, at.host, request.max_output, operation)
                 try:
                     settle = await self._budget.turn(expected, until=until)
@@ -284,8 +269,10 @@ class ResilientEndpoint:
         tokens, is_free = NO_TOKENS, False
         with self._observer.judge_call(note):
             try:
+                if request.is_fresh:
+                    await self._client.drop_connections()
                 path = PATHS[request.kind] if request.kind else ""
-                content = await self._client.post(request.sent, note, path=path, is_fresh=request.is_fresh)
+                content = await self._client.post(request.sent, note, path=path)
                 is_long = len(content) > _LONG_REPLY_BYTES
                 body = await asyncio.to_thread(request.parse, content) if is_long else request.parse(content)
                 tokens = body.tokens
@@ -342,8 +329,14 @@ class _Negotiation:
         learnt, cut = self._endpoint.learnt, None
         while True:
             sent = self._build(self._form)
+            limit = sent.get(self._form.token_limit)
+            most = limit if isinstance(limit, int) else self._request.max_output_tokens
+            expected, is_foreign = self._request.expected_output_tokens, self._is_foreign
+            asked = ApiRequest(
+                sent, read_completion, self._prompt, "chat", most, expected, is_foreign, is_fresh=self._is_fresh
+            )
             try:
-                reply = await self._endpoint.call(self._api_request(sent), until, self._ledger)
+                reply = await self._endpoint.call(asked, until, self._ledger)
             except CallFailure as failure:
                 self._is_fresh = failure.reason is FailureReason.FOREIGN_REPLY
                 if failure.reason is FailureReason.TOO_LONG:
@@ -371,18 +364,8 @@ class _Negotiation:
         endpoint = self._endpoint
         return form.parameters(self._request, endpoint.endpoint, room=endpoint.context_tokens - self._prompt)
 
-    def _api_request(self, sent: Mapping[str, object]) -> ApiRequest[ChatReply]:
-        request, limit = self._request, sent.get(self._form.token_limit)
-        return ApiRequest(
-            sent,
-            read_completion,
-            self._prompt,
-            "chat",
-            limit if isinstance(limit, int) else request.max_output_tokens,
-            request.expected_output_tokens,
-            lambda reply: request.numbering.is_foreign(reply.content),
-            self._is_fresh,
-        )
+    def _is_foreign(self, reply: ChatReply) -> bool:
+        return self._request.numbering.is_foreign(reply.content)
 
     def _takes_more_room(self) -> bool:
         """Return True, with another form, if there is more room for a reply, and none was taken yet."""
