@@ -15,7 +15,7 @@ from plumbline.judging.tiers.decision_bounds import logit
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
-from tests.doubles.scripted_decisions import AskedQuestion, Value, decide, lean
+from tests.doubles.scripted_decisions import AskedQuestion, decide, lean
 from tests.doubles.scripted_judge import running_judge
 
 PLACES = [
@@ -285,7 +285,7 @@ def test_the_commands_of_the_page_run_on_rows_like_the_one_it_shows(
     assert load_calibrations(Path(file)).entries[0].source is not None
 
 
-def _half_sure(asked: AskedQuestion) -> Mapping[Value, float]:
+def _half_sure(asked: AskedQuestion) -> Mapping[str, float]:
     """Support all but what is on another subject, and the control that denies."""
     if not asked.is_verdict:
         return lean(asked, "c1", 0.9)
