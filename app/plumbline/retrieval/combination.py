@@ -9,7 +9,7 @@ import numpy as np
 
 from plumbline.retrieval.run import FloatArray, Results
 
-Norm = Literal["none", "min-max", "max", "sum", "z-score", "rank", "borda"]
+Norm = Literal["none", "min-max", "z-score"]
 NORMS: tuple[Norm, ...] = get_args(Norm)
 
 # Which of two documents with one score comes first; a list of ids has no ties.
@@ -28,7 +28,7 @@ def rank_results(results: Results, *, ties: TieOrder = "docno_desc") -> RankedRe
     """Return one query's documents with scores, best first; a list of n ids has 1 - i/n at position i, in (0, 1]."""
     if not isinstance(results, Mapping):
         doc_ids = tuple(dict.fromkeys(results))
-        return RankedResults(doc_ids, _falling(len(doc_ids), len(doc_ids)))
+        return RankedResults(doc_ids, 1.0 - np.arange(len(doc_ids)) / max(1, len(doc_ids)))
     # Sorts are stable, also in reverse.
     best_first = sorted(order_ties(results, ties=ties), key=results.__getitem__, reverse=True)
     return RankedResults(tuple(best_first), np.array([results[doc_id] for doc_id in best_first], dtype=np.float64))
@@ -44,50 +44,22 @@ def normalise(scores: FloatArray, *, norm: Norm) -> FloatArray:
 
     Args:
         scores: shape (n,), finite, best first.
-        norm: `none`: as they are. `min-max`: (s - min) / (max - min), in [0, 1]. `max`: s / max. `sum`:
-            (s - min) / sum(s - min), so that they add up to 1. `z-score`: zero mean, unit (population) variance.
-            `rank`: 1 - i/n at position i. `borda`: as `rank`, but with n the number of documents that any run
-            retrieved for the query, which one run does not know: `borda_points` gives it.
+        norm: `none`: as they are. `min-max`: (s - min) / (max - min), in [0, 1]. `z-score`: zero mean, unit
+            (population) variance.
 
     Where all scores are equal (so for a single document) there is no scale: `min-max` gives each 1, since nothing is
-    better, and not the 0 of a document that was not retrieved (ranx gives 0); `sum` 1/n (ranx 0); `z-score` 0.
-    `max` divides by the largest magnitude when no score is positive, so that the order stays.
+    better, and not the 0 of a document that was not retrieved (ranx gives 0); `z-score` 0.
 
-    Sources: min-max, Lee, SIGIR 1997; sum and z-score (zmuv), Montague & Aslam, CIKM 2001; rank and borda, Renda &
-    Straccia, SAC 2003. Equal to ranx 0.3.21 but for the edges named.
+    Sources: min-max, Lee, SIGIR 1997; z-score (zmuv), Montague & Aslam, CIKM 2001. Equal to ranx 0.3.21 but for the
+    edges named.
     """
     return _SCALE_BY_NORM[norm](scores) if len(scores) else scores
-
-
-def borda_points(length: int, candidates: int) -> tuple[FloatArray, float]:
-    """Return Borda points by position for retrieved documents, and the mean of the points left for each other one.
-
-    In units of the number of candidates, so in [0, 1]; Aslam & Montague, SIGIR 2001 (times `candidates`).
-    """
-    return _falling(length, candidates), (candidates - length + 1) / (2.0 * candidates)
-
-
-def _falling(length: int, steps: int) -> FloatArray:
-    return np.asarray(1.0 - np.arange(length, dtype=np.float64) / max(1, steps))
-
-
-def _by_maximum(scores: FloatArray) -> FloatArray:
-    top = float(scores.max())
-    divisor = top if top > 0.0 else float(np.abs(scores).max())
-    return scores / divisor if divisor > 0.0 else scores
 
 
 def _by_range(scores: FloatArray) -> FloatArray:
     unit = _within_one(scores)
     spread = unit.max() - unit.min()
     return np.asarray((unit - unit.min()) / spread) if spread > 0.0 else np.ones_like(scores)
-
-
-def _by_sum(scores: FloatArray) -> FloatArray:
-    unit = _within_one(scores)
-    above = unit - unit.min()
-    total = above.sum()
-    return np.asarray(above / total) if total > 0.0 else np.full_like(scores, 1.0 / len(scores))
 
 
 def _by_deviation(scores: FloatArray) -> FloatArray:
@@ -106,11 +78,7 @@ def _within_one(scores: FloatArray) -> FloatArray:
 _SCALE_BY_NORM: Mapping[Norm, Callable[[FloatArray], FloatArray]] = {
     "none": lambda scores: scores,
     "min-max": _by_range,
-    "max": _by_maximum,
-    "sum": _by_sum,
     "z-score": _by_deviation,
-    "rank": lambda scores: _falling(len(scores), len(scores)),
-    "borda": lambda scores: _falling(len(scores), len(scores)),
 }
 
 
@@ -132,7 +100,7 @@ class Pool:
 def pool_rankings(rankings: Sequence[RankedResults], *, norm: Norm, fills_missing: bool, ties: TieOrder) -> Pool:
     """Align the rankings of one query by document; with `fills_missing`, those not retrieved get a run's lowest score.
 
-    With norm `borda` they get the mean of the points left over. A run with nothing for the query is filled in nowhere.
+    A run with nothing for the query is filled in nowhere.
     """
     doc_ids = order_ties(dict.fromkeys(doc_id for ranking in rankings for doc_id in ranking.doc_ids), ties=ties)
     column_by_id = {doc_id: column for column, doc_id in enumerate(doc_ids)}
@@ -142,13 +110,9 @@ def pool_rankings(rankings: Sequence[RankedResults], *, norm: Norm, fills_missin
     for row, (ranking, places) in enumerate(zip(rankings, columns, strict=True)):
         if not places:
             continue
-        if norm == "borda":
-            values, absent = borda_points(len(places), shape[1])
-        else:
-            values = normalise(ranking.scores, norm=norm)
-            absent = float(values.min())
-        if norm == "borda" or fills_missing:
-            scores[row] = absent
+        values = normalise(ranking.scores, norm=norm)
+        if fills_missing:
+            scores[row] = values.min()
         ranks[row, places] = np.arange(1, len(places) + 1)
         scores[row, places] = values
     return Pool(tuple(doc_ids), ranks, scores)

@@ -4,10 +4,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Meta
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.uncertainty import (
@@ -32,6 +33,8 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]] = Mapp
     {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg, "none": tuple}
 )
 _LEVEL = 0.95
+# Two numbers: generators of clients do not take the `items: false` of a tuple of two.
+Interval = Annotated[tuple[float, ...], Meta(min_length=2, max_length=2)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class RunComparison:
     mean_a: float
     mean_b: float
     diff: float
-    ci95: tuple[float, float] | None
+    ci95: Interval | None
     t: float | None
     p: float
     p_adjusted: float
@@ -170,7 +173,7 @@ class Summary:
     """Mean of a measure over `n` queries with its 95 % bootstrap interval; None without a query."""
 
     mean: float | None
-    ci95: tuple[float, float] | None
+    ci95: Interval | None
     n: int
 
 

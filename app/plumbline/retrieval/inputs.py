@@ -8,7 +8,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput, quoted
@@ -31,11 +31,8 @@ from plumbline.retrieval.input_rows import (
     name_of,
     parse_cell,
 )
-from plumbline.retrieval.run import MAX_GRADE, Qrels, Results, Run, check_scores
+from plumbline.retrieval.run import MAX_GRADE, ParsedRanking, Qrels, Results, Run, check_scores
 from plumbline.retrieval.text_file import ReadLimits, format_place
-
-if TYPE_CHECKING:
-    from plumbline.retrieval.llm_rankings import ParsedRanking
 
 # A file of one's own on one's own machine: a bound against a bomb, not against size.
 _LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
@@ -82,7 +79,7 @@ class ReadRun:
     """A run, and the rankings that were parsed for it out of an LLM's replies, by query."""
 
     run: Run
-    rankings: "Mapping[str, ParsedRanking]" = field(default_factory=dict)
+    rankings: Mapping[str, ParsedRanking] = field(default_factory=dict)
 
     @property
     def unparsed(self) -> list[str]:
@@ -278,7 +275,7 @@ def _group_rows(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, Sequence
 
 def _parse_replies(
     replies: Mapping[str, str], candidates: Mapping[str, Sequence[str]], limits: ReadLimits, append_missing: bool
-) -> "dict[str, ParsedRanking]":
+) -> dict[str, ParsedRanking]:
     # its expressions take a tenth of a second to compile, which runs without replies need not
     from plumbline.retrieval.llm_rankings import parse_ranking  # noqa: PLC0415
 

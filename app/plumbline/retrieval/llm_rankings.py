@@ -3,7 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from string import ascii_lowercase
 from typing import Final
 
@@ -17,6 +17,7 @@ from plumbline.retrieval.ranking_text import (
     read_tables,
 )
 from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, grade, json_readings, meaning
+from plumbline.retrieval.run import ParsedRanking
 
 _THINK_TAG: Final = re.compile(
     r"<(/?)(?:think(?:ing)?|thoughts?|scratchpad|reasoning|reflection|analysis)>", re.IGNORECASE
@@ -36,25 +37,6 @@ _CUT_OFF: Final = re.compile(r"\s*(?:```[a-z]*\s*)?(?:\{|\[\s*[\"{])")
 _RISING: Final = re.compile(WORDS.pattern("prose.rising"))
 _INSTRUCTION: Final = re.compile(WORDS.pattern("prose.instructions"))
 _RANGE: Final = re.compile(r"[\s\[(【]*(.{1,80}?)\s?(?:[-–—~～至到]|\bto\b)\s?(.{1,80}?)[\])】.。\s]*")
-
-
-@dataclass(frozen=True, slots=True)
-class ParsedRanking:
-    """Ranking parsed from a reply: its ids best first, each once, if `parse_ok`: the reply holds just one.
-
-    unknown: ids that the reply names and the candidates do not hold. duplicates_removed: later mentions of an id. form:
-    `json`, `elements`, `table`, `chain`, `lines`, `places`, `tokens`, or `none`. ties: ids held equal. excluded: ids that the reply
-    says it leaves out. readings: two rankings that the reply may mean, if there are.
-    """
-
-    ids: tuple[str, ...]
-    unknown: tuple[str, ...]
-    duplicates_removed: int
-    parse_ok: bool
-    form: str
-    ties: tuple[tuple[str, ...], ...] = ()
-    excluded: tuple[str, ...] = ()
-    readings: tuple[tuple[str, ...], ...] = ()
 
 
 def parse_ranking(text: str, *, candidates: Sequence[str] | None = None, append_missing: bool = False) -> ParsedRanking:

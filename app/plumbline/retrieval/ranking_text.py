@@ -65,6 +65,7 @@ def read_elements(text: str, candidates: Candidates) -> Iterator[Reading]:
         yield from read_table(named, "", candidates)
 
 
+_RANGE_END: Final = re.compile(rf"\s?[-–—~至到]\s?(?:\[[0-9A-Z]{{1,6}}\]|{MARKS})")
 _WORSE_SIGNS: Final = frozenset({"<=", "<", "＜", "≺", "≤"})
 _EQUAL_SIGNS: Final = frozenset("=＝~≈")
 _CHAIN: Final = re.compile(
@@ -89,6 +90,8 @@ def read_chains(text: str) -> Iterator[Reading]:
         chain: Blocks = []
         for item, sign in zip(items, [">", *signs], strict=True):
             chain[-1:] = [[*chain[-1], item]] if chain and sign in _EQUAL_SIGNS else [*chain[-1:], [item]]
+        if behind := _RANGE_END.match(text, found.end()):
+            chain[-1][-1] += behind[0]
         directions = {sign in _WORSE_SIGNS for sign in signs if sign not in _EQUAL_SIGNS}
         label, last = label_before(text, last, found.start()), found.end()
         if directions:

@@ -67,6 +67,9 @@ class Reading:
 
 def meaning(label: str) -> Meaning:
     text = _fold(label)
+    if text.startswith("by "):
+        # one of several criteria
+        return Meaning.OTHER
     return next((role for role, pattern in _MEANINGS.items() if pattern.search(text)), Meaning.OTHER)
 
 

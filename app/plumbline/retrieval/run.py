@@ -53,3 +53,22 @@ def _is_finite(score: object) -> bool:
 def document_place(query_id: str, document: str) -> str:
     """Return the place that an error names: `query/document`, each without control characters."""
     return f"{quoted(query_id)[1:-1]}/{quoted(document)[1:-1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRanking:
+    """Ranking parsed from an LLM's reply: its ids best first, each once, if `parse_ok`: the reply holds just one.
+
+    unknown: ids that the reply names and the candidates do not hold. duplicates_removed: later mentions of an id. form:
+    `json`, `elements`, `table`, `chain`, `lines`, `places`, `tokens`, or `none`. ties: ids held equal. excluded: ids
+    that the reply says it leaves out. readings: two rankings that the reply may mean, if there are.
+    """
+
+    ids: tuple[str, ...]
+    unknown: tuple[str, ...]
+    duplicates_removed: int
+    parse_ok: bool
+    form: str
+    ties: tuple[tuple[str, ...], ...] = ()
+    excluded: tuple[str, ...] = ()
+    readings: tuple[tuple[str, ...], ...] = ()

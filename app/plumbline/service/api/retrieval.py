@@ -15,8 +15,8 @@ from plumbline.ground.errors import InvalidInput, TierFailure, UnsupportedBody
 from plumbline.ground.texts import CodedText, render
 from plumbline.judging.scoring import Scorer
 from plumbline.retrieval.input_rows import NamedFile
-from plumbline.schemas import retrieval as wire
 from plumbline.service.api import retrieval_answers as answers
+from plumbline.service.api import retrieval_messages as wire
 from plumbline.service.api.auth import is_from_another_origin
 from plumbline.service.api.dependencies import RetrievalThreadsDep, ScorerDep
 from plumbline.service.api.form_body import FORM, read_form
@@ -40,7 +40,6 @@ MESSAGES = (
     wire.ComparisonResult,
     wire.FusionRequest,
     wire.FusionResult,
-    wire.RankingOut,
 )
 LARGE_BODY_ADVICE = CodedText("large_body_advice")
 _MOST_SECONDS = 60.0

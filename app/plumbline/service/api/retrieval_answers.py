@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 
 from plumbline.ground.errors import BodyTooLarge, FileTooLarge, InvalidInput, MalformedBody
 from plumbline.ground.texts import CodedText
@@ -15,7 +14,7 @@ from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Run
 from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
-from plumbline.schemas import retrieval as wire
+from plumbline.service.api import retrieval_messages as wire
 from plumbline.service.api.body_stream import BodyLimit
 from plumbline.service.api.json_body import decode_message
 from plumbline.service.api.retrieval_limits import (
@@ -76,7 +75,7 @@ def compare_runs(body: bytes) -> wire.ComparisonResult:
     return wire.ComparisonResult(
         conventions=_conventions(reports),
         runs=outs,
-        comparisons=[wire.ComparisonOut(**asdict(each)) for each in comparisons],
+        comparisons=comparisons,
         table=write(comparison_table(comparisons)) if write else None,
     )
 
@@ -192,10 +191,6 @@ def _at(place: str) -> Iterator[None]:
         raise InvalidInput(error.detail, place=f"{place}/{error.place}") from None
 
 
-def _rankings(read: ReadRun) -> dict[str, wire.RankingOut]:
-    return {query: wire.RankingOut(**asdict(ranking)) for query, ranking in read.rankings.items()}
-
-
 def _run_out(
     report: RunReport,
     *,
@@ -205,23 +200,19 @@ def _run_out(
     judged: Judgments,
 ) -> wire.RunOut:
     evaluation = report.evaluation
-    latency = summarise_latency(given.latency_ms.values()) if given and given.latency_ms else None
     return wire.RunOut(
         name=report.name,
-        measures={
-            text: wire.MeasureOut(mean=summary.mean, ci95=summary.ci95, n=summary.n)
-            for text, summary in report.summary_by_measure.items()
-        },
-        counts=asdict(evaluation.counts),
+        measures=dict(report.summary_by_measure),
+        counts=evaluation.counts,
         per_query=wire.PerQueryOut(
             query_ids=list(evaluation.query_ids),
             values={text: values.tolist() for text, values in evaluation.values.items()},
         )
         if per_query
         else None,
-        latency_ms=None if latency is None else wire.LatencyOut(**asdict(latency)),
+        latency_ms=summarise_latency(given.latency_ms.values()) if given and given.latency_ms else None,
         system=given.system if given else None,
         unparsed=read.unparsed if read else [],
         warnings=[*judged.warnings, *(read.warnings if read else ()), *evaluation.warnings],
-        rankings=_rankings(read) if read and read.rankings and per_query else None,
+        rankings=dict(read.rankings) if read and read.rankings and per_query else None,
     )

@@ -5,6 +5,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from plumbline.retrieval.comparison import LatencySummary, RunComparison, Summary
+from plumbline.retrieval.evaluation import EvaluationCounts
+from plumbline.retrieval.run import ParsedRanking
+
 DEFAULT_MEASURES = ("ndcg@10", "recall@10", "precision@10", "map", "mrr")
 
 Preset = Literal["trec_eval", "pytrec_eval", "beir", "ragas_id", "seed-0", "seed-1", "seed-2", "seed-3", "seed-4"]
@@ -16,8 +20,6 @@ _Seed = Annotated[int, Meta(extra_json_schema={"minimum": 0})]
 _Resamples = Annotated[int, Meta(extra_json_schema={"minimum": 0, "maximum": 100_000})]
 _Alpha = Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "exclusiveMaximum": 1})]
 _NotNegative = Annotated[float, Meta(extra_json_schema={"minimum": 0})]
-# Two numbers: generators of clients do not take the `items: false` of a tuple of two.
-_Interval = Annotated[tuple[float, ...], Meta(min_length=2, max_length=2)]
 # By query, or rows with columns; `plumbline.retrieval.inputs` checks what is in them.
 _Given = dict[str, Any] | list[dict[str, Any]]
 _GainMap = Annotated[
@@ -25,7 +27,7 @@ _GainMap = Annotated[
     Meta(extra_json_schema={"minProperties": 1, "propertyNames": {"pattern": "^[1-9][0-9]*$"}}),
 ]
 _Method = Annotated[str, Meta(extra_json_schema={"enum": ["rrf", "wsum", "combmnz", "borda"]})]
-_Norm = Annotated[str, Meta(extra_json_schema={"enum": ["none", "min-max", "max", "sum", "z-score", "rank", "borda"]})]
+_Norm = Annotated[str, Meta(extra_json_schema={"enum": ["none", "min-max", "z-score"]})]
 _MOST_RUNS = 50
 
 
@@ -136,14 +138,6 @@ class FusionRequest(_Wire, frozen=True, kw_only=True):
     conventions: ConventionsIn = ConventionsIn()
 
 
-class MeasureOut(_Wire, frozen=True, kw_only=True):
-    """Mean over `n` queries with its bootstrap interval; null where there is none."""
-
-    mean: float | None
-    ci95: _Interval | None
-    n: int
-
-
 class PerQueryOut(_Wire, frozen=True, kw_only=True):
     """Values by measure, each list in the order of `query_ids`."""
 
@@ -151,62 +145,18 @@ class PerQueryOut(_Wire, frozen=True, kw_only=True):
     values: dict[str, list[float]]
 
 
-class LatencyOut(_Wire, frozen=True, kw_only=True):
-    """Milliseconds."""
-
-    mean: float
-    p50: float
-    p95: float
-    p99: float
-    n: int
-
-
-class RankingOut(_Wire, frozen=True, kw_only=True):
-    """Ids read out of one text. `parse_ok` false: no ranking, or one of the two `readings`; neither is a bad one."""
-
-    ids: list[str]
-    unknown: list[str]
-    duplicates_removed: int
-    parse_ok: bool
-    form: str
-    ties: list[list[str]] = []
-    excluded: list[str] = []
-    readings: list[list[str]] = []
-
-
 class RunOut(_Wire, frozen=True, kw_only=True):
     """Result of one run; `rankings` are those read out of LLM outputs, with `per_query`."""
 
     name: str
-    measures: dict[str, MeasureOut]
-    counts: dict[str, int | float | None]
+    measures: dict[str, Summary]
+    counts: EvaluationCounts
     per_query: PerQueryOut | None
-    latency_ms: LatencyOut | None
+    latency_ms: LatencySummary | None
     system: SystemFacts | None
     unparsed: list[str]
     warnings: list[str]
-    rankings: dict[str, RankingOut] | None = None
-
-
-class ComparisonOut(_Wire, frozen=True, kw_only=True):
-    """Run `a` against run `b` by one measure; `diff` above 0 says that a is better."""
-
-    a: str
-    b: str
-    measure: str
-    mean_a: float
-    mean_b: float
-    diff: float
-    ci95: _Interval | None
-    t: float | None
-    p: float
-    p_adjusted: float
-    significant: bool
-    effect_dz: float | None
-    win: int
-    tie: int
-    loss: int
-    n: int
+    rankings: dict[str, ParsedRanking] | None = None
 
 
 class ComparisonResult(_Wire, frozen=True, kw_only=True):
@@ -214,7 +164,7 @@ class ComparisonResult(_Wire, frozen=True, kw_only=True):
 
     conventions: dict[str, Any]
     runs: list[RunOut]
-    comparisons: list[ComparisonOut]
+    comparisons: tuple[RunComparison, ...]
     table: str | None
 
 
