@@ -38,7 +38,7 @@ _COMMANDS = {
     "import plumbline.main": "import plumbline.main",
     "--version": "from plumbline.cli.main import main; main(['--version'])",
     "--help": "from plumbline.cli.main import main; main(['--help'])",
-    "retrieval evaluate --help": "from plumbline.cli.main import main; main(['retrieval', 'evaluate', '--help'])",
+    "evaluate --help": "from plumbline.cli.main import main; main(['evaluate', '--help'])",
     "score --help": "from plumbline.cli.main import main; main(['score', '--help'])",
 }
 _REPORT = """

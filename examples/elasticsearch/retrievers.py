@@ -73,8 +73,7 @@ class Elastic:
         helpers.bulk(self.client, map(self._document, chunks, vectors))
         self.client.indices.refresh(index=self.index)
         size = self.client.indices.stats(index=self.index)["_all"]["primaries"]["store"]["size_in_bytes"]
-        stated = {"kind": self.kind, "fields": " ".join(self.fields), "multi_match": self.multi_match}
-        return IndexFacts(len(chunks), size, f"elasticsearch {self.client.info()['version']['number']}", stated)
+        return IndexFacts(len(chunks), size, f"elasticsearch {self.client.info()['version']['number']}")
 
     def search(self, query: str, k: int) -> Hits:
         """Return the best chunks by Elasticsearch's own score."""
@@ -85,9 +84,6 @@ class Elastic:
             source=False,
         )
         return [(hit["_id"], hit["_score"]) for hit in found["hits"]["hits"]]
-
-    def close(self) -> None:
-        self.client.close()
 
     def _document(self, chunk: Chunk, vector: list[float] | None) -> dict[str, Any]:
         document: dict[str, Any] = {"_index": self.index, "_id": chunk.id, **chunk.fields}

@@ -74,8 +74,6 @@ def test_hostile_queries_and_lacking_fields_are_answered(settings: Mapping[str, 
     assert ids_of(retriever.search(" ".join(f"w{place}x" for place in range(5_000)) + " layer", 10)) == ["b"]
     assert list(retriever.search("wing", 0)) == []
     assert list(built({"a": {}}, tmp_path / "bare", settings).search("wing", 10)) == []
-    retriever.close()
-    assert list(retriever.search("wing", 10)) == []
 
 
 def test_ids_and_names_of_fields_may_be_anything(tmp_path: Path) -> None:
@@ -89,7 +87,7 @@ def test_ids_and_names_of_fields_may_be_anything(tmp_path: Path) -> None:
         assert sorted(ids_of(retriever.search("wing", 9))) == sorted(documents)
 
 
-def test_facts_state_the_engine_and_what_decides_the_ranking(tmp_path: Path) -> None:
+def test_facts_state_the_engine_and_the_size(tmp_path: Path) -> None:
     retriever = KeywordSettings.model_validate({"query": "best_fields", "fields": {"title": 2, "text": 1}}).make()
 
     facts = retriever.build(chunks_of(FEW), tmp_path)
@@ -97,14 +95,6 @@ def test_facts_state_the_engine_and_what_decides_the_ranking(tmp_path: Path) -> 
     assert facts.chunks == 3
     assert facts.index_bytes == sum(path.stat().st_size for path in tmp_path.iterdir()) > 0
     assert facts.engine.startswith("tantivy 0.")
-    assert facts.stated == {
-        "k1": 1.2,
-        "b": 0.75,
-        "query": "best_fields",
-        "fields": "title^2, text^1",
-        "language": "auto",
-        "tie_breaker": 0.0,
-    }
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ class Words:
             raise RuntimeError(self.fails)
         self.chunks = [(chunk.id, chunk.text.split()) for chunk in chunks]
         (folder / "index").write_text("kept")
-        return IndexFacts(len(chunks), 4, "words 1", {"weigh": self.weigh})
+        return IndexFacts(len(chunks), 4, "words 1")
 
     def search(self, query, k):
         time.sleep(self.search_nap)
@@ -45,9 +45,6 @@ class Words:
         scored = ((sum(words.count(each) for each in wanted), name, words) for name, words in self.chunks)
         found = [(name, count - self.weigh * len(words)) for count, name, words in scored if count]
         return sorted(found, key=lambda each: -each[1])[:k]
-
-    def close(self):
-        pass
 
 
 class Backwards(Words):

@@ -1,4 +1,4 @@
-"""Comparisons as JSON rows, Markdown, CSV and LaTeX."""
+"""Comparisons as JSON rows, Markdown and CSV."""
 
 import csv
 import io
@@ -14,7 +14,6 @@ from plumbline.retrieval.tables import (
     Marked,
     Table,
     as_csv,
-    as_latex,
     as_markdown,
     comparison_table,
     label,
@@ -91,9 +90,9 @@ def test_thirty_runs_have_thirty_labels_and_their_marks_can_be_told_apart() -> N
     table = comparison_table(pairs)
 
     assert len({row[0] for row in table.rows}) == 30
-    assert as_latex(table).count(r"\textsuperscript") == 29
+    assert as_markdown(table).count("<sup>") == 29
     # The third from last beats the last two, ac and ad; the first all others.
-    assert r"\textsuperscript{ac,ad} \\" in as_latex(table)
+    assert "<sup>ac,ad</sup> |" in as_markdown(table)
     assert "<sup>b,c,d," in as_markdown(table)
 
 
@@ -125,21 +124,6 @@ def test_markdown_by_hand() -> None:
     ]
 
 
-def test_latex_by_hand() -> None:
-    table = comparison_table([BETTER])
-
-    assert as_latex(table, digits=2).splitlines() == [
-        r"\begin{tabular}{llr}",
-        r"\hline",
-        r"label & run & ndcg@10 \\",
-        r"\hline",
-        r"a & bm25 & 0.25 \\",
-        r"b & dense & 0.50\textsuperscript{a} \\",
-        r"\hline",
-        r"\end{tabular}",
-    ]
-
-
 def test_csv_by_hand() -> None:
     assert as_csv(comparison_table([BETTER])).splitlines() == [
         "label,run,ndcg@10,ndcg@10 beats",
@@ -153,7 +137,6 @@ def test_what_is_not_known_is_empty_or_said() -> None:
 
     assert as_csv(table).splitlines()[1] == "ndcg@10,dense,bm25,-0.25,,,1.25e-07,0.002,False,,8,1,1,10"
     assert "| -0.2500 | n/a | n/a | 1.2e-07 | 0.0020 | no | n/a |" in as_markdown(table)
-    assert r"$-$0.2500 & n/a & n/a & 1.2e$-$07 & 0.0020 & no" in as_latex(table)
 
 
 @pytest.mark.parametrize(
@@ -180,11 +163,3 @@ def test_a_name_cannot_leave_its_markdown_cell() -> None:
     text = as_markdown(named("a|b\nc<img src=x>[l](u)`*_"))
 
     assert text.splitlines()[2] == r"| a\|b c\<img src=x\>\[l\](u)\`\*\_ | 0 |"
-
-
-def test_a_name_cannot_leave_its_latex_cell() -> None:
-    text = as_latex(named(r"[2]\input{x} 50%_&$#^~ a--b" + "\n"))
-
-    assert text.splitlines()[4] == (
-        r"{[}2{]}\textbackslash{}input\{x\} 50\%\_\&\$\#\textasciicircum{}\textasciitilde{} a{-}{-}b  & 0 \\"
-    )

@@ -170,7 +170,7 @@ def read_table(rows: Sequence[Mapping[str, object]], label: str, candidates: Can
     if kept:
         scored = any(_KINDS["score"].fullmatch(name) for _, values in kept for name in values)
         is_index = all(_row_key(row, candidates) in ("index", "corpus_id") for row in rows)
-        yield replace(order_rows(kept), label=label, is_from_zero=scored and is_index)
+        yield replace(order_rows(kept, label), label=label, is_from_zero=scored and is_index)
 
 
 def row_id(row: Mapping[str, object], candidates: Candidates) -> str | None:
@@ -225,6 +225,7 @@ _MOST_FAILURES: Final = 20
 _MAX_DEPTH: Final = 8
 _MAX_LABEL: Final = 80
 _MAX_ID_WORDS: Final = 4
+_PAIR: Final = 2
 ORDINALS: Final = WORDS.read("columns.ordinals")
 _RANK_NAME: Final = re.compile(r"(?:rank|top|no\.?|第)?_?#?([0-9]{1,6})(?:st|nd|rd|th)?[名位]?")
 _LABEL_END: Final = re.compile(r"[\n.。!！?？;；]")
@@ -284,15 +285,9 @@ def _unquote(word: str) -> str:
 
 def json_readings(text: str, candidates: Candidates) -> tuple[list[Reading], bool]:
     """Return the rankings in the values of a text, JSON or Python's, and whether it holds an object without any."""
-    found: list[Reading] = []
-    rows: list[dict[str, object]] = []
-    has_unread = False
+    found, rows, has_unread = list[Reading](), list[Any](), False
     for label, value, is_alone in _values(text):
-        if (
-            isinstance(value, dict)
-            and row_id(value, candidates) is not None
-            and not any(map(_holds_rows, value.values()))
-        ):
+        if isinstance(value, dict) and row_id(value, candidates) is not None and not _holds_rows(value):
             rows.append(value)
         elif isinstance(value, dict) or is_alone or not all(isinstance(each, _Number) for each in value):
             readings = list(_read_tree(value, label, candidates, _MAX_DEPTH))
@@ -301,8 +296,8 @@ def json_readings(text: str, candidates: Candidates) -> tuple[list[Reading], boo
     return [*found, *read_table(rows, "", candidates)], has_unread
 
 
-def _holds_rows(value: object) -> bool:
-    return isinstance(value, dict) or (isinstance(value, list) and any(isinstance(each, dict) for each in value))
+def _holds_rows(row: Mapping[str, Any]) -> bool:
+    return any(isinstance(each, dict) for part in row.values() for each in (part if isinstance(part, list) else [part]))
 
 
 def label_before(text: str, start: int, end: int) -> str:
@@ -331,14 +326,26 @@ def _values(text: str) -> Iterator[tuple[str, dict[str, object] | list[object], 
             last = position
 
 
-def _read_tree(value: object, label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
-    if isinstance(value, str) and not isinstance(value, _Number) and depth:
+def _read_tree(value: Any, label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
+    if not value or not depth or isinstance(value, _Number | bool):
+        return
+    if isinstance(value, str):
         yield from _read_string(value, label, candidates)
-    if isinstance(value, dict) and value and depth:
+    elif rows := _rows_of_list(value, candidates) if isinstance(value, list) else None:
+        yield from read_table(rows, label, candidates)
+    elif isinstance(value, dict):
         yield from _read_object(value, label, candidates, depth)
-    # `[2]` alone is a link of a chain or a citation
-    elif isinstance(value, list) and value and depth and not (len(value) == 1 and isinstance(value[0], _Number)):
-        yield from _read_list(value, label, candidates, depth)
+    elif all(isinstance(each, str) and _is_item(each) for each in value):
+        # `[2]` alone is a link of a chain or a citation
+        if len(value) > 1 or not isinstance(value[0], _Number):
+            yield Reading([[str(each)] for each in value], label)
+    elif all(isinstance(each, list) and all(isinstance(item, str) for item in each) for each in value):
+        yield Reading([each for each in value if each], label)
+    elif all(isinstance(each, dict) and len(each) == 1 for each in value):
+        yield from _read_object({name: each for row in value for name, each in row.items()}, label, candidates, depth)
+    else:
+        for each in value if all(isinstance(each, dict) for each in value) else ():
+            yield from _read_tree(each, label, candidates, depth - 1)
 
 
 def _read_string(text: str, label: str, candidates: Candidates) -> Iterator[Reading]:
@@ -347,98 +354,73 @@ def _read_string(text: str, label: str, candidates: Candidates) -> Iterator[Read
         yield from json_readings(text, candidates)[0]
     elif meaning(label) >= Meaning.LIST:
         pieces = [piece.strip() for piece in _STRING_SEPARATOR.split(text)]
-        if len(pieces) > 1 and all(candidates.is_id(piece) for piece in pieces):
+        if len(pieces) > 1 and all(map(candidates.is_id, pieces)):
             yield Reading([[piece] for piece in pieces], label)
 
 
-def _read_list(value: list[object], label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
-    rows = [_flat_row(each) for each in value if isinstance(each, dict)]
-    lists = [[item for item in each if isinstance(item, str)] for each in value if isinstance(each, list) and each]
-    if len(rows) == len(value):
-        ids = [row_id(row, candidates) for row in rows]
-        if None not in ids and (
-            not candidates.are_given or any(candidates.knows(each) or each.isdecimal() for each in ids if each)
-        ):
-            yield from read_table(rows, label, candidates)
-        elif any(isinstance(each, dict) for row in value if isinstance(row, dict) for each in row.values()):
-            for row in value:
-                yield from _read_tree(row, label, candidates, depth - 1)
-        elif len(rows) == 1 or all(len(row) == 1 for row in rows):
-            fields = {name: each for row in rows for name, each in row.items()}
-            yield from _read_object(fields, label, candidates, depth - 1)
-    elif len(lists) == len(value):
-        if all(len(items) == len(each) for items, each in zip(lists, value, strict=True) if isinstance(each, list)):
-            yield _read_pairs(lists, label)
-    elif all(isinstance(each, str) and _is_item(each) for each in value):
-        texts = list(map(str, value))
-        if (
-            candidates.count == len(texts)
-            and all(isinstance(each, _Number) for each in value)
-            and "." in "".join(texts)
-        ):
-            # scores of all candidates, as they were offered
-            scored: list[Row] = [([str(place)], {"score": float(each)}) for place, each in enumerate(texts)]
-            yield replace(order_rows(scored, is_written=False), label=label, is_from_zero=True)
-        else:
-            yield Reading([[each] for each in texts], label)
+def _rows_of_list(value: list[Any], candidates: Candidates) -> list[dict[str, Any]] | None:
+    """Return the rows of a list: objects, pairs of an id and a score or rank, or a score for each candidate."""
+    if all(isinstance(each, dict) for each in value):
+        rows = [_flat_row(each) for each in value]
+        ids = [row_id(row, candidates) or "" for row in rows]
+        is_known = not candidates.are_given or any(candidates.knows(each) or each.isdecimal() for each in ids)
+        return rows if all(ids) and is_known else None
+    if all(isinstance(each, list) and len(each) == _PAIR for each in value):
+        for at, name in ((1, ""), (0, "rank")):
+            if all([isinstance(item, _Number) for item in each] == [at == 0, at == 1] for each in value):
+                return [{"id": each[1 - at], name: each[at]} for each in value]
+    if len(value) == candidates.count and all(isinstance(each, _Number) for each in value) and "." in "".join(value):
+        return [{"index": str(place), "score": each} for place, each in enumerate(value)]
+    return None
 
 
-def _flat_row(row: dict[str, object]) -> dict[str, object]:
-    """Return a row with the fields of its parts, such as a document's metadata, beside its own."""
-    inner = {
-        name: each
-        for part in row.values()
-        if isinstance(part, dict)
-        for name, each in part.items()
-        if part.keys() & {"id", "doc_id"}
+def _flat_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row with the fields of its parts that have an id, such as a document's metadata, beside its own."""
+    inner = [part for part in row.values() if isinstance(part, dict) and part.keys() & {"id", "doc_id"}]
+    own = {name: each for name, each in row.items() if not isinstance(each, dict)}
+    return {name: each for part in (*inner, own) for name, each in part.items()}
+
+
+def _read_object(fields: dict[str, Any], label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
+    """Yield the ranking of documents by rank, of scores or facts by document, or those under each of the keys."""
+    fields = {
+        name: row_id(each, candidates) or each if isinstance(each, dict) else each for name, each in fields.items()
     }
-    return {**inner, **{name: each for name, each in row.items() if not isinstance(each, dict)}}
-
-
-def _read_pairs(lists: list[list[str]], label: str) -> Reading:
-    """Read `[["doc_5", 0.9], ...]` by score, `[[1, "doc_5"], ...]` by rank, `[["a", "b"], ["c"]]` with ties."""
-    for at, name in ((1, ""), (0, "rank")):
-        if all([isinstance(item, _Number) for item in each] == [at == 0, at == 1] for each in lists):
-            rows = [([each[1 - at]], {name: float(each[at])}) for each in lists]
-            return replace(order_rows(rows, label, is_written=not name), label=label)
-    return Reading(lists, label)
-
-
-def _read_object(fields: Mapping[str, object], label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
-    if all(isinstance(value, str | list) for value in fields.values()):
-        ranked = _by_rank_name(fields, label)
-        values = [
-            (name, value)
-            for name, value in fields.items()
-            if isinstance(value, _Number) or _DECIMAL.fullmatch(str(value))
-        ]
-        if len(values) == len(fields) > 1:
-            reading = order_rows([([name], {"": float(str(value))}) for name, value in values], label, is_written=False)
-            # `{"3": 2, "1": 1}`: the documents of ranks, or the scores of documents
-            is_either = ranked is not None and all("." not in str(value) for value in fields.values())
-            yield Reading(reading.blocks, label, ranked.blocks if is_either and ranked else reading.other)
-            return
-        if ranked is not None:
-            yield ranked
-            return
-    for name, value in fields.items():
-        # a key that says nothing leaves the word to the one above it
-        own = name if meaning(name) is not Meaning.OTHER or key(name).endswith("scores") else label or name
-        yield from _read_tree(value, own, candidates, depth - 1)
-
-
-def _by_rank_name(fields: Mapping[str, object], label: str) -> Reading | None:
-    """Return `{"1": "doc_5"}` or `{"rank_1": ["doc_5", "doc_3"]}` in the order of the ranks."""
-    named = {key(name): name for name in fields}
-    rank_by_name = {own: ORDINALS.index(name) for name, own in named.items() if name in ORDINALS}
-    rank_by_name |= {own: int(match[1]) for name, own in named.items() if (match := _RANK_NAME.fullmatch(name))}
-    if len(rank_by_name) < len(fields):
-        return None
-    ordered = (fields[name] for name in sorted(fields, key=rank_by_name.__getitem__))
-    blocks = [
-        [item for item in (each if isinstance(each, list) else [each]) if isinstance(item, str)] for each in ordered
+    ranked = [
+        ([item], {"rank": rank})
+        for name, each in fields.items()
+        for rank in [_rank_of(name)]
+        for item in (each if isinstance(each, list) else [each])
+        if rank is not None and isinstance(item, str) and _is_item(item)
     ]
-    return Reading(blocks, label) if all(blocks) and all(map(_is_item, flat(blocks))) else None
+    is_ranked = len({row["rank"] for _, row in ranked}) == len(fields) - list(fields.values()).count(None)
+    by_rank = replace(order_rows(ranked), label=label)
+    values = [
+        (name, str(each)) for name, each in fields.items() if isinstance(each, _Number) or _DECIMAL.fullmatch(str(each))
+    ]
+    if len(values) == len(fields) > 1:
+        scored = order_rows([([name], {"": float(each)}) for name, each in values], label, is_written=False)
+        # `{"3": 2, "1": 1}`: the documents of ranks, or the scores of documents
+        is_either = is_ranked and all("." not in each for _, each in values)
+        yield Reading(scored.blocks, label, by_rank.blocks if is_either else scored.other)
+    elif is_ranked and ranked:
+        yield by_rank
+    elif all(isinstance(each, bool) for each in fields.values()):
+        yield from read_table([{"id": name, "relevant": each} for name, each in fields.items()], label, candidates)
+    elif all(isinstance(each, dict) and any(map(is_value_key, each)) for each in fields.values()):
+        yield from read_table([{"id": name, **each} for name, each in fields.items()], label, candidates)
+    else:
+        for name, each in fields.items():
+            # a key that says nothing leaves the word to the one above it
+            own = name if meaning(name) is not Meaning.OTHER or key(name).endswith("scores") else label or name
+            yield from _read_tree(each, own, candidates, depth - 1)
+
+
+def _rank_of(name: str) -> float | None:
+    """Return the rank that a key names: `1`, `rank_1`, `1st`, `first`, `第1名`."""
+    if (found := _RANK_NAME.fullmatch(key(name))) is not None:
+        return float(found[1])
+    return float(ORDINALS.index(key(name))) if key(name) in ORDINALS else None
 
 
 def _is_item(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Comparisons as tables: plain text, Markdown, CSV, LaTeX, HTML."""
+"""Comparisons as tables: plain text, Markdown, CSV, HTML."""
 
 import csv
 import html
@@ -123,16 +123,6 @@ def as_csv(table: Table) -> str:
     return buffer.getvalue()
 
 
-def as_latex(table: Table, *, digits: int = 4) -> str:
-    """Format a tabular that needs no package; special characters are escaped."""
-    alignment = "".join("l" if _is_text(table, place) else "r" for place in range(len(table.columns)))
-    body = [" & ".join(_latex_cell(cell, digits) for cell in row) for row in table.rows]
-    lines = [f"\\begin{{tabular}}{{{alignment}}}", r"\hline"]
-    lines += [" & ".join(map(_latex_text, table.columns)) + r" \\", r"\hline"]
-    lines += [line + r" \\" for line in body]
-    return "\n".join([*lines, r"\hline", r"\end{tabular}", ""])
-
-
 def as_html(table: Table, *, digits: int = 4) -> str:
     """Format a page that stands alone, loads nothing and has no script; names are escaped."""
     head = "".join(f'<th scope="col">{html.escape(_on_one_line(column))}</th>' for column in table.columns)
@@ -162,7 +152,7 @@ def as_text(table: Table, *, digits: int = 4) -> str:
 
 # Writers by the name of their format.
 TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
-    {"text": as_text, "markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+    {"text": as_text, "markdown": as_markdown, "csv": as_csv}
 )
 
 
@@ -242,32 +232,6 @@ def _csv_text(text: str) -> str:
 # Excel reads the full-width forms alike.
 _FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 _CONTROL_STARTS = ("\t", "\r", "\n")
-
-
-def _latex_cell(cell: Cell, digits: int) -> str:
-    if isinstance(cell, Marked):
-        marks = f"\\textsuperscript{{{_superscript(cell.beats)}}}" if cell.beats else ""
-        return _latex_cell(cell.value, digits) + marks
-    return _latex_text(cell) if isinstance(cell, str) else _plain(cell, digits).replace("-", "$-$")
-
-
-def _latex_text(text: str) -> str:
-    return "".join(_LATEX_BY_CHARACTER.get(character, character) for character in _on_one_line(text))
-
-
-_LATEX_BY_CHARACTER: Mapping[str, str] = MappingProxyType(
-    {
-        **{character: f"\\{character}" for character in "&%$#_{}"},
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-        # After `\\` a bracket or a star would be read as its argument; two hyphens would become a dash.
-        **{character: f"{{{character}}}" for character in "[]*-`'\""},
-    }
-)
 
 
 def _on_one_line(text: str) -> str:

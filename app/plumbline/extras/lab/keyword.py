@@ -130,9 +130,7 @@ class KeywordRetriever:
             package = self._index_in_memory(texts, folder)
         else:
             package = self._index(texts, [boosts[group[0]] for group in groups if group], folder)
-        fields = ", ".join(f"{name}^{boost:g}" for name, boost in boosts.items())
-        stated = {**self._settings.model_dump(exclude={"kind", "fields"}), "fields": fields}
-        return IndexFacts(len(self._ids), folder_bytes(folder), f"{package} {version(package)}", stated)
+        return IndexFacts(len(self._ids), folder_bytes(folder), f"{package} {version(package)}")
 
     def search(self, query: str, k: int) -> Hits:
         terms, limit = self._terms(query), min(k, len(self._ids))
@@ -140,9 +138,6 @@ class KeywordRetriever:
             return []
         find = self._find_in_memory if self._settings.has_own_parameters else self._find
         return [(self._ids[position], score) for position, score in find(terms, limit)]
-
-    def close(self) -> None:
-        self._engine = None
 
     def _index(self, texts: Iterator[list[list[str]]], boosts: Sequence[float], folder: Path) -> str:
         from tantivy import Document, Index, SchemaBuilder, TextAnalyzerBuilder, Tokenizer  # noqa: PLC0415 - an extra

@@ -1,7 +1,7 @@
 """The protocol of the lab's retrievers, and retrievers written by the user."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, cast
@@ -18,7 +18,7 @@ OBJECT_PATTERN: Final = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 @dataclass(frozen=True, slots=True)
 class IndexFacts:
-    """Facts of an index. `engine`: name and version. `stated`: parameters that decide the ranking, for the report.
+    """Facts of an index. `engine`: name and version.
 
     load_seconds, build_seconds: wall time of its making (imports, weights) and of `build`, which the lab fills in.
     """
@@ -26,7 +26,6 @@ class IndexFacts:
     chunks: int
     index_bytes: int
     engine: str = ""
-    stated: Mapping[str, str | int | float] = field(default_factory=dict)
     load_seconds: float = 0.0
     build_seconds: float = 0.0
 
@@ -41,8 +40,6 @@ class Retriever(Protocol):
     def search(self, query: str, k: int) -> Hits:
         """Return the best k chunks or fewer; the time of encoding the query belongs here."""
         ...
-
-    def close(self) -> None: ...
 
 
 class OwnRetriever(BaseModel):
@@ -59,7 +56,7 @@ class OwnRetriever(BaseModel):
             made = import_object(self.object)(**self.options)
         except TypeError as error:
             raise InvalidInput(f"{self.object} does not take these options: {error}", place="options") from error
-        if lacking := [name for name in ("build", "search", "close") if not callable(getattr(made, name, None))]:
+        if lacking := [name for name in ("build", "search") if not callable(getattr(made, name, None))]:
             raise InvalidInput(f"{self.object} has no {' and no '.join(lacking)}", place="object")
         return cast("Retriever", made)
 

@@ -169,7 +169,6 @@ class _ExperimentRun:
             self.progress(f"{name}: searching")
             run, milliseconds, short = self._search(retriever, chunks, name)
         finally:
-            retriever.close()
             gc.unfreeze()
             shutil.rmtree(index, ignore_errors=True)
         warnings = []

@@ -53,8 +53,7 @@ class DenseSettings(_VectorSettings):
             detail = f"model {model_name(self.model)!r} asks for similarity {similarity!r}"
             raise InvalidInput(f"{detail}: say `similarity` cosine or dot")
         options = {"normalize_embeddings": similarity == "cosine", "show_progress_bar": False}
-        stated = {**_facts_of(model, self.model), "similarity": similarity}
-        return VectorRetriever(self, encoder_of(model, self, **options), stated)
+        return VectorRetriever(self, encoder_of(model, self, **options))
 
 
 class SparseSettings(_VectorSettings):
@@ -73,12 +72,10 @@ class SparseSettings(_VectorSettings):
 
     def make(self) -> "VectorRetriever":
         if self.function is not None:
-            return VectorRetriever(self, _weigh_by(import_object(self.function)), {"function": self.function})
+            return VectorRetriever(self, _weigh_by(import_object(self.function)))
         model = _load(self.model, "SparseEncoder")
         encode = encoder_of(model, self, save_to_cpu=True, show_progress_bar=False)
-        return VectorRetriever(
-            self, lambda texts, is_query: _as_csr(encode(texts, is_query)), _facts_of(model, self.model)
-        )
+        return VectorRetriever(self, lambda texts, is_query: _as_csr(encode(texts, is_query)))
 
 
 def _load(requested: str | None, kind: ModelKind) -> Any:
@@ -90,10 +87,6 @@ def _load(requested: str | None, kind: ModelKind) -> Any:
         raise InvalidInput(f"{failure.seen}; {_HOW_TO_GET}") from failure
     except TierFailure as failure:
         raise InvalidInput(failure.detail) from failure
-
-
-def _facts_of(model: Any, requested: str | None) -> dict[str, str | int]:
-    return {"model": model_name(requested), "tokens_read": model.max_seq_length or "all"}
 
 
 def encoder_of(model: Any, settings: _VectorSettings, **options: Any) -> Encode:
@@ -140,8 +133,8 @@ class VectorRetriever:
     Chunks without text are not in the index, since an empty text is similar to everything.
     """
 
-    def __init__(self, settings: _VectorSettings, encode: Encode, stated: Mapping[str, str | int]) -> None:
-        self._settings, self._encode, self._stated = settings, encode, stated
+    def __init__(self, settings: _VectorSettings, encode: Encode) -> None:
+        self._settings, self._encode = settings, encode
         self._is_sparse = isinstance(settings, SparseSettings)
         self._ids: list[str] = []
         self._matrix: Any = None
@@ -163,17 +156,8 @@ class VectorRetriever:
         np.savez(
             folder / "vectors.npz", **({name: getattr(self._matrix, name) for name in parts} or {"": self._matrix})
         )
-        return IndexFacts(
-            chunks=len(self._ids),
-            index_bytes=folder_bytes(folder),
-            engine=f"numpy {version('numpy')}, sentence-transformers {version('sentence-transformers')}",
-            stated={
-                "fields": "+".join(fields),
-                "chunks_without_text": len(chunks) - len(self._ids),
-                "dimensions": self._matrix.shape[1],
-                **self._stated,
-            },
-        )
+        engine = f"numpy {version('numpy')}, sentence-transformers {version('sentence-transformers')}"
+        return IndexFacts(len(self._ids), folder_bytes(folder), engine)
 
     def search(self, query: str, k: int) -> Hits:
         text = _make_encodable(query)
@@ -188,9 +172,6 @@ class VectorRetriever:
             rows = rows[scores[rows] >= np.partition(scores[rows], -k)[-k]]
         best = rows[np.argsort(-scores[rows], kind="stable")][:k]
         return [(self._ids[row], float(scores[row])) for row in best]
-
-    def close(self) -> None:
-        self._matrix = None
 
 
 def _make_encodable(text: str) -> str:

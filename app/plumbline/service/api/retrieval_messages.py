@@ -119,7 +119,7 @@ class ComparisonRequest(RetrievalEvaluationRequest, frozen=True, kw_only=True):
     test: Literal["randomization", "t"] = "randomization"
     correction: Literal["holm", "bonferroni", "bh", "none"] = "holm"
     alpha: _Alpha = 0.05
-    format: Literal["json", "markdown", "csv", "latex"] = "json"
+    format: Literal["json", "markdown", "csv"] = "json"
 
 
 class FusionRequest(_Wire, frozen=True, kw_only=True):
