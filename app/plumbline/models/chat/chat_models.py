@@ -32,7 +32,6 @@ def build_chat_models(
     """
     policy = policy or RetryPolicy(
         max_concurrency=settings.llm_max_concurrency,
-        backoff_seconds=settings.llm_backoff_seconds,
         rpm=settings.llm_rpm,
         tpm=settings.llm_tpm,
     )

@@ -32,9 +32,9 @@ _FRAME_TOKENS = 16
 _LONG_REPLY_BYTES = 65_536
 
 
-def prompt_tokens(request: ChatRequest) -> int:
-    """Estimate the tokens of a request, its schema included."""
-    schema = estimate_tokens(str(request.schema)) if request.schema else 0
+def prompt_tokens(request: ChatRequest, *, has_schema: bool = True) -> int:
+    """Estimate the tokens of a request; `has_schema`: its schema is sent."""
+    schema = estimate_tokens(str(request.schema)) if request.schema and has_schema else 0
     return estimate_tokens(request.system) + estimate_tokens(request.user) + schema + _FRAME_TOKENS
 
 
@@ -276,8 +276,9 @@ class ResilientEndpoint:
                 is_long = len(content) > _LONG_REPLY_BYTES
                 body = await asyncio.to_thread(request.parse, content) if is_long else request.parse(content)
                 tokens = body.tokens
-                read = partial(self._read_own, request, body)
-                reply = await asyncio.to_thread(read) if is_long else read()
+                reply = await asyncio.to_thread(body.reply, self.endpoint) if is_long else body.reply(self.endpoint)
+                if request.is_foreign(reply):
+                    raise foreign_reply(is_fresh=request.is_fresh)
             except CallFailure as failure:
                 is_free = failure.is_free
                 note.outcome = failure.reason
@@ -294,19 +295,13 @@ class ResilientEndpoint:
                     note.cached_tokens = tokens.cached
                     note.cost = self._tariff.cost(tokens, worst=worst, is_free=is_free)
 
-    def _read_own(self, request: ApiRequest[T], body: ParsedBody[T]) -> T:
-        reply = body.reply(self.endpoint)
-        if request.is_foreign(reply):
-            raise foreign_reply(is_fresh=request.is_fresh)
-        return reply
-
 
 def attend_server(
     endpoint: Endpoint, settings: Settings, *, policy: RetryPolicy | None = None, observer: Observer
 ) -> ResilientEndpoint:
     """Return the endpoint of a server of vectors, with its part of the calls; `policy` replaces its limits."""
     calls = -(-MAX_MODEL_CALLS // settings.workers)
-    policy = policy or RetryPolicy(max_concurrency=calls, backoff_seconds=settings.llm_backoff_seconds)
+    policy = policy or RetryPolicy(max_concurrency=calls)
     tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
     return ResilientEndpoint(endpoint, ModelHealth(endpoint.provider), tariff, policy, observer=observer)
 
@@ -331,9 +326,15 @@ class _Negotiation:
             sent = self._build(self._form)
             limit = sent.get(self._form.token_limit)
             most = limit if isinstance(limit, int) else self._request.max_output_tokens
-            expected, is_foreign = self._request.expected_output_tokens, self._is_foreign
             asked = ApiRequest(
-                sent, read_completion, self._prompt, "chat", most, expected, is_foreign, is_fresh=self._is_fresh
+                sent,
+                read_completion,
+                self._prompt,
+                "chat",
+                most,
+                self._request.expected_output_tokens,
+                is_foreign=lambda reply: self._request.numbering.is_foreign(reply.content),
+                is_fresh=self._is_fresh,
             )
             try:
                 reply = await self._endpoint.call(asked, until, self._ledger)
@@ -363,9 +364,6 @@ class _Negotiation:
     def _build(self, form: RequestForm) -> dict[str, object]:
         endpoint = self._endpoint
         return form.parameters(self._request, endpoint.endpoint, room=endpoint.context_tokens - self._prompt)
-
-    def _is_foreign(self, reply: ChatReply) -> bool:
-        return self._request.numbering.is_foreign(reply.content)
 
     def _takes_more_room(self) -> bool:
         """Return True, with another form, if there is more room for a reply, and none was taken yet."""
