@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.phrases import load_data
@@ -30,8 +30,6 @@ from plumbline.judging.tiers.token_alignment import (
     measure_unrelated,
     plan_comparison,
 )
-
-T = TypeVar("T")
 
 # Share of unknown tokens in the answer, or in the contexts, beyond which the model does not read the language.
 # docs/decisions/0004: an English sentence made of foreign names has 5 %, Chinese ones have 20 to 58 %.
@@ -74,55 +72,41 @@ class EmbeddingTier:
         """
         until = time.monotonic() + seconds
         try:
-            return await self._judge(sample, options, seconds)
+            findings, overlong = await self._compare(sample, options, until)
         except TierFailure as failure:
             if self._fallback is None or failure.reason is not FailureReason.UNSUPPORTED_LANGUAGE:
                 raise
-        return await self._fallback.judge(sample, options, seconds=until - time.monotonic())
-
-    async def _judge(self, sample: SegmentedSample, options: JudgeOptions, seconds: float) -> Judgement:
-        until = time.monotonic() + seconds
+            return await self._fallback.judge(sample, options, seconds=until - time.monotonic())
         calibration = self._calibrations.find(tier=self.name, model=self._encoder.model, language=sample.language)
-
-        def judgement(findings: dict[int, Finding], overlong: int) -> Judgement:
-            warning = CodedText("texts_cut", count=overlong)
-            return build_judgement(sample, findings, calibration, warnings=(warning,) if overlong else ())
-
-        if calibration.is_fitted or not self._calibrations.entries:
-            return await self._compare_sample(sample, options, seconds, judgement)
-        findings, overlong = await self._compare_sample(sample, options, seconds, lambda *found: found)
-        if self._reads(sample):
+        if not calibration.is_fitted and self._calibrations.entries:
             baseline = await self._find_baseline(options, until, is_chinese=sample.language == "zh")
             reads_words = is_in_one_script(sample)
             calibration = self._calibrations.find_for_range(calibration, baseline=baseline, reads_words=reads_words)
-        return await asyncio.get_running_loop().run_in_executor(self._executor, judgement, findings, overlong)
+        warnings = (CodedText("texts_cut", count=overlong),) if overlong else ()
+        build = partial(build_judgement, sample, findings, calibration, warnings=warnings)
+        return await asyncio.get_running_loop().run_in_executor(self._executor, build)
 
     async def compare(self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float) -> dict[int, Finding]:
         """Compare each checkable sentence, by its position, with the contexts; raise as `judge`."""
-        return await self._compare_sample(sample, options, seconds, lambda findings, _: findings)
+        return (await self._compare(sample, options, time.monotonic() + seconds))[0]
 
     async def prepare(self) -> None:
         """Return when the model is loaded; a failure is reported by the next judgement."""
         with contextlib.suppress(TierFailure):
             await self._encoder.read(["warm"], seconds=math.inf)
 
-    async def _compare_sample(
-        self,
-        sample: SegmentedSample,
-        options: JudgeOptions,
-        seconds: float,
-        then: Callable[[dict[int, Finding], int], T],
-    ) -> T:
-        """Apply `then` to the findings and the count of overlong texts, in few hops to the executor: they cost."""
-        until = time.monotonic() + seconds
-        run = asyncio.get_running_loop().run_in_executor
-        if not self._reads(sample):
+    async def _compare(
+        self, sample: SegmentedSample, options: JudgeOptions, until: float
+    ) -> tuple[dict[int, Finding], int]:
+        """Return the findings by position, and how many texts are longer than the model reads."""
+        run, languages = asyncio.get_running_loop().run_in_executor, self._encoder.languages
+        if languages is not None and sample.language not in languages:
             raise TierFailure(
                 FailureReason.UNSUPPORTED_LANGUAGE,
                 CodedText(
                     "language_not_read",
                     model=self._encoder.model,
-                    languages=sorted(self._encoder.languages or ()),
+                    languages=sorted(languages),
                     language=sample.language,
                 ),
             )
@@ -137,24 +121,19 @@ class EmbeddingTier:
             raise TierFailure(FailureReason.UNSUPPORTED_LANGUAGE, unread)
         alignment, last = await self._align(plan, reading, options, until)
 
-        def finish() -> T:
+        def finish() -> dict[int, Finding]:
             alignment.add(last, until=until)
             matches = match_sentences(plan, alignment)
             if not all(math.isfinite(share) for share, _ in matches.values()):
                 raise self._no_numbers()
             words = collect_lexical_findings(sample)
-            findings = {position: _join_findings(words[position], *match) for position, match in matches.items()}
-            return then(findings, sum(reading.is_overlong))
+            return {position: _join_findings(words[position], *match) for position, match in matches.items()}
 
-        return await run(self._executor, finish)
+        return await run(self._executor, finish), sum(reading.is_overlong)
 
     def readiness(self) -> Readiness:
         own, other = self._encoder.readiness(), self._fallback and self._fallback.readiness()
         return replace(own, detail=f"{own.detail}; other languages: {other.detail}") if other else own
-
-    def _reads(self, sample: SegmentedSample) -> bool:
-        languages = self._encoder.languages
-        return languages is None or sample.language in languages
 
     async def _find_baseline(self, options: JudgeOptions, until: float, *, is_chinese: bool) -> float:
         """Return the mean alignment of sentences with others on other subjects; the model is asked once."""

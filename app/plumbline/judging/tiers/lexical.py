@@ -10,7 +10,7 @@ from plumbline.judging.text import offload
 from plumbline.judging.text.open_clauses import REACH, is_cut
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
-from plumbline.judging.text.words import content_words, detect_language, han_share
+from plumbline.judging.text.words import detect_language, han_share
 from plumbline.judging.tiers.calibration import DOUBTS, CalibrationTable, Finding
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.lexical_features import measure_lexical_features
@@ -39,16 +39,16 @@ class LexicalTier:
 
     def judge_now(self, sample: SegmentedSample) -> Judgement:
         calibration = self._calibrations.find(tier=self.name, model=MODEL, language=sample.language)
-        if not is_in_one_script(sample):
-            if copies := find_copies(sample):
-                return build_judgement(sample, copies, calibration)
+        findings = collect_lexical_findings(sample)
+        # A copy needs no common script: "iPhone 14 Pro Max" from a Chinese context.
+        if not is_in_one_script(sample) and not all(found.is_copy for found in findings.values()):
             raise TierFailure(
                 FailureReason.CROSS_LINGUAL,
                 CodedText(
                     "scripts_differ", one=sample.language, other=str(sorted(map(detect_language, _contexts(sample))))
                 ),
             )
-        return build_judgement(sample, collect_lexical_findings(sample), calibration)
+        return build_judgement(sample, findings, calibration)
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, MODEL)
@@ -62,22 +62,6 @@ def is_in_one_script(sample: SegmentedSample) -> bool:
         or any(detect_language(context) == sample.language for context in contexts)
         or (_has_han(sample.source.answer) and any(map(_has_han, contexts)))
     )
-
-
-def find_copies(sample: SegmentedSample) -> dict[int, Finding]:
-    """Return where each checkable sentence stands word for word, by position; {} unless all of them do.
-
-    A copy needs no model and no common script: "iPhone 14 Pro Max" from a Chinese context.
-    """
-    findings = {}
-    for position, text in within_deadline(zip(sample.checkable, sample.assertions, strict=True)):
-        match = sample.index.best_match(text, content_words(text))
-        if match is None or not match.is_verbatim:
-            return {}
-        found = match.sentence
-        evidence = Evidence(match.context, found.text, found.start, found.end, verified=True)
-        findings[position] = Finding({}, evidence, is_copy=True)
-    return findings
 
 
 def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, islice, pairwise
 
-import numpy as np
-
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.context_amounts import ContextAmounts
 from plumbline.judging.quantities.numerals import han_to_digits
@@ -32,7 +30,7 @@ from plumbline.judging.text.words import (
     split_words,
     to_simplified,
 )
-from plumbline.judging.tiers.gram_cover import Cover, Units, characters, cover, to_unit
+from plumbline.judging.tiers.gram_cover import Cover, cover, grams
 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation")
@@ -58,16 +56,10 @@ _AMOUNT = re.compile(
     rf"(?:不?超过|不[低少多大小高]于|不[足到]|至[少多]|最[多少高低]|大约|将近|接近|[约近])(?=\s?[\d半])|\d{UNIT_AFTER.pattern}|半(?:个?[年天月小])"
 )
 _LIGHT = (COMMON_CHARACTERS | FUNCTION_CHARACTERS) - _OVERSTATING
-_WEIGHTLESS_UNITS = np.array(sorted(map(ord, _WEIGHTLESS)), dtype=np.uint64)
-# A zero parts two texts.
-_LIGHT_UNITS = np.array([0, *sorted(map(ord, _LIGHT))], dtype=np.uint64)
-_SECOND = np.uint64(1 << 16)
 # -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
 _ABOVE_ALL = 1.05
 # Runs of this many words, or Chinese characters, tell copied text from text on the same subject.
 _UNITS_IN_RUN = 4
-_PRIVATE_USE = 0xE000
-_PRIVATE_USE_SIZE = 0x1900
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,16 +139,6 @@ class KnownPassages:
     def measure(self, texts: Sequence[str]) -> list[LexicalFeatures]:
         """Measure texts against the passages, as `measure_lexical_features` does the sentences of a sample."""
         return self._by_language(texts, self) if texts else []
-
-    @cached_property
-    def rows_by_letter(self) -> Mapping[str, tuple[int, ...]]:
-        """Return the numbers of the passages that have a word of one character, ascending."""
-        rows: dict[str, list[int]] = {}
-        for number, words in enumerate(self.words):
-            for word in set(words.every):
-                if len(word) == 1:
-                    rows.setdefault(word, []).append(number)
-        return {word: tuple(numbers) for word, numbers in rows.items()}
 
     def features(
         self,
@@ -247,17 +229,15 @@ class KnownPassages:
 
 def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[LexicalFeatures]:
     words = [passages.index.split_words(text) for text in within_deadline(texts)]
-    covers = cover(_join_words(words), _join_words(passages.words), size=_CHARACTERS_IN_GRAM)
+    covers = cover(
+        # One word of one character has no run of four: it is one itself.
+        (_word_grams(asked) or frozenset(asked.every) for asked in words),
+        (_word_grams(known).union(known.every) for known in passages.words),
+    )
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
     copies = _copied_runs([each.every for each in words], [each.every for each in passages.words])
-    by_sentence = zip(texts, words, covers, copies, strict=True)
-    for text, spoken, runs, copied in within_deadline(by_sentence):
-        covered = runs
-        if len(spoken.every) == 1 and len(spoken.every[0]) <= 1:
-            # One word of one character has no run of four: the passages that have it.
-            rows = passages.rows_by_letter.get(spoken.every[0], ())
-            covered = Cover(float(bool(rows)), float(bool(rows)), rows)
+    for text, spoken, covered, copied in within_deadline(zip(texts, words, covers, copies, strict=True)):
         unknown = passages.names.find_unknown(text)
         # A name of the question is not made up, and proves nothing either.
         names = tuple(name for name in passages.asked_names.find_unknown(text) if name in unknown) if unknown else ()
@@ -300,58 +280,31 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Lexica
         [split_characters(han_to_digits(text)) for text in within_deadline(sentences)]
         for sentences in (texts, passages.texts)
     )
-    ids: dict[str, int] = {}
-    units, others = _number_units(asked, ids), _number_units(known, ids)
-    heavy = units[~np.isin(units, _LIGHT_UNITS)]
-    singles = cover(
-        _repeat_heavy_units(units, heavy), _repeat_heavy_units(others, heavy), size=1, left_out=_WEIGHTLESS_UNITS
-    )
-    pairs = cover(units, others, size=2)
+    weighed = (_weigh_characters(units) for units in asked)
+    singles = cover((each - _WEIGHTLESS or each for each in weighed), map(_weigh_characters, known))
+    pairs = cover((frozenset(pairwise(units)) for units in asked), (frozenset(pairwise(units)) for units in known))
     vocabulary = frozenset(split_characters(passages.question)).union(*known)
     told = to_simplified("\n".join([passages.question, *passages.texts]))
     found = []
     copies = _copied_runs(asked, known)
     for text, single, pair, copied in within_deadline(zip(texts, singles, pairs, copies, strict=True)):
+        names = find_unknown_han(_AMOUNT.sub(" ", han_to_digits(to_simplified(text))), vocabulary, told)
         measures = {
             "characters": single.best,
-            "unknown_names": float(
-                min(
-                    _MAX_NAMES,
-                    len(
-                        names := find_unknown_han(
-                            _AMOUNT.sub(" ", han_to_digits(to_simplified(text))), vocabulary, told
-                        )
-                    ),
-                )
-            ),
+            "unknown_names": float(min(_MAX_NAMES, len(names))),
         }
         covered = pair if pair.best == 1.0 else single
         found.append(passages.features(text, measures, covered, names=names, copied=copied))
     return found
 
 
-def _repeat_heavy_units(units: Units, heavy: Units) -> Units:
-    """Return the units with each heavy one followed by another, beyond 16 bits, so that it counts twice."""
-    counts = 1 + np.isin(units, heavy)
-    doubled = np.repeat(units, counts)
-    doubled[np.cumsum(counts)[counts > 1] - 1] += _SECOND
-    return doubled
+def _weigh_characters(units: Sequence[str]) -> frozenset[str]:
+    """Return the distinct units, and each heavy one once more under another name, so that it counts twice."""
+    return frozenset(units).union(f"\0{unit}" for unit in units if unit not in _LIGHT)
 
 
-def _join_words(sentences: Sequence[Words]) -> Units:
-    return characters([f" {' '.join(words.every)} " for words in sentences])
-
-
-def _number_units(sentences: Sequence[Sequence[str]], ids: dict[str, int]) -> Units:
-    """Return units as numbers, a zero between two sentences: a character is its code, a word has a private-use one."""
-    flat: list[int] = []
-    for sentence in sentences:
-        for unit in sentence:
-            if unit not in ids:
-                ids[unit] = to_unit(unit) if len(unit) == 1 else _PRIVATE_USE + len(ids) % _PRIVATE_USE_SIZE
-        flat.extend(map(ids.__getitem__, sentence))
-        flat.append(0)
-    return np.array(flat[:-1], dtype=np.uint64)
+def _word_grams(words: Words) -> frozenset[str]:
+    return grams(f" {' '.join(words.every)} ", _CHARACTERS_IN_GRAM)
 
 
 # Content words at most this far apart in one sentence of the contexts are near.

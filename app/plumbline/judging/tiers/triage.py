@@ -1,6 +1,5 @@
 """Pass, fail or unsure: what tiers without a judge decide of an answer, by bounds for each shape of it."""
 
-from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -69,8 +68,7 @@ def find_shape(sample: SegmentedSample) -> Shape:
     for shape in (Shape.JSON, Shape.TABLE):
         if total and lengths[shape] >= _MOST * total:
             return shape
-    return Shape.SHORT if _is_short(sample.assertions, sample) else Shape.PROSE
-
-
-def _is_short(assertions: Sequence[str], sample: SegmentedSample) -> bool:
-    return len(assertions) == 1 and len(sample.index.split_words(assertions[0]).content) <= _SHORT_WORDS
+    is_short = (
+        len(sample.assertions) == 1 and len(sample.index.split_words(sample.assertions[0]).content) <= _SHORT_WORDS
+    )
+    return Shape.SHORT if is_short else Shape.PROSE
