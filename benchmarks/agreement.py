@@ -25,9 +25,8 @@ from pydantic import ValidationError
 
 from benchmarks.agreement_scores import Baseline, Outcome, auroc_difference, baseline_scores, score_rows
 from benchmarks.agreement_table import print_agreement, print_datasets
-from plumbline.extras.calibration.figures import Agreement, measure_agreement
+from plumbline.extras.calibration.figures import Agreement, ScoredRows, measure_agreement
 from plumbline.extras.calibration.labels import LabelledRow, Labels, read_labels
-from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.ground.errors import ConfigurationError, InvalidInput, PlumblineError
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging

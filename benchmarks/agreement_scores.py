@@ -16,9 +16,17 @@ from benchmarks.agreement_baselines import (
     shortness,
 )
 from plumbline.assembly import Service, build_encoder
-from plumbline.extras.calibration.figures import Figure, Scale, build_figure, mean_over_datasets
+from plumbline.extras.calibration.figures import (
+    DatasetRows,
+    DrawPlan,
+    Figure,
+    Scale,
+    ScoredRows,
+    build_figure,
+    by_dataset,
+    mean_over_datasets,
+)
 from plumbline.extras.calibration.labels import LabelledRow
-from plumbline.extras.calibration.resampling import DatasetRows, DrawPlan, ScoredRows, by_dataset
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.settings import Settings

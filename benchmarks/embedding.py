@@ -69,8 +69,8 @@ class PlainEncoder:
         self.network = load_sentence_transformer(find_model(None))
         self._special = frozenset(self.network.tokenizer.all_special_ids)
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
-        return await self._reader.read(texts, seconds=seconds, scope=scope)
+    async def read(self, texts: Sequence[str], *, seconds: float) -> TokenizedTexts:
+        return await self._reader.read(texts, seconds=seconds)
 
     async def encode(
         self,

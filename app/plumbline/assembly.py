@@ -30,7 +30,7 @@ from plumbline.judging.tiers.verdict_cache import CachedTier, MemoryVerdictStore
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, check_http_url, resolve_judges
 from plumbline.models.detectors.description import Description, find_description
 from plumbline.models.detectors.detector import LocalDetector
-from plumbline.models.embeddings.embedding_service import EmbeddingService, resolve_embedding_service
+from plumbline.models.embeddings.remote_encoder import EmbeddingService, resolve_embedding_service
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import CACHE_BYTES, Precision
 from plumbline.rows.jobs.chunk_run import Pace, PauseReason, never_pause

@@ -19,8 +19,7 @@ from plumbline.judging.ports.observation import State
 from plumbline.judging.ports.token_vectors import TokenVectors
 from plumbline.main import create_app
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
-from plumbline.models.embeddings.embedding_service import resolve_embedding_service
-from plumbline.models.embeddings.remote_encoder import RemoteEncoder
+from plumbline.models.embeddings.remote_encoder import RemoteEncoder, resolve_embedding_service
 from plumbline.schemas.evaluation import EvaluationOptions
 from tests.doubles.fakes import WordEncoder
 from tests.doubles.scripted_embeddings import (

@@ -82,7 +82,7 @@ class WordEncoder:
         self._words = [""]
         self._id_by_word = {"": 0}
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
+    async def read(self, texts: Sequence[str], *, seconds: float) -> TokenizedTexts:
         words = [_WORD.findall(text.casefold()) for text in texts]
         return TokenizedTexts(
             tokens=[[self._id(word) for word in of_text[: self._max_words] or [""]] for of_text in words],

@@ -10,8 +10,7 @@ from typing import Any
 
 from plumbline.ground.settings import Settings
 from plumbline.models.chat.resilient_endpoint import RetryPolicy
-from plumbline.models.embeddings.embedding_service import resolve_embedding_service
-from plumbline.models.embeddings.remote_encoder import RemoteEncoder, build_remote_encoder
+from plumbline.models.embeddings.remote_encoder import RemoteEncoder, build_remote_encoder, resolve_embedding_service
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import RecordedRequest, Reply, TokenCount, status
 from tests.doubles.scripted_transport import PROMPT_RETRIES

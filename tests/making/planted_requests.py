@@ -16,7 +16,7 @@ _JSON = "application/json"
 class PlantedEncoder(WordEncoder):
     """Has a bug whose message quotes a text."""
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
+    async def read(self, texts: Sequence[str], *, seconds: float) -> TokenizedTexts:
         try:
             raise KeyError(texts[0])
         except KeyError as error:

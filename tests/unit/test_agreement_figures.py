@@ -11,9 +11,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.agreement_scores import auroc_difference
-from plumbline.extras.calibration import resampling
-from plumbline.extras.calibration.figures import Figure, Figures, Scale, measure_agreement
-from plumbline.extras.calibration.resampling import ScoredRows, by_dataset, draw_weights
+from plumbline.extras.calibration.figures import (
+    Figure,
+    Figures,
+    Scale,
+    ScoredRows,
+    SortedRows,
+    auroc,
+    balanced_accuracy,
+    best_balanced_accuracy,
+    brier,
+    by_dataset,
+    calibration_error,
+    cohen_kappa,
+    draw_weights,
+    equal_mass_bins,
+    measure_agreement,
+    sort_rows,
+)
 from plumbline.ground.errors import InvalidInput
 
 SCORES = st.integers(0, 8).map(lambda eighth: eighth / 8)
@@ -61,12 +76,12 @@ def one(rows: list[tuple[float, int]], weighing: str = "natural") -> Figures:
 
 def sorted_and_weighed(
     rows: list[tuple[float, int, int]],
-) -> tuple[resampling.SortedRows, npt.NDArray[np.float64], list[tuple[float, int]]]:
+) -> tuple[SortedRows, npt.NDArray[np.float64], list[tuple[float, int]]]:
     """Rows with a weight, and the same rows as many times as they weigh."""
     rows = sorted(rows)
     scores, labels = np.array([row[0] for row in rows]), np.array([row[1] == 1 for row in rows])
     repeated = [(score, label) for score, label, weight in rows for _ in range(weight)]
-    return resampling.sort_rows(scores, labels), np.array([[float(row[2]) for row in rows]]), repeated
+    return sort_rows(scores, labels), np.array([[float(row[2]) for row in rows]]), repeated
 
 
 def slow_auroc(rows: list[tuple[float, int]]) -> float:
@@ -117,15 +132,13 @@ def test_a_row_of_weight_three_counts_as_three_rows(rows: list[tuple[float, int,
     ordered, weights, repeated = sorted_and_weighed(rows)
     figures = one(repeated)
 
-    assert resampling.auroc(ordered, weights)[0] == pytest.approx(figures.auroc.value)
-    assert resampling.best_balanced_accuracy(ordered, weights)[0][0] == pytest.approx(
-        figures.best_balanced_accuracy.value
-    )
-    assert resampling.balanced_accuracy(ordered, weights, 0.5)[0] == pytest.approx(figures.balanced_accuracy.value)
-    assert resampling.cohen_kappa(ordered, weights, 0.5)[0] == pytest.approx(figures.kappa.value)
-    assert resampling.brier(ordered, weights)[0] == pytest.approx(figures.brier.value)
-    bins = resampling.equal_mass_bins(ordered, weights[0], 10)
-    assert resampling.calibration_error(ordered, weights, bins)[0] == pytest.approx(figures.ece.value)
+    assert auroc(ordered, weights)[0] == pytest.approx(figures.auroc.value)
+    assert best_balanced_accuracy(ordered, weights)[0][0] == pytest.approx(figures.best_balanced_accuracy.value)
+    assert balanced_accuracy(ordered, weights, 0.5)[0] == pytest.approx(figures.balanced_accuracy.value)
+    assert cohen_kappa(ordered, weights, 0.5)[0] == pytest.approx(figures.kappa.value)
+    assert brier(ordered, weights)[0] == pytest.approx(figures.brier.value)
+    bins = equal_mass_bins(ordered, weights[0], 10)
+    assert calibration_error(ordered, weights, bins)[0] == pytest.approx(figures.ece.value)
 
 
 def test_calibration_error_by_hand() -> None:

@@ -11,10 +11,12 @@ from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
     Calibration,
     Finding,
+    Shape,
+    ShapeBounds,
+    find_shape,
 )
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.tier import TierName
-from plumbline.judging.tiers.triage import Shape, ShapeBounds, find_shape
 from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 

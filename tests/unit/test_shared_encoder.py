@@ -65,7 +65,7 @@ def encoder(model: ToldModel) -> Iterator[SharedEncoder]:
 
 
 async def encode(encoder: SharedEncoder, *texts: str, scope: str = "", seconds: float = SECONDS) -> TokenVectors:
-    reading = await encoder.read(texts, seconds=seconds, scope=scope)
+    reading = await encoder.read(texts, seconds=seconds)
     return await encoder.encode(reading, seconds=seconds, scope=scope)
 
 

@@ -19,8 +19,7 @@ from plumbline.ground.store.postgres import probe
 from plumbline.ground.telemetry import configure_logging
 from plumbline.judging.ports.observation import Readiness, State
 from plumbline.models.chat.endpoints import PROVIDERS, find_key, resolve_judges
-from plumbline.models.embeddings.embedding_service import resolve_embedding_service
-from plumbline.models.embeddings.remote_encoder import RemoteEncoder
+from plumbline.models.embeddings.remote_encoder import RemoteEncoder, resolve_embedding_service
 from plumbline.models.encoder.encoder import SharedEncoder
 
 _FAILED: Final = 1

@@ -19,7 +19,7 @@ from plumbline.judging.scoring import unreachable_warning
 from plumbline.judging.tiers.calibration import highest_score
 from plumbline.judging.tiers.tier import TierName
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, resolve_judges
-from plumbline.models.embeddings.embedding_service import resolve_embedding_service
+from plumbline.models.embeddings.remote_encoder import resolve_embedding_service
 from plumbline.rows.evaluation_wire import check_judge_names
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer

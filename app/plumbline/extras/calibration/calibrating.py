@@ -12,14 +12,14 @@ from typing import Literal, get_args
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from plumbline.extras.calibration.bounds import fit_bounds
-from plumbline.extras.calibration.figures import Agreement, measure_agreement
+from plumbline.extras.calibration.figures import Agreement, ScoredRows, measure_agreement
 from plumbline.extras.calibration.fitting import (
     FloatArray,
     MeasuredAnswers,
     balanced_weights,
     cross_fit,
     cross_predict,
+    fit_bounds,
     fit_gate,
     fit_scale,
     fit_weights,
@@ -27,7 +27,6 @@ from plumbline.extras.calibration.fitting import (
     split_folds,
 )
 from plumbline.extras.calibration.labels import LabelledRow
-from plumbline.extras.calibration.resampling import ScoredRows
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import CalibrationError, TierFailure
 from plumbline.judging.ports.models import Detector, SentenceEncoder
@@ -39,6 +38,7 @@ from plumbline.judging.tiers.calibration import (
     CalibrationTable,
     Finding,
     crossing,
+    find_shape,
     list_measures,
 )
 from plumbline.judging.tiers.cascade import JudgeCascade
@@ -49,7 +49,6 @@ from plumbline.judging.tiers.judgement import distinct_findings
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
-from plumbline.judging.tiers.triage import find_shape
 
 # Calls to a judge under way.
 _JUDGED_AT_ONCE = 16

@@ -72,8 +72,8 @@ class SentenceEncoder(Protocol):
         """Return the languages that the model reads, as `Language` names them; None for all."""
         ...
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
-        """Tokenize the texts, at little cost; `scope` as for `encode`.
+    async def read(self, texts: Sequence[str], *, seconds: float) -> TokenizedTexts:
+        """Tokenize the texts, at little cost.
 
         Raises TierFailure: the model is not there, cannot be loaded, or did not finish in time.
         """

@@ -116,7 +116,7 @@ class EmbeddingTier:
                 FailureReason.TOO_LONG,
                 CodedText("too_many_texts", count=len(plan.texts), limit=self._max_windows),
             )
-        reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic(), scope=options.tenant)
+        reading = await self._encoder.read(plan.texts, seconds=until - time.monotonic())
         if unread := self._find_unread(plan, reading):
             raise TierFailure(FailureReason.UNSUPPORTED_LANGUAGE, unread)
         alignment, last = await self._align(plan, reading, options, until)

@@ -16,14 +16,16 @@ from plumbline.judging.text.verdicts import (
 )
 from plumbline.judging.text.words import normalise
 from plumbline.judging.tiers.calibration import (
+    NO_BOUNDS,
     SUPPORTED_FROM,
+    UNRELATED_BELOW,
     VERBATIM_SUPPORT,
     Calibration,
     Finding,
+    find_shape,
     highest_score,
 )
 from plumbline.judging.tiers.tier import TierName
-from plumbline.judging.tiers.triage import NO_BOUNDS, UNRELATED_BELOW, find_shape
 
 # Flag of a claim with a hard reason against it.
 HARD_REASON = "hard_reason"

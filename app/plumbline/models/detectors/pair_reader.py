@@ -39,7 +39,7 @@ class PairReader:
         self._limit = description.max_tokens
         self._special = re.compile("|".join(map(re.escape, specials))) if specials else None
 
-    def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts:
+    def read(self, texts: Sequence[str]) -> TokenizedTexts:
         """Tokenize texts that are no pairs, for a model that is warmed up."""
         tokens = [self._tokenizer.encode(text).ids[: self._limit] for text in texts]
         counts = [len(each) for each in tokens]

@@ -147,9 +147,15 @@ class SharedEncoder:
         except TierFailure as failure:
             structlog.get_logger().warning("model_unavailable", model=self.model, detail=failure.detail)
 
-    async def read(self, texts: Sequence[str], *, seconds: float, scope: str = "") -> TokenizedTexts:
+    async def read(self, texts: Sequence[str], *, seconds: float) -> TokenizedTexts:
         until = time.monotonic() + seconds
-        return await asyncio.get_running_loop().run_in_executor(self._reading, self._read, texts, scope, until)
+
+        def read(model: TokenModel) -> TokenizedTexts:
+            if time.monotonic() >= until:
+                raise _late_failure()
+            return model.reader.read(texts)
+
+        return await self.with_model(read)
 
     async def with_model(self, work: Callable[[TokenModel], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reading, lambda: work(self._ready_model()))
@@ -201,11 +207,6 @@ class SharedEncoder:
         for worker in self._workers:
             worker.join()
 
-    def _read(self, texts: Sequence[str], scope: str, until: float) -> TokenizedTexts:
-        if time.monotonic() >= until:
-            raise _late_failure()
-        return self._ready_model().reader.read(texts, scope)
-
     def _ready_model(self) -> TokenModel:
         """Return the model, loaded on first use; in the reader's thread alone."""
         if self._failure is not None:
@@ -241,7 +242,10 @@ class SharedEncoder:
             raise _late_failure() from None
         finally:
             self._leave(wanted.values(), waiting)
-        return [known[key] if key in known else _vectors_of(wanted[key]) for key in keys]
+        found = known | {key: text.vectors for key, text in wanted.items() if text.vectors is not None}
+        if len(found) < len(known) + len(wanted):
+            raise _late_failure()
+        return [found[key] for key in keys]
 
     def _begin(
         self, tokens_by_key: dict[bytes, Sequence[int]], waiting: Waiter
@@ -322,12 +326,6 @@ def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]
         spoken = model.reader.wanted_places(text.tokens)
         found.append(vectors[place.row, [place.start + at for at in spoken]].astype(np.float16))
     return found
-
-
-def _vectors_of(text: Text) -> HalfVectors:
-    if text.vectors is None:
-        raise _late_failure()
-    return text.vectors
 
 
 def _closed_failure() -> TierFailure:

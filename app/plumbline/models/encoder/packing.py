@@ -145,7 +145,7 @@ class Reader(Protocol):
 
     most: int | None
 
-    def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts: ...
+    def read(self, texts: Sequence[str]) -> TokenizedTexts: ...
 
     def wanted_places(self, tokens: Sequence[int]) -> list[int]:
         """Return the places of the tokens whose vectors are wanted."""

@@ -4,18 +4,10 @@ import os
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
-
-# Tokens, how many of them are of the text, how many of those are unknown, whether the text was cut.
-_TextReading = tuple[list[int], int, int, bool]
-
-# Texts of which the tokens are kept, 1 to 2 kB each, and how long they may be, in characters.
-_KEPT = 10_000
-_LONGEST_KEPT = 1_000
+    from tokenizers import Tokenizer
 
 
 class TextReader:
@@ -42,7 +34,6 @@ class TextReader:
         self.special = frozenset(special)
         self.unknown = unknown
         self.most = most
-        self._lately: BoundedCache[tuple[str, str], _TextReading] = BoundedCache(_KEPT, lambda _: 1)
         self._whole = load_tokenizer(definition)
         self._cut = load_tokenizer(definition)
         if most is not None:
@@ -50,25 +41,20 @@ class TextReader:
         self._prefix = prefix
         self._prefix_tokens = self._count_prefix()
 
-    def read(self, texts: Sequence[str], scope: str = "") -> TokenizedTexts:
-        """Tokenize the texts, special tokens included; those lately read for the scope are kept. For one thread."""
-        known = {text: self._lately.get((scope, text)) for text in texts}
-        new = [text for text, reading in known.items() if reading is None]
-        encodings = self._whole.encode_batch_fast([self._prefix + text for text in new])
-        found = {text: self._reading_of(text, encoding) for text, encoding in zip(new, encodings, strict=True)}
-        for text, reading in found.items():
-            if len(text) <= _LONGEST_KEPT:
-                self._lately.put((scope, text), reading)
-        of_texts = [known[text] or found[text] for text in texts]
-        return TokenizedTexts(*map(list, zip(*of_texts, strict=True))) if of_texts else TokenizedTexts([], [], [], [])
-
-    def _reading_of(self, text: str, encoding: "Encoding") -> "_TextReading":
-        tokens = encoding.ids
-        own = [token for token in tokens if token not in self.special][self._prefix_tokens :]
-        unknown = own.count(self.unknown) if self.unknown is not None else 0
-        is_overlong = self.most is not None and len(tokens) > self.most
-        read = self._cut.encode(self._prefix + text).ids if is_overlong else tokens
-        return read, len(own), unknown, is_overlong
+    def read(self, texts: Sequence[str]) -> TokenizedTexts:
+        """Tokenize the texts, special tokens included. For one thread."""
+        whole = [each.ids for each in self._whole.encode_batch_fast([self._prefix + text for text in texts])]
+        own = [[token for token in tokens if token not in self.special][self._prefix_tokens :] for tokens in whole]
+        is_overlong = [self.most is not None and len(tokens) > self.most for tokens in whole]
+        return TokenizedTexts(
+            tokens=[
+                self._cut.encode(self._prefix + text).ids if is_cut else tokens
+                for text, tokens, is_cut in zip(texts, whole, is_overlong, strict=True)
+            ],
+            counts=list(map(len, own)),
+            unknown=[tokens.count(self.unknown) if self.unknown is not None else 0 for tokens in own],
+            is_overlong=is_overlong,
+        )
 
     def _count_prefix(self) -> int:
         if not self._prefix:
