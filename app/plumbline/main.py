@@ -137,7 +137,7 @@ def create_app(
     app.include_router(retrieval.router, prefix="/v1", dependencies=[may_evaluate, speaks])
     app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs, speaks])
     # Before the routes of one run, which would take `new` for its id.
-    uploads = upload_routes(settings, judge_names=plan.judge_names)
+    uploads = upload_routes(settings, plan.prompts)
     for routes in (uploads, run_routes(), label_routes()):
         app.include_router(routes, dependencies=[may_use_jobs])
     app.include_router(key_routes(settings, access))

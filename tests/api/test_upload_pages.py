@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,11 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from tests.api.test_pages import OWN, cookie_of, scripts, text_of
+from tests.doubles.scripted_judge import ScriptedJudge
 from tests.reading.report_html import HOSTILE
 from tests.running.job_service import jobs_running, work
 from tests.running.keyed_service import keyed_settings, made_key
+from tests.running.service import judge_settings
 
 CSV = b"first,second,third\nWhen?,The ferry leaves at noon.,The ferry leaves at noon.\nonly one\n"
 NAMED = {
@@ -51,6 +54,7 @@ FILES = {
     "answers.csv": b"question,contexts,answer\nWhen?,The ferry leaves at noon.,It leaves at noon.\n",
     "answers.jsonl": b'{"user_input": "When?", "retrieved_contexts": ["The ferry leaves at noon."], "response": "It"}',
     "answers.parquet": parquet(),
+    "excel in China.csv": "问题,上下文,回答\nWhen?,The ferry leaves at noon.,It leaves at noon.\n".encode("gbk"),
 }
 
 
@@ -118,6 +122,21 @@ async def test_a_file_is_its_senders_alone_and_kept_for_an_hour(store: JobStore,
         late = await client.get(place, headers=mine)
 
     assert (seen, hidden, unknown.status_code, late.status_code) == (200, 404, 404, 404)
+
+
+async def test_what_a_judge_would_cost_stands_beside_the_start(store: JobStore, judge: ScriptedJudge) -> None:
+    rows = b"".join(b'"Ferry %d leaves at noon.","Ferry %d leaves."\n' % (row, row) for row in range(250))
+    said = []
+    for prices in ("{}", '{"judge-1": {"input": 1, "output": 1}}'):
+        async with jobs_running(store, judge_settings(judge, llm_prices=prices)) as client:
+            place = (await send(client, "a.csv", b"contexts,answer\n" + rows)).headers["location"]
+            said.append(text_of(await client.get(place, headers=OWN)))
+
+    assert "The cost is not known" in said[0]
+    found = re.search(r"250 rows. .* about 250 times: ([\d,]+) tokens in, ([\d,]+) out. Cost: about ([\d.]+),", said[1])
+    assert found is not None
+    tokens = sum(int(each.replace(",", "")) for each in found.groups()[:2])
+    assert float(found[3]) == pytest.approx(tokens / 1e6, abs=1e-4)
 
 
 async def test_choices_are_checked_and_kept(store: JobStore) -> None:

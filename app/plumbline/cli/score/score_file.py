@@ -37,11 +37,11 @@ def score_file(given: argparse.Namespace) -> int:
         source = open_source(stack, given, form=given.format, limit=given.limit, shard=shard)
         if files is None:
             # Seconds of import, as below
-            from plumbline.cli.score.estimate import estimate_cost  # noqa: PLC0415
+            from plumbline.cli.score.estimate import estimate_lines  # noqa: PLC0415
             from plumbline.cli.score.local import open_local_engine  # noqa: PLC0415
 
             local = open_local_engine(judging)
-            sys.stdout.writelines(f"{line}\n" for line in estimate_cost(source, local).lines())
+            sys.stdout.writelines(f"{line}\n" for line in estimate_lines(source, local))
             return _DONE
         _say(progress, f"{source.path.name}: {source.explanation}")
         url = find_url(given.url)

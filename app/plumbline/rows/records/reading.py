@@ -156,7 +156,7 @@ def _holds_spans(path: Path, *, encoding: str) -> bool:
 
 def open_rows(path: Path, form: str) -> RowSource:
     """Open the raw rows of a file, before their columns are mapped; raises as `RecordReader`."""
-    return _SOURCES[form](path)
+    return _SOURCES[form](path, **({"encoding": find_encoding(path)} if form in _TEXT_FORMS else {}))
 
 
 def record_or_problem(raw: RawRow, columns: ColumnMap, seen: "SeenIds | None" = None) -> Record | RecordProblem:

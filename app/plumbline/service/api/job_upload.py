@@ -16,11 +16,13 @@ from pydantic import BaseModel
 from plumbline.ground.errors import BodyTooLarge, InvalidInput, MalformedBody, StoreUnavailable, UnsupportedBody
 from plumbline.ground.texts import CodedText
 from plumbline.rows.evaluation_wire import check_judge_names
+from plumbline.rows.jobs.job import NewJob
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.submission import Upload
 from plumbline.rows.records.columns import PRESETS
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.jobs import JobChoices, JobRequest
+from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.form_body import FORM, read_form
 from plumbline.service.api.json_body import (
     build_model,
@@ -60,6 +62,20 @@ class SentRows(NamedTuple):
     upload: Upload
     choices: JobChoices
     fingerprint: str
+
+
+def new_job(
+    request: Request, choices: JobChoices, *, idempotency_key: str | None = None, fingerprint: str = ""
+) -> NewJob:
+    return NewJob(
+        tenant=tenant_of(request),
+        options=choices.options.model_dump_json().encode(),
+        name=choices.name,
+        max_cost=choices.max_cost,
+        idempotency_key=idempotency_key,
+        fingerprint=fingerprint,
+        versions=request.app.state.job_versions,
+    )
 
 
 class JobUploads:

@@ -11,7 +11,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.ground.errors import BadRequest, JobUnknown
 from plumbline.ground.texts import CodedText
-from plumbline.rows.jobs.job import Action, Job, NewJob
+from plumbline.rows.jobs.job import Action, Job
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.columns import PRESETS
 from plumbline.schemas.batch import RowError, RowResult
@@ -37,7 +37,7 @@ from plumbline.service.api.job_answers import (
     answer_results,
     job_info,
 )
-from plumbline.service.api.job_upload import JobBody, JobUploads
+from plumbline.service.api.job_upload import JobBody, JobUploads, new_job
 from plumbline.service.api.json_body import StrictRoute
 from plumbline.service.api.openapi import DOCUMENTS, SCHEMA_REFERENCE
 from plumbline.service.api.problems import PROBLEM_RESPONSES, invalid_response, problem_responses
@@ -122,9 +122,7 @@ router = APIRouter(
     responses={202: {**DOCUMENTS["submitted"], "links": _LINKS}},
     openapi_extra=DOCUMENTS["submit_job"],
 )
-async def submit_job(
-    request: Request, store: JobStoreDep, tenant: TenantDep, idempotency_key: _IdempotencyKey = None
-) -> Response:
+async def submit_job(request: Request, store: JobStoreDep, idempotency_key: _IdempotencyKey = None) -> Response:
     """Store rows and score them in the background, each as in a single evaluation.
 
     Rows come as one JSON body, as lines, or as a file in a form (`jsonl`, `json`, `csv`, `tsv`, `parquet`). They
@@ -136,15 +134,7 @@ async def submit_job(
         sent = await uploads.receive(request, store)
     except RequestValidationError as error:
         return invalid_response(request.scope, error, JobBody)
-    new = NewJob(
-        tenant=tenant,
-        options=sent.choices.options.model_dump_json().encode(),
-        name=sent.choices.name,
-        max_cost=sent.choices.max_cost,
-        idempotency_key=idempotency_key,
-        fingerprint=sent.fingerprint,
-        versions=request.app.state.job_versions,
-    )
+    new = new_job(request, sent.choices, idempotency_key=idempotency_key, fingerprint=sent.fingerprint)
     try:
         submission = await store.submit(new, sent.upload)
     except Exception:

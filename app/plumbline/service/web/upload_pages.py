@@ -1,7 +1,7 @@
 """The pages on which a person uploads a file and starts a run: the file, then its columns and the choices."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path as FilePath
@@ -15,10 +15,12 @@ from starlette.responses import RedirectResponse, Response
 from plumbline.ground.errors import BadRequest, InvalidInput
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
+from plumbline.judging.judge.questions import Prompts
 from plumbline.judging.ports.observation import State
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.tier import TierName
-from plumbline.rows.jobs.job import NewJob
+from plumbline.models.chat.cost_estimate import CostEstimate
+from plumbline.models.chat.endpoints import resolve_judges
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.jobs.submission import Upload
 from plumbline.rows.records.columns import FIELDS, NONE_NAMED, NamedColumns
@@ -30,13 +32,14 @@ from plumbline.schemas.problem import describe_invalid
 from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.dependencies import CascadeDep, JobStoreDep, TenantDep
 from plumbline.service.api.form_body import read_form
-from plumbline.service.api.job_upload import open_rows_file
+from plumbline.service.api.job_upload import new_job, open_rows_file
 from plumbline.service.web.pages import link, refuse_other_origins, render_page
 
 UPLOAD_PATH: Final = "/runs/new"
 _SHOWN_ROWS: Final = 3
 _ROWS_LOOKED_AT: Final = 100
 _LONGEST_CELL: Final = 300
+MOST_COUNTED: Final = 100_000
 # A workbook is read as a whole, which takes some ten times its bytes.
 _MAX_SHEET_BYTES: Final = 20_000_000
 _INVALID: Final = 422
@@ -57,16 +60,24 @@ class _FileQuery(BaseModel):
 
 
 class Preview(NamedTuple):
-    """The first rows of an upload; `problem` is why they cannot be read with these columns."""
+    """The first rows of an upload; `problem` is why they cannot be read with these columns.
+
+    total: rows, at most `MOST_COUNTED` of them. expected: `requests`, `prompt` and `completion` tokens and `cost` (None
+    without a price) of the judge for so many; None where nothing is asked.
+    """
 
     columns: tuple[str, ...]
     chosen: Mapping[str, str]
     rows: tuple[Record, ...] = ()
     bad_rows: int = 0
     problem: str = ""
+    total: int = 0
+    expected: Mapping[str, float | None] | None = None
 
 
-def upload_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> APIRouter:
+def upload_routes(settings: Settings, prompts: Prompts) -> APIRouter:
+    judges = resolve_judges(settings)
+    votes = [endpoints[0] for endpoints in judges.values()][:1]
     router = APIRouter(prefix=UPLOAD_PATH, include_in_schema=False)
 
     @router.get("")
@@ -81,10 +92,13 @@ def upload_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> A
             return render_page(request, "new_run.html", status=_INVALID, problem=error.text)
         return RedirectResponse(link(request, f"{UPLOAD_PATH}/{token}", form=form, name=name), _SEE_OTHER)
 
+    def estimate() -> CostEstimate:
+        return CostEstimate(settings, prompts, judges, votes)
+
     async def page(
         request: Request, preview: Preview, query: _FileQuery, cascade: JudgeCascade, status: int = 200, **values: Any
     ) -> Response:
-        has_judge = bool(judge_names) and cascade.readiness()[TierName.LLM].state is not State.UNAVAILABLE
+        has_judge = bool(judges) and cascade.readiness()[TierName.LLM].state is not State.UNAVAILABLE
         return render_page(
             request,
             "new_run_columns.html",
@@ -95,6 +109,7 @@ def upload_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> A
             tiers=[name for name in _TIERS if has_judge or name != "judge"],
             has_judge=has_judge,
             longest=_LONGEST_CELL,
+            most_counted=MOST_COUNTED,
             **{"problem": preview.problem, "given": {}, **values},
         )
 
@@ -107,7 +122,7 @@ def upload_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> A
         query: Annotated[_FileQuery, Query()],
     ) -> Response:
         path = store.find_upload(tenant_of(request), token)
-        preview = await asyncio.to_thread(look_at_file, path, query.form)
+        preview = await asyncio.to_thread(look_at_file, path, query.form, estimate=estimate())
         return await page(request, preview, query, cascade)
 
     @router.post("/{token}", operation_id="start_on_page", dependencies=[Depends(refuse_other_origins)])
@@ -121,7 +136,7 @@ def upload_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> A
         path = store.find_upload(tenant_of(request), token)
         sent = await request.form(max_files=0, max_fields=len(FIELDS) + 5)
         named = _named(sent)
-        preview = await asyncio.to_thread(look_at_file, path, query.form, named)
+        preview = await asyncio.to_thread(look_at_file, path, query.form, named, estimate=estimate())
         if "look" in sent or preview.problem:
             return await page(request, preview, query, cascade, _INVALID if preview.problem else 200, given=sent)
         try:
@@ -129,14 +144,7 @@ def upload_routes(settings: Settings, *, judge_names: Collection[str] = ()) -> A
         except ValidationError as error:
             problem = describe_invalid(error.errors(include_input=False)[0])
             return await page(request, preview, query, cascade, _INVALID, problem=problem, given=sent)
-        new = NewJob(
-            tenant=tenant_of(request),
-            options=choices.options.model_dump_json().encode(),
-            name=choices.name,
-            max_cost=choices.max_cost,
-            versions=request.app.state.job_versions,
-        )
-        submission = await store.submit(new, Upload(path, query.form, named=named))
+        submission = await store.submit(new_job(request, choices), Upload(path, query.form, named=named))
         return RedirectResponse(link(request, f"/runs/{submission.job.id}"), _SEE_OTHER)
 
     return router
@@ -156,12 +164,15 @@ async def _receive(request: Request, store: JobStore, tenant: str) -> tuple[str,
         return await asyncio.to_thread(store.keep_upload, tenant, file.path), form, FilePath(name).stem[:200]
 
 
-def look_at_file(path: FilePath, form: str, named: NamedColumns = NONE_NAMED) -> Preview:
-    """Return the columns and the first rows of a file."""
+def look_at_file(path: FilePath, form: str, named: NamedColumns = NONE_NAMED, *, estimate: CostEstimate) -> Preview:
+    """Return the columns, the first rows of a file, and what `estimate` expects of all by those."""
     try:
         with closing(open_rows(path, form)) as source:
-            first = [raw.fields for raw in islice(source, _ROWS_LOOKED_AT) if not isinstance(raw.fields, BadRow)]
-            columns = tuple(source.columns or dict.fromkeys(name for fields in first for name in fields))
+            rows = iter(source)
+            first = list(islice(rows, _ROWS_LOOKED_AT))
+            total = len(first) + sum(1 for _ in islice(rows, MOST_COUNTED - len(first)))
+            each_names = (raw.fields for raw in first if not isinstance(raw.fields, BadRow))
+            columns = tuple(source.columns or dict.fromkeys(name for fields in each_names for name in fields))
     except InvalidInput as error:
         return Preview((), {}, problem=error.text)
     chosen = {name: column for name, column in named.items() if isinstance(column, str)}
@@ -173,7 +184,21 @@ def look_at_file(path: FilePath, form: str, named: NamedColumns = NONE_NAMED) ->
         return Preview(columns, chosen, problem=error.text)
     chosen = {name: column[0] for name, column in found.items() if column and column[0] in columns} | chosen
     good = [each for each in read if isinstance(each, Record)]
-    return Preview(columns, chosen, tuple(good[:_SHOWN_ROWS]), len(read) - len(good))
+    for each in read:
+        estimate.add(each.sample if isinstance(each, Record) else None)
+    return Preview(
+        columns,
+        chosen,
+        tuple(good[:_SHOWN_ROWS]),
+        len(read) - len(good),
+        total=total,
+        expected=_scaled(estimate, total / len(read)) if estimate.counts["asked"] else None,
+    )
+
+
+def _scaled(found: CostEstimate, times: float) -> dict[str, float | None]:
+    tokens = {name: round(found.counts[name] * times) for name in ("requests", "prompt", "completion")}
+    return {**tokens, "cost": None if found.cost is None else found.cost * times}
 
 
 def _named(sent: FormData) -> NamedColumns:
