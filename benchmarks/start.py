@@ -38,7 +38,7 @@ _COMMANDS = {
     "import plumbline.main": "import plumbline.main",
     "--version": "from plumbline.cli.main import main; main(['--version'])",
     "--help": "from plumbline.cli.main import main; main(['--help'])",
-    "evaluate --help": "from plumbline.cli.main import main; main(['evaluate', '--help'])",
+    "retrieval evaluate --help": "from plumbline.cli.main import main; main(['retrieval', 'evaluate', '--help'])",
     "score --help": "from plumbline.cli.main import main; main(['score', '--help'])",
 }
 _REPORT = """

@@ -37,6 +37,7 @@ from plumbline.service.web.label_pages import label_routes
 from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
+from plumbline.service.web.retrieval_pages import RETRIEVAL_PATH, retrieval_routes
 from plumbline.service.web.run_pages import run_routes
 from plumbline.service.web.upload_pages import UPLOAD_PATH, upload_routes
 from plumbline.service.worker_share import build_listeners
@@ -141,7 +142,8 @@ def create_app(
     for routes in (uploads, run_routes(), label_routes()):
         app.include_router(routes, dependencies=[may_use_jobs])
     app.include_router(key_routes(settings, access))
-    app.include_router(playground_routes(settings, judge_names=plan.judge_names), dependencies=[may_evaluate])
+    for routes in (playground_routes(settings, judge_names=plan.judge_names), retrieval_routes()):
+        app.include_router(routes, dependencies=[may_evaluate])
     add_schemas(app, lambda: {**message_schemas(retrieval.MESSAGES), **batch_schemas(settings), **jobs.job_schemas()})
     install_problem_handlers(app)
     install_edge(
@@ -153,7 +155,10 @@ def create_app(
             limit_by_path={
                 JOBS_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
                 UPLOAD_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
-                "/v1/retrieval/": BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
+                **dict.fromkeys(
+                    ("/v1/retrieval/", RETRIEVAL_PATH),
+                    BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
+                ),
                 f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),
             },
         ),

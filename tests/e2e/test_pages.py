@@ -308,7 +308,7 @@ def test_pages_fit_the_screen_and_have_no_serious_fault(
     options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
     compared = f"/runs/compare?before={runs[0]}&now={runs[1]}&"
     paths = ["/?", "/runs?name=nightly&", f"/runs/{runs[1]}?", f"/runs/{runs[1]}/rows/4?", compared]
-    paths += ["/label?", f"/label/{runs[0]}?", f"/label/{runs[0]}?person=eve&"]
+    paths += ["/retrieval?", "/retrieval/example?", "/label?", f"/label/{runs[0]}?", f"/label/{runs[0]}?person=eve&"]
     seen: list[str] = []
     with opened(browser, f"{service}/?lang={language}", **options) as page:
         for path in paths:

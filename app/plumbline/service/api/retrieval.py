@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -31,6 +31,8 @@ from plumbline.service.api.openapi import (
 from plumbline.service.api.problems import PROBLEM_RESPONSES
 from plumbline.service.api.responses import JSON, choose_language
 from plumbline.service.api.retrieval_limits import MAX_RUNS
+
+T = TypeVar("T")
 
 MESSAGES = (
     wire.FormOptions,
@@ -78,10 +80,10 @@ async def evaluate_retrieval(request: Request, scorer: ScorerDep, threads: Retri
     """
     if not request.headers.get("content-type", "").startswith(FORM):
         return await _answer(request, scorer, threads, answers.evaluate_runs)
-    qrels, runs, options = await _read_form(request)
-    size = sum(len(each.content) for each in (qrels, *runs))
-    evaluate = partial(answers.evaluate_files, qrels, runs, options, request.state.body_limit)
-    return await _run_in_thread(request, scorer, threads, size, evaluate)
+    form = await read_files(request)
+    options = form.texts.get("options", "").encode()
+    evaluate = partial(answers.evaluate_files, form.qrels, form.runs, options, request.state.body_limit)
+    return await _send(request, scorer, threads, form.size, evaluate)
 
 
 @router.post(
@@ -105,35 +107,46 @@ async def fuse_retrieval(request: Request, scorer: ScorerDep, threads: Retrieval
 async def _answer(request: Request, scorer: Scorer, threads: Executor, work: Callable[[bytes], Any]) -> Response:
     check_media_type(request.headers.getlist("content-type"))
     body = await request.body()
-    return await _run_in_thread(request, scorer, threads, len(body), partial(work, body))
+    return await _send(request, scorer, threads, len(body), partial(work, body))
 
 
-async def _run_in_thread(
-    request: Request, scorer: Scorer, threads: Executor, size: int, work: Callable[[], Any]
-) -> Response:
-    """Return what `work` returns on a body of this size; raise InvalidInput if it takes too long."""
+async def _send(request: Request, scorer: Scorer, threads: Executor, size: int, work: Callable[[], Any]) -> Response:
     language = choose_language(request)
+    # The hook is called for texts of ours: msgspec knows no subclasses of `str`.
+    encode = partial(msgspec.json.encode, enc_hook=partial(render, language=language))
+    return Response(await run_in_thread(scorer, threads, size, lambda: encode(work())), media_type=JSON)
 
-    def answer() -> bytes:
-        # The hook is called for texts of ours: msgspec knows no subclasses of `str`.
+
+async def run_in_thread(scorer: Scorer, threads: Executor, size: int, work: Callable[[], T]) -> T:
+    """Return what `work` returns on a body of this size; raise InvalidInput if it takes too long."""
+    with scorer.interpreter.yield_often(size), work_deadline(time.monotonic() + _MOST_SECONDS):
         try:
-            return msgspec.json.encode(work(), enc_hook=partial(render, language=language))
+            return await asyncio.get_running_loop().run_in_executor(threads, work)
         except TierFailure:
             raise InvalidInput(CodedText("too_much_work", seconds=_MOST_SECONDS)) from None
 
-    with scorer.interpreter.yield_often(size), work_deadline(time.monotonic() + _MOST_SECONDS):
-        return Response(await asyncio.get_running_loop().run_in_executor(threads, answer), media_type=JSON)
+
+class RetrievalForm(NamedTuple):
+    """Files of judgments and runs, and the other parts of their form."""
+
+    qrels: NamedFile
+    runs: Sequence[NamedFile]
+    texts: Mapping[str, str]
+
+    @property
+    def size(self) -> int:
+        return sum(len(each.content) for each in (self.qrels, *self.runs))
 
 
-async def _read_form(request: Request) -> tuple[NamedFile, Sequence[NamedFile], bytes]:
+async def read_files(request: Request, *, texts: Sequence[str] = ("options",)) -> RetrievalForm:
     # Browsers send forms without preflight.
     if is_from_another_origin(request):
         raise UnsupportedBody(CodedText("form_of_another_origin"))
-    async with read_form(request, files=("qrels", "run"), texts=("options",), max_files=MAX_RUNS) as form:
+    async with read_form(request, files=("qrels", "run"), texts=texts, max_files=MAX_RUNS) as form:
         files = {
             name: [NamedFile(each.filename or name, await each.read()) for each in parts]
             for name, parts in form.files.items()
         }
     if len(files["qrels"]) != 1 or not files["run"]:
         raise InvalidInput(CodedText("retrieval_files_expected"))
-    return files["qrels"][0], files["run"], form.texts.get("options", "").encode()
+    return RetrievalForm(files["qrels"][0], files["run"], form.texts)

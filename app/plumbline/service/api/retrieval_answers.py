@@ -1,18 +1,18 @@
 """Answers of the retrieval routes: from the bytes of a body to messages, in a worker thread."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from plumbline.ground.errors import BodyTooLarge, FileTooLarge, InvalidInput, MalformedBody
 from plumbline.ground.texts import CodedText
-from plumbline.retrieval.comparison import RunReport, compare_reports, report_runs, summarise_latency
+from plumbline.retrieval.comparison import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import Conventions, as_dict, build_conventions
 from plumbline.retrieval.fusion import fuse
 from plumbline.retrieval.input_rows import PARQUET, NamedFile
 from plumbline.retrieval.inputs import Judgments, ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Run
-from plumbline.retrieval.tables import TABLE_WRITERS, comparison_table
+from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table
 from plumbline.retrieval.text_file import ReadLimits, format_place, read_text_bytes
 from plumbline.service.api import retrieval_messages as wire
 from plumbline.service.api.body_stream import BodyLimit
@@ -43,6 +43,22 @@ def evaluate_files(
         InvalidInput: it names the file and line, or the place in the options.
         BodyTooLarge: the files are larger.
     """
+    reports, outs, _ = _report_files(qrels, runs, options, limit)
+    return wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs)
+
+
+def compare_files(
+    qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, limit: BodyLimit
+) -> wire.ComparisonResult:
+    """Return what `evaluate_files` does, and each further run compared with the first as /comparisons does."""
+    reports, outs, message = _report_files(qrels, runs, options, limit)
+    tested = {"baseline": reports[0].name, "resamples": max(1, message.resamples), "seed": message.seed}
+    return _comparison(reports, outs, compare_reports(reports, **tested) if reports[1:] else ())
+
+
+def _report_files(
+    qrels: NamedFile, runs: Sequence[NamedFile], options: bytes, limit: BodyLimit
+) -> tuple[tuple[RunReport, ...], list[wire.RunOut], wire.FormOptions]:
     try:
         message = decode_message(options or b"{}", wire.FormOptions)
     except MalformedBody as error:
@@ -56,7 +72,7 @@ def evaluate_files(
         _run_out(report, per_query=message.per_query, read=own, judged=judged)
         for report, own in zip(reports, read, strict=True)
     ]
-    return wire.RetrievalEvaluationResult(conventions=_conventions(reports), runs=outs)
+    return reports, outs, message
 
 
 def compare_runs(body: bytes) -> wire.ComparisonResult:
@@ -71,7 +87,15 @@ def compare_runs(body: bytes) -> wire.ComparisonResult:
         resamples=max(1, message.resamples),
         seed=message.seed,
     )
-    write = TABLE_WRITERS.get(message.format)
+    return _comparison(reports, outs, comparisons, TABLE_WRITERS.get(message.format))
+
+
+def _comparison(
+    reports: Sequence[RunReport],
+    outs: list[wire.RunOut],
+    comparisons: tuple[RunComparison, ...],
+    write: Callable[[Table], str] | None = None,
+) -> wire.ComparisonResult:
     return wire.ComparisonResult(
         conventions=_conventions(reports),
         runs=outs,

@@ -35,19 +35,19 @@ from plumbline.service.api.responses import choose_language
 
 KEY_PATH: Final = "/key"
 _COOKIE: Final = "plumbline_key"
-_PAGES: Final = ("runs", "label")
+_JOB_PAGES: Final = ("runs", "label")
 # Browsers send it where a page's origin is trustworthy; no script can change it.
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 
 
 def needs_caller(scope: Scope) -> bool:
     path = path_of(scope)
-    return path.startswith("/") and path.split("/")[1] in ("", *_PAGES)
+    return path.startswith("/") and path.split("/")[1] in ("", "retrieval", *_JOB_PAGES)
 
 
 def is_about_jobs(scope: Scope) -> bool:
     path = f"{path_of(scope)}/"
-    return path.startswith((f"{JOBS_PATH}/", *(f"/{page}/" for page in _PAGES)))
+    return path.startswith((f"{JOBS_PATH}/", *(f"/{page}/" for page in _JOB_PAGES)))
 
 
 def is_page(scope: Scope) -> bool:
