@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.judging.text.segmented_sample import read_members
+from plumbline.judging.text.structured import read_members
 from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 

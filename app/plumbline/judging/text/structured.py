@@ -1,31 +1,30 @@
 """Structured text in lines: rows of Markdown tables under their header; JSON and CSV as values behind their keys."""
 
+import ast
 import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import Final
+from typing import Any, Final
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import TABLE_RULE
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 
-_SPACE: Final = re.compile(r"\s*+")
-# A string whole, also as Python prints it, a number or literal, a bracket, a colon or a comma; possessive: linear.
+# A string whole, also as Python prints it, a number or literal, or brackets around nothing; possessive: linear.
 _JSON_TOKEN: Final = re.compile(
-    r"""\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[^\s\"'{}\[\],:]++|[{}\[\],:]""", re.DOTALL
+    r"""\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[^\s\"'{}\[\],:]++|\{\s*+\}|\[\s*+\]""", re.DOTALL
 )
+# Python's own reader takes a second for a megabyte.
+_LONGEST_PYTHON: Final = 100_000
 # "```json", or a line such as "Result:", before what is structured.
 _FENCE: Final = re.compile(r"\s*(?P<mark>```|~~~)[ \w+-]{0,20}\n(?P<inside>.*?)\n?(?P=mark)\s*\Z", re.DOTALL)
 _JSON_START: Final = re.compile(r"(?:\A|[:：]\s|\n)\s{0,3}(?=\{\s{0,9}[\"']|\[\s{0,9}\{)")
 _MOST_LEAD: Final = 200
 _QUOTES: Final = "\"'"
 _DEEPEST: Final = 64
-# A value of JSON, or of Python's, that is no text.
-_LITERAL: Final = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|[tT]rue|[fF]alse|null|None|NaN")
 _DENYING: Final = frozenset({"", "false", "null", "none", "nan", "0", "0.0", "no", "n/a", "无", "否", "没有"})
 _AFFIRMING: Final = frozenset({"true", "yes", "是", "有"})
 _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
@@ -50,6 +49,8 @@ class _Value:
     start: int
     end: int
     reading: str
+    key: str = ""
+    said: str = ""
     flag: Flag | None = None
 
 
@@ -106,93 +107,97 @@ def _words(name: str) -> str:
     return " ".join(_WORD_ENDS.sub(" ", name).split())
 
 
+class _Members(list[tuple[str, Any]]):
+    """The members of a JSON object in order."""
+
+
 @dataclass(slots=True)
 class _Level:
-    """An object or a list on the way to a value; `identity`: the first of its texts, with its key."""
+    """An object or a list on the way to a value; `identity`: the first text of an object, with its key."""
 
+    key: str
     is_object: bool
-    key: str = ""
     identity: str = ""
-    pending: str | None = None
-    key_start: int = -1
-    is_filled: bool = False
 
 
 def _json(text: str) -> list[_Value] | None:
     """Return the values of a JSON object or list, or of one that Python prints; None if it is neither."""
-    if not text.lstrip().startswith(("{", "[")) or not text.rstrip().endswith(("}", "]")):
+    stripped = text.strip()
+    if stripped[:1] + stripped[-1:] not in ("{}", "[]"):
         return None
-    reader = _JsonReader(text)
-    for token, after in within_deadline(_json_tokens(text)):
-        if token is None or not reader.take(token, after):
-            return None
-    return reader.values if not reader.levels else None
+    values: list[_Value] = []
+    tokens = iter(within_deadline(_JSON_TOKEN.finditer(text)))
+    try:
+        _collect(_parse(stripped), tokens, values, [])
+    except (ValueError, SyntaxError, RecursionError, MemoryError, StopIteration):
+        return None
+    return values if next(tokens, None) is None else None
 
 
-class _JsonReader:
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._needs_comma = False
-        self.levels: list[_Level] = []
-        self.values: list[_Value] = []
-
-    def take(self, token: re.Match[str], after: int) -> bool:
-        """Return False if the mark cannot stand there; `after`: where the next one starts."""
-        mark, levels = token.group(), self.levels
-        if mark not in ",}]" if self._needs_comma else not levels and mark not in "{[":
-            return False
-        if mark in "{[":
-            above = levels[-1] if levels else _Level(is_object=False)
-            above.is_filled = True
-            levels.append(_Level(mark == "{", above.pending or above.key))
-            return len(levels) <= _DEEPEST
-        if mark in "}]":
-            self._needs_comma = True
-            return bool(levels) and self._close(token, is_object=mark == "}")
-        if mark == ",":
-            is_due, self._needs_comma = self._needs_comma, False
-            return is_due
-        return mark == ":" or self._read(token, is_key=levels[-1].is_object and self._text.startswith(":", after))
-
-    def _close(self, token: re.Match[str], *, is_object: bool) -> bool:
-        level = self.levels.pop()
-        if not level.is_filled and level.key and self.levels:
-            # Nothing is in it.
-            start = self.levels[-1].key_start if self.levels[-1].is_object else token.start()
-            reading, flag = _reading([*self.levels, level], "", ""), _flag(self.levels, level.key, "")
-            self.values.append(_Value(start, token.end(), reading, flag))
-        return level.is_object == is_object
-
-    def _read(self, token: re.Match[str], *, is_key: bool) -> bool:
-        mark, level = token.group(), self.levels[-1]
-        level.is_filled = True
-        if is_key:
-            level.pending, level.key_start = mark.strip(_QUOTES), token.start()
-            return mark[0] in _QUOTES
-        self._needs_comma = True
-        self.values.append(_scalar(self.levels, mark, *token.span()))
-        return mark[0] in _QUOTES or _LITERAL.fullmatch(mark) is not None
+def _parse(text: str) -> Any:
+    try:
+        return json.loads(text, object_pairs_hook=_Members)
+    except ValueError:
+        if len(text) > _LONGEST_PYTHON:
+            raise
+        return ast.literal_eval(text)
 
 
-def _json_tokens(text: str) -> Iterator[tuple[re.Match[str] | None, int]]:
-    """Yield each mark, name and value, None for what is none of them, with the place of the next one."""
-    position, limit = _SPACE.match(text).end(), len(text.rstrip())  # type: ignore[union-attr]
-    while position < limit:
-        token = _JSON_TOKEN.match(text, position)
-        position = _SPACE.match(text, token.end()).end() if token else limit  # type: ignore[union-attr]
-        yield token, position
+def _collect(
+    node: Any,
+    tokens: Iterator[re.Match[str]],
+    values: list[_Value],
+    levels: list[_Level],
+    *,
+    key: str = "",
+    start: int = -1,
+) -> None:
+    """Add the values of a tree, whose keys and values are the tokens in order; `start`: place of the key."""
+    if not (node and isinstance(node, list | dict)):
+        token = next(tokens)
+        if isinstance(node, str) != (token[0][0] in _QUOTES):
+            raise ValueError
+        said = node if isinstance(node, str) else token[0] if token[0][0] not in "{[" else ""
+        if key or said:
+            reading, flag = _reading(levels, key, said), _flag(levels, key, said)
+            values.append(
+                _Value(
+                    token.start() if start < 0 else start,
+                    token.end(),
+                    reading,
+                    _words(key or levels[-1].key),
+                    said,
+                    flag,
+                )
+            )
+        if isinstance(node, str) and levels[-1].is_object and not levels[-1].identity:
+            levels[-1].identity = f"{_words(key)} {said}"
+        return
+    if len(levels) == _DEEPEST:
+        raise ValueError
+    is_object = isinstance(node, dict | _Members)
+    levels.append(_Level(key or (levels[-1].key if levels else ""), is_object))
+    members = node.items() if isinstance(node, dict) else node if is_object else (("", each) for each in node)
+    for name, each in members:
+        _collect(each, tokens, values, levels, key=str(name), start=next(tokens).start() if is_object else -1)
+    levels.pop()
 
 
-def _scalar(levels: list[_Level], mark: str, start: int, end: int) -> _Value:
-    level, value = levels[-1], mark.strip(_QUOTES)
-    with suppress(ValueError):
-        value = json.loads(mark) if mark.startswith('"') else value
-    key = level.pending or "" if level.is_object else ""
-    first = level.key_start if level.is_object and level.key_start >= 0 else start
-    found = _Value(first, end, _reading(levels, key, value), _flag(levels, key, value))
-    if level.is_object and not level.identity and mark.startswith(tuple(_QUOTES)):
-        level.identity = f"{_words(key)} {value}"
-    return found
+def read_members(text: str, name_of: Callable[[str], str] = str) -> str | None:
+    """Return the members of a JSON object or array as one text, a sentence each; None if the text is neither.
+
+    A member is its name and its value; one that is true is its name, one that is false is denied, null is left out.
+    `name_of` may shorten a name, or leave it out.
+    """
+    return ". ".join(filter(None, (_spoken(each, name_of) for each in _json(text) or ()))) or None
+
+
+def _spoken(member: _Value, name_of: Callable[[str], str]) -> str:
+    folded = member.said.lower()
+    if folded in ("true", "false"):
+        return member.key if folded == "true" else f"no {member.key}"
+    shown = name_of(member.key) if member.key else ""
+    return "" if folded in ("null", "none") else f"{shown}: {member.said}" if shown else member.said
 
 
 def _flag(levels: list[_Level], key: str, value: str) -> Flag | None:
