@@ -30,6 +30,9 @@ _MAX_PLACES = 16
 # A claim with more amounts that nothing has is not calculated.
 _MAX_CALCULATED = 40
 _HOUR, _NOON = 60, 12
+# "Two adults and one child pay 15 crowns in total": more than one step, which nobody takes here.
+_MOST_COUNTED_TOGETHER = 2
+_TOTAL = re.compile(WORDS.pattern("calculations.total"))
 _Range = tuple[float, float]
 
 
@@ -91,6 +94,8 @@ class Facts:
         hours = {minutes // _HOUR for minutes in time.minutes if minutes % _HOUR == 0}
         bare = self._by_unit.get(None, {})
         is_bare = any(hour in bare or (hour % _NOON or _NOON) in bare for hour in hours)
+        # "At 23.12"
+        is_bare = is_bare or any(round(each // _HOUR + each % _HOUR / 100, 2) in bare for each in time.minutes)
         return is_bare or not self.times.isdisjoint(time.minutes)
 
     @cached_property
@@ -133,21 +138,30 @@ def missing(stated: Stated, facts: Facts) -> Stated:
     )
 
 
-def drop_calculated(lacking: Stated, passages: Sequence[str], *, is_called: bool = True) -> Stated:
-    """Return what the claim lacks but for what its wording, or that of the passages, says is calculated from them.
+def drop_calculated(lacking: Stated, passages: Sequence[str], *, is_called: bool = False) -> Stated:
+    """Return what the claim lacks but for what it says is calculated from passages; with `is_called`, or may be.
 
-    `is_called` False: but for what may be, whatever they say.
+    Of the latter are totals of amounts of which the passages name none.
     """
     if not 0 < len(lacking.places) <= _MAX_CALCULATED:
         return lacking
-    made, dates = calculate(lacking.text, read_amounts("\n".join(passages), is_claim=False), is_called=is_called)
-    # "Above 20" is the result of too much.
-    unlikely = [each for each in lacking.amounts if each.hedge and not is_called]
+    evidence = read_amounts("\n".join(passages), is_claim=False)
+    made, dates = calculate(lacking.text, evidence, is_called=is_called)
+    is_total = is_called and _TOTAL.search(lacking.text) and not _TOTAL.search(evidence.text)
+    is_total = is_total and len(read_amounts(lacking.text).places) > _MOST_COUNTED_TOGETHER
     left = tuple(
-        each for each in lacking.amounts if each in unlikely or not any(_is_result(each, *one) for one in made)
+        each
+        for each in lacking.amounts
+        # "Above 20" is the result of too much.
+        if (is_called and each.hedge in _BOUNDS) or not any(_is_result(each, *one) for one in made)
+        if not (is_total and sum(_is_like(each, other) for other in evidence.amounts) > 1)
     )
     dates |= {(int(value),) for value, unit in made if unit is None and value in YEARS}
     return replace(lacking, amounts=left, dates=tuple(date for date in lacking.dates if date.parts not in dates))
+
+
+def _is_like(one: Amount, other: Amount) -> bool:
+    return other.is_asked and other.kind == "number" and (one.unit or other.unit) is (other.unit or one.unit)
 
 
 def _is_result(amount: Amount, value: float, unit: Unit | None) -> bool:

@@ -19,7 +19,6 @@ from plumbline.judging.text.identifiers import KnownIdentifiers
 from plumbline.judging.text.names import KnownNames, find_unknown_han
 from plumbline.judging.text.open_clauses import has_open_clause, leaves_out_condition
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.short_answers import question_assertions
 from plumbline.judging.text.structured_facts import StructuredFacts
 from plumbline.judging.text.words import (
     COMMON_CHARACTERS,
@@ -123,9 +122,7 @@ class KnownPassages:
         contexts = sample.source.contexts
         self.names = KnownNames(self.vocabulary, contexts, answer=sample.source.answer)
         self.asked_names = KnownNames(split_words(question).every, [question])
-        self.amounts = ContextAmounts(
-            contexts, index.lines, lambda: "" if question_assertions(question, contexts) else question
-        )
+        self.amounts = ContextAmounts(contexts, index.lines, question)
         labels = [name for label in sample.source.context_labels for name in label.names]
         self._identifiers = KnownIdentifiers([question, *contexts, *labels])
         # Where a link leads to is no word of the sentence, and compared all the same.

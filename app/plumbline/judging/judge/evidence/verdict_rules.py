@@ -10,8 +10,6 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.quantities.amount import Stated
 from plumbline.judging.quantities.comparison import Facts, drop_calculated, facts_in, missing
-from plumbline.judging.quantities.context_amounts import stand_verbatim
-from plumbline.judging.quantities.numerals import prepare_text
 from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text import negation
 from plumbline.judging.text.scores import PassCriterion, score_claims
@@ -104,9 +102,7 @@ def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iter
     if stated := read_amounts(claim.text).asked:
         passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
         quoted = facts_in(passages)
-        if not stand_verbatim(stated, prepare_text(passages)) and (
-            lacking := drop_calculated(missing(stated, quoted), touched)
-        ):
+        if lacking := drop_calculated(missing(stated, quoted), touched):
             # Elsewhere in the contexts: the judge quoted too little, which is no fault of the answer.
             nowhere = missing(lacking, search.facts)
             if _is_shown(lacking, claim.reason or "", quoted):
