@@ -66,6 +66,11 @@ class ContextAmounts:
         said = facts_in("; ".join(f"{figure[0]} {unit}" for unit in list(units)[:_MAX_HEADINGS]))
         return not missing(Stated((amount,), (), ()), said)
 
+    def shares_amount(self, sentence: str) -> bool:
+        """Return True if the contexts have an amount, date or time of the sentence."""
+        stated = read_amounts(sentence).asked if names_amount(prepare_text(sentence)) else Stated((), (), ())
+        return bool(stated) and len(missing(stated, self._facts).places) < len(stated.places)
+
     def holds_amount(self, text: str) -> bool:
         """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""
         bare = prepare_text(text).strip(_AROUND_AMOUNT)

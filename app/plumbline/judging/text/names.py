@@ -25,6 +25,7 @@ _LEADING = re.compile(
     rf"(?P<before>\w{{0,12}})[.:!?;]['\"”’)]? +[\"“'(]?(?P<name>{_CAPITAL}\w*)(?=,? [^\W\d_A-ZÀ-ÖØ-ÞА-ЯЁ])"
 )
 _FIRST = re.compile(r"[\W_]*(?:[^\W_](?:['’](?=[A-Z]))?)?")
+_COMPOUND = re.compile(rf"(?<![\w-]){_CAPITAL}\w{{0,20}}(?:-\w{{1,20}}){{1,3}}")
 # German writes every noun with a capital: a name is two of them side by side.
 _NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) (?=({_CAPITAL}\w{{1,40}}))")
 # Identifiers of programs are names, wherever they stand: load_table, --prune, maxWorkers.
@@ -135,7 +136,9 @@ class KnownNames:
         names += [
             f"{one} {two}" for one, two in pairs if any(_clips(one, a) and _clips(two, b) for a, b in self._pairs)
         ]
-        return {word for name in names for word in (name, *name.split())}
+        # "Wi-Fi" for "wifi"
+        names += [each for each in _COMPOUND.findall(text) if each.replace("-", "").lower() in self._words]
+        return {word for name in names for word in (name, *re.split("[ -]", name))}
 
     @cached_property
     def _folded_texts(self) -> str:

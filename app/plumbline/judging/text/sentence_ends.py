@@ -116,8 +116,9 @@ def _period_ends(stop: Stop) -> bool:
     if word is None or (stop.is_cited and not following.islower()):
         return True
     reach = max(0, stop.start - _ITEM_NUMBER_REACH_CHARS)
-    # The first number of a list written in a line: `Steps: 1. Mix. 2. Bake.`
-    if word.group().isdigit() and _ITEM_NUMBER.search(stop.text, reach, stop.start):
+    # The first number of a list written in a line: `Steps: 1. Mix. 2. Bake.` And a day: "am 1. Februar".
+    is_number = word.group().isdigit()
+    if is_number and (_ITEM_NUMBER.search(stop.text, reach, stop.start) or _MONTH.match(stop.following)):
         return False
     return not shortens(word.group(), stop.following, is_cased=stop.is_cased)
 
@@ -127,6 +128,7 @@ _NUMBERED, _PREFIXES, _CALENDAR, _CLOCK, _COMPANIES_AND_RANKS, _SHORTENED, _STAR
     _PHRASES.words(f"en.{name}")
     for name in ("numbered", "prefixes", "calendar", "clock", "companies_and_ranks", "shortened", "starters")
 )
+_MONTH = re.compile(rf"(?:{_PHRASES.pattern('en.months')})\b")
 _NUMBER = re.compile(r"[#(]?[A-Z]?\d|[IVXLC]+\b|of\b")
 _INITIALS = re.compile(r"[^\W\d_]{1,2}(?:\.[^\W\d_]{1,2})+|[A-Z]")
 _LEADING_WORD = re.compile(r"[^\W\d_]+")

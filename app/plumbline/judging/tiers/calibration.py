@@ -123,7 +123,8 @@ class Finding:
     `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
     `copied`: share in [0, 1] of its runs of words that stand in a context; `hard_reasons`: identifiers that no context
     has, and keys that structured contexts deny; `open_reasons`: codes of what forbids to pass the sentence as a copy, a
-    clause that nothing covers, a condition left out, a name of the question. Of a detector: `is_denied`, the contexts
+    clause that nothing covers, a condition left out, a name of the question; `is_related`: the contexts have an amount
+    of it, so that it is on their subject, however few of its words they have. Of a detector: `is_denied`, the contexts
     say the opposite; `unsupported_words` that it marked, with their characters.
     """
 
@@ -137,6 +138,7 @@ class Finding:
     unsupported_words: tuple[str, ...] = ()
     hard_reasons: tuple[str, ...] = ()
     open_reasons: tuple[str, ...] = ()
+    is_related: bool = False
 
     @property
     def is_doubted(self) -> bool:

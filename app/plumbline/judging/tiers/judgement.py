@@ -93,7 +93,7 @@ def distinct_findings(sample: SegmentedSample, findings: Mapping[int, Finding]) 
 
 def _is_faulty(finding: Finding, calibration: Calibration) -> bool:
     """Return True if a sentence has a hard reason against it; text on another subject is one."""
-    gate = None if finding.is_copy else calibration.gate
+    gate = None if finding.is_copy or finding.is_related else calibration.gate
     return finding.is_doubted or (gate is not None and gate.factor(finding.measures[gate.measure]) < UNRELATED_BELOW)
 
 
@@ -108,7 +108,8 @@ def _decide(
     return bounds.decide(
         faithfulness,
         copied=min(1.0 if found.is_copy else found.copied for found in findings),
-        is_faulty=gate < UNRELATED_BELOW or any(found.is_doubted for found in findings),
+        is_faulty=(gate < UNRELATED_BELOW and not any(found.is_related for found in findings))
+        or any(found.is_doubted for found in findings),
         is_open=any(found.open_reasons for found in findings),
     )
 

@@ -93,6 +93,7 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
             features.copied,
             hard_reasons=(*features.unknown_identifiers, *features.denied_keys),
             open_reasons=open_reasons,
+            is_related=features.is_related,
         )
         if position in sample.answered_refusals:
             # Whatever it names, it is about what the contexts lack, and a sentence of theirs seems to have it.

@@ -47,6 +47,8 @@ _LONGEST_COMPARED = 2_000
 # Others with a negation that it may go against, and those that may agree with it all the same.
 _MAX_DENYING, _MAX_AGREEING = 16, 200
 _CHARACTERS_IN_GRAM = 4
+# A text with more in common is on the contexts' subject anyway.
+_RELATED = 0.75
 # "All", "each", "only", "most": common as they are, a claim that has one and no context is often one that overstates.
 _OVERSTATING = frozenset("都全每只最更必")
 _WEIGHTLESS = FUNCTION_CHARACTERS - _OVERSTATING
@@ -69,7 +71,8 @@ class LexicalFeatures:
     shortest first; `is_whole`: they hold all of it; `unknown_names`, `unknown_numbers`: those that no context has;
     `copied` in [0, 1]: share of its runs of four words, or Chinese characters, that stand in a context.
     `unknown_identifiers`: those of the numbers that are links, addresses, codes or names of files; `denied_keys` of
-    structured contexts, which the sentence affirms; `is_known_amount`: it is an amount alone, which the contexts have.
+    structured contexts, which the sentence affirms; `is_known_amount`: it is an amount alone, which the contexts have;
+    `is_related`: the contexts have an amount of it, though few of its words.
     """
 
     measures: Mapping[str, float]
@@ -81,6 +84,7 @@ class LexicalFeatures:
     is_known_amount: bool = False
     unknown_identifiers: tuple[str, ...] = ()
     denied_keys: tuple[str, ...] = ()
+    is_related: bool = False
     open_reasons: tuple[str, ...] = ()
 
 
@@ -187,6 +191,7 @@ class KnownPassages:
             is_known_amount,
             unknown_identifiers=identifiers,
             denied_keys=denied,
+            is_related=covered.anywhere < _RELATED and not numbers and self.amounts.shares_amount(text),
             open_reasons=tuple(name for name, is_so in is_open.items() if is_so),
         )
 
