@@ -33,6 +33,7 @@ from plumbline.service.api.openapi import DESCRIPTION, add_schemas, message_sche
 from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.api.responses import document_language
 from plumbline.service.tracing import Tracing
+from plumbline.service.web.comparison_page import comparison_routes
 from plumbline.service.web.label_pages import label_routes
 from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller
 from plumbline.service.web.playground import playground_routes
@@ -139,7 +140,7 @@ def create_app(
     app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs, speaks])
     # Before the routes of one run, which would take `new` for its id.
     uploads = upload_routes(settings, plan.prompts)
-    for routes in (uploads, run_routes(), label_routes()):
+    for routes in (uploads, comparison_routes(), run_routes(), label_routes()):
         app.include_router(routes, dependencies=[may_use_jobs])
     app.include_router(key_routes(settings, access))
     for routes in (playground_routes(settings, judge_names=plan.judge_names), retrieval_routes()):

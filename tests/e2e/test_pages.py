@@ -206,9 +206,12 @@ def test_from_the_list_to_a_row_that_got_worse(browser: Any, service: str, runs:
         assert "judge: new" in page.locator(".runs").text_content()
         assert page.locator(".chart .changed").count() == 1
         page.locator("button.main").click()
-        page.wait_for_selector("#worse")
-        assert "Worse: 150" in page.locator("#worse").text_content()
-        page.locator("section[aria-labelledby=worse] a").nth(1).click()
+        page.wait_for_selector(".moved")
+        page.locator(".choice-link", has_text="Fails now 150").click()
+        assert page.locator(".moved").count() == 20
+        page.locator(".choice-link", has_text="Not mentioned 150").click()
+        assert page.locator(".moved ins").first.is_visible()
+        page.locator(".moved a").nth(1).click()
         page.wait_for_selector(".judged")
         page.locator(".judged summary").first.click()
         assert page.locator(".context").is_visible()

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.page import render_html
+from plumbline.rows.report.result_lines import GRAVEST_FIRST
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import GateOutcome, ReportLanguage
 from tests.making.result_rows import build_report, error_line, hostile_lines, result_line, scored_line, with_gates

@@ -7,8 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from plumbline.rows.report.baseline import Baseline
 from plumbline.rows.report.building import DEFAULT_WORST, Report, ReportBuilder
+from plumbline.rows.report.comparison import Baseline
 from plumbline.rows.report.gates import CiGate
 from plumbline.schemas.batch import RowError, RowResult
 from plumbline.schemas.evaluation import EvaluationResult

@@ -123,7 +123,7 @@ print(*codes)
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     assert done.stdout == "0 0 0 0\n", done.stderr
-    assert "gate baseline: passed: wanted no drop beyond 0.1, got +0.000 [+0.000, +0.000], 3 rows" in done.stderr
+    assert "gate baseline: passed: wanted no drop beyond 0.1, got +0.000, 3 rows" in done.stderr
     assert len((tmp_path / "branch.jsonl").read_text(encoding="utf-8").splitlines()) == 3
     assert all((tmp_path / name).stat().st_size for name in ("gates.xml", "gates.md", "report.html", "report.json"))
 

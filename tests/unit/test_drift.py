@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.cli.drift import find_drift
 from plumbline.cli.main import main
-from plumbline.rows.report.run_comparison import RowHead, compare_runs, read_head
+from plumbline.cli.rate import find_drift
+from plumbline.rows.report.comparison import compare_runs
+from plumbline.rows.report.result_lines import RowHead, read_head
 from tests.making.result_rows import scored_line
 
 ANCHORS, CLAIMS, RUNS = 300, 4, 60
@@ -44,7 +45,7 @@ def alarms(*, lenient: float) -> int:
     for _ in range(RUNS):
         supported = rng.random((ANCHORS, CLAIMS)) < 0.7
         before, now = judged(supported, rng), judged(supported, rng, lenient=lenient)
-        ((_, is_drift),) = find_drift(compare_runs(before, now), alpha=0.05)
+        ((_, is_drift),) = find_drift(compare_runs(before, now).comparison(), alpha=0.05)
         found += is_drift
     return found
 

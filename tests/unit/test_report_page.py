@@ -14,9 +14,10 @@ import pytest
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.report import page as page_module
 from plumbline.rows.report.gates import parse_gate, with_usual
-from plumbline.rows.report.judged_answer import GRAVEST_FIRST, JudgedAnswer
+from plumbline.rows.report.judged_answer import JudgedAnswer
 from plumbline.rows.report.markdown import markdown_summary
 from plumbline.rows.report.page import render_html
+from plumbline.rows.report.result_lines import GRAVEST_FIRST
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
 from plumbline.rows.report.texts import load_words, one_line, visible
 from plumbline.schemas.report import METRICS, ReferenceMeans, ReportLanguage

@@ -77,7 +77,7 @@ def test_markdown_has_gates_scores_counts_and_the_worst_rows() -> None:
     assert "| faithfulness | at least 0.8 | 0.9 | ✅ passed |" in text
     assert "| degraded | at most 0.02 | 0.5 | ❌ failed |" in text
     assert "| LLM judge | 2 | 0.575 [0.206, 0.876] | 0.425 [0.124, 0.794] |" in text
-    assert "| LLM judge | +0.000 [+0.000, +0.000] | 2 | 0 | 2 | 0 |" in text
+    assert "| LLM judge | +0.000 | 1.000 | 2 | 0 | 2 | 0 |" in text
     assert "| 0.250 | ❌ | LLM judge | low | Contradicted | The bridge was opened in 1931. |" in text
     assert "fine" not in text
 

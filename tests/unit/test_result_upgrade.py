@@ -8,8 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from plumbline.rows.records.result_table import flat_result
-from plumbline.rows.report.result_lines import ResultRow, read_line
-from plumbline.rows.report.run_comparison import read_head
+from plumbline.rows.report.result_lines import ResultRow, read_head, read_line
 from plumbline.schemas.batch import RowResult
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.result_upgrade import upgrade_line, upgrade_result

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
-from plumbline.ground.uncertainty import exact_flip_test
 from plumbline.rows.jobs.job import Job, JobCounts, JobState
-from plumbline.rows.report.run_comparison import compare_runs, read_head
+from plumbline.rows.report.comparison import compare_pairs, compare_runs, exact_flip_test
+from plumbline.rows.report.result_lines import read_head
 from plumbline.rows.report.tallies import wilson_share
+from plumbline.service.web.comparison_page import mark_changes
 from plumbline.service.web.run_pages import run_of, trend, with_changes
 from tests.making.result_rows import error_line, scored_line
 
@@ -55,25 +56,24 @@ def test_rows_are_paired_by_id_within_their_tier() -> None:
 
     compared = compare_runs(map(read_head, before), map(read_head, now))
 
-    (tier,) = compared.tiers
-    assert (tier.tier, tier.pairs, tier.newly_failing, tier.newly_passing) == ("llm", 3, 1, 1)
-    assert tier.shift == pytest.approx((-0.75 + 0.5 + 0.0) / 3)
-    assert [(each.custom_id, each.before.row, each.now.row) for each in compared.worse] == [("worse", 1, 0)]
-    assert [each.custom_id for each in compared.better] == ["better"]
-    assert [each.custom_id for each in compared.other_tier] == ["tier"]
-    assert (compared.equal, compared.only_before, compared.only_now) == (1, 1, 1)
+    assert [(each.kind, each.now.custom_id, each.before.row, each.now.row) for each in compared.moves()] == [
+        ("fails_now", "worse", 1, 0), ("passes_now", "better", 2, 3), ("other_tier", "tier", 3, 2)
+    ]  # fmt: skip
 
 
-def test_many_pairs_are_compared_by_the_normal_law() -> None:
-    before = [scored_line(f"q{row}", 0.5, row=row) for row in range(2_400)]
-    now = [scored_line(f"q{row}", 0.5 + (row % 2) / 10, row=row) for row in range(2_400)]
-
-    (tier,) = compare_runs(map(read_head, before), map(read_head, now)).tiers
-
-    assert tier.method == "student"
-    assert tier.p_value < 1e-6
-    # mean 0.05, deviation 0.05: 0.05 -+ 1.96 * 0.05 / sqrt(2400)
-    assert (tier.low, tier.high) == pytest.approx((0.048, 0.052), abs=1e-5)
+def test_p_and_interval_of_differences_are_of_one_method() -> None:
+    # Mean .05, deviation .05: .05 -+ 1.96 * .05 / sqrt(2400 - 3.84); 60 / sqrt(6) = 24 deviations
+    mean, p = compare_pairs(2_400, 1_200, 120.0, 12.0)
+    assert (mean.low, mean.high) == pytest.approx((0.048, 0.052), abs=2e-5)
+    assert p < 1e-6
+    # 20 of -.1 and 80 of 0 less 9 of them that rose: z = (11 * .1) / sqrt(29 * .01), by the normal law p .041
+    mean, p = compare_pairs(100, 29, -1.1, 0.29)
+    assert p == pytest.approx(0.0411, abs=1e-3)
+    assert mean.high is not None
+    assert mean.high < 0
+    # Five that all fell, of many: the exact test of random signs gives 2 / 2^5; three pairs leave everything open
+    assert compare_pairs(100, 5, -2.5, 1.25)[1] == 2 / 2**5
+    assert (compare_pairs(3, 3, -1.5, 0.75)[0].low, compare_pairs(0, 0, 0.0, 0.0)[1]) == (None, 1.0)
 
 
 def job(number: int, passed: int, **versions: str) -> Job:
@@ -99,3 +99,14 @@ def test_a_trend_marks_where_versions_change() -> None:
     assert [point.run.info.id for point in points] == ["job_1", "job_2", "job_3", "job_4"]
     assert [point.x for point in points] == sorted(point.x for point in points)
     assert all(point.top <= point.y <= point.bottom for point in points)
+
+
+def test_changed_words_are_marked_chinese_ones_by_character() -> None:
+    before, now = mark_changes("Opened in 1931", "Closed in 1931, late")
+    assert [piece.text for piece in before if piece.kind] == ["Opened"]
+    assert [piece.text for piece in now if piece.kind] == ["Closed", ", late"]
+    assert "".join(piece.text for piece in now) == "Closed in 1931, late"
+    assert [[piece.text for piece in side if piece.kind] for side in mark_changes("大桥开放", "大桥关闭")] == [
+        ["开放"],
+        ["关闭"],
+    ]

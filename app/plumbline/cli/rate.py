@@ -1,25 +1,30 @@
 """`plumbline rate`, `rate threshold` and `rate drift`: what labels of some rows tell about all of them."""
 
 import argparse
-from collections.abc import Iterator, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import asdict
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from plumbline.cli import Commands, build_command, print_json, print_lines
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.data_file import read_lines
+from plumbline.rows.report.comparison import compare_runs
+from plumbline.rows.report.gates import format_mean
 from plumbline.rows.report.labelled_rates import RateOptions, RateTally, find_bounds, read_labels
-from plumbline.rows.report.result_lines import ResultRow, read_line
-from plumbline.schemas.report import JudgeAgreement, ShareEstimate, TierRate
+from plumbline.rows.report.result_lines import ResultRow, RowHead, read_head, read_line
+from plumbline.schemas.report import Comparison, JudgeAgreement, ShareEstimate, TierComparison, TierRate
 
 if TYPE_CHECKING:
     from plumbline.rows.report.rates import FoundBounds
 
 _SEED = "plumbline"
 _MOST_NAMED = 10
+# Tests of a tier for drift: of its scores, and of its decisions.
+_TESTS: Final = 2
+_VERSION: Final = ("model", "prompt", "prompt_digest")
 
 
 def add_command(commands: Commands) -> None:
@@ -27,12 +32,6 @@ def add_command(commands: Commands) -> None:
     build_command(commands, "rate", _rate)
     build_command(commands, "rate threshold", _choose)[""].set_defaults(width=None, draw=None)
     build_command(commands, "rate drift", _drift)
-
-
-def _drift(options: argparse.Namespace) -> int:
-    from plumbline.cli.drift import run_drift  # noqa: PLC0415 - numpy, which the base install has not
-
-    return run_drift(options)
 
 
 def _rate(options: argparse.Namespace) -> int:
@@ -150,6 +149,52 @@ def _agreement_lines(found: JudgeAgreement, what: str) -> Iterator[str]:
     if names := found.disagreements[:_MOST_NAMED]:
         more = len(found.disagreements) - len(names)
         yield f"    rows to read: {', '.join(names)}{f' and {more} more' if more else ''}"
+
+
+def _drift(options: argparse.Namespace) -> int:
+    heads = [[read_head(line) for line in read_lines(path) if line] for path in (options.before, options.now)]
+    comparison = compare_runs(*heads).comparison()
+    if not comparison.tiers:
+        raise InvalidInput("no row was judged in both by the same tier; expected results of the same rows")
+    found = find_drift(comparison, alpha=options.alpha)
+    changed = {
+        name: versions for name in _VERSION if (versions := [_versions(each, name) for each in heads])[0] != versions[1]
+    }
+    if options.json:
+        tiers = [{**each.model_dump(), "is_drift": is_drift} for each, is_drift in found]
+        print_json({"tiers": tiers, "changed": changed, "other_tier": comparison.other_tier})
+    else:
+        print_lines(_drift_lines(found, changed, comparison.other_tier))
+    return int(any(is_drift for _, is_drift in found))
+
+
+def find_drift(comparison: Comparison, *, alpha: float) -> list[tuple[TierComparison, bool]]:
+    """Tell of each tier if it has drifted; all tests together raise a false alarm in at most `alpha` of the cases.
+
+    Tests of the differences of scores and of changed decisions, each at alpha / their number (Bonferroni).
+    """
+    level = alpha / (_TESTS * len(comparison.tiers))
+    return [(each, min(each.p_value, each.flip_p_value) <= level) for each in comparison.tiers]
+
+
+def _versions(heads: Iterable[RowHead], name: str) -> list[str]:
+    judges = [head.result.trace.judge for head in heads if head.result is not None]
+    return sorted({value for judge in judges if (value := getattr(judge, name, None)) is not None})
+
+
+def _drift_lines(
+    found: Iterable[tuple[TierComparison, bool]], changed: Mapping[str, list[list[str]]], other_tier: int
+) -> Iterator[str]:
+    for each, is_drift in found:
+        yield (
+            f"tier {each.tier}: {'DRIFT' if is_drift else 'no drift'}: {each.paired:,} pairs, shift "
+            f"{format_mean(each.difference, sign='+')}, p {each.p_value:.3g}; {each.newly_passing} pass now, "
+            f"{each.newly_failing} fail now, p {each.flip_p_value:.3g}"
+        )
+    for name, (before, now) in changed.items():
+        yield f"judge's {name} changed: {', '.join(before) or '-'} -> {', '.join(now) or '-'}"
+    if other_tier:
+        yield f"{other_tier:,} rows were judged by another tier: not compared"
 
 
 def _format_share(share: ShareEstimate) -> str:

@@ -95,13 +95,6 @@ def student_t_two_sided(t: float, degrees: int) -> float:
     return float(betainc(degrees / 2.0, 0.5, degrees / (degrees + square)))
 
 
-def exact_flip_test(first: int, second: int) -> float:
-    """Return the two-sided p of McNemar's exact test: chance that counts of changes differ as much. 1 without any."""
-    from scipy.special import bdtr  # noqa: PLC0415
-
-    return min(1.0, 2.0 * float(bdtr(min(first, second), first + second, 0.5)))
-
-
 def sign_flip_test(differences: npt.ArrayLike, *, resamples: int = 10_000, seed: int = 0) -> float:
     """Return the two-sided p, in (0, 1], of Fisher's paired randomisation test of the mean difference.
 

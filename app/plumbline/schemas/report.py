@@ -143,7 +143,10 @@ class TierComparison(WireModel):
 
     tier: ReportTier
     paired: int
-    difference: ScoreMean = Field(description="Mean of faithfulness now - before over the pairs, with its interval.")
+    difference: ScoreMean = Field(
+        description="Mean of faithfulness now - before over the pairs, with its interval; null below four pairs."
+    )
+    p_value: float = Field(description="Two-sided, of no difference, by the method of the interval: random signs.")
     better: int
     equal: int
     worse: int
@@ -151,6 +154,7 @@ class TierComparison(WireModel):
         description="Pairs that passed in the baseline and fail now, decided by the same rule; so `newly_passing`."
     )
     newly_passing: int
+    flip_p_value: float = Field(description="Of as many changes either way by chance: McNemar's exact test.")
 
 
 class Comparison(WireModel):

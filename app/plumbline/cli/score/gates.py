@@ -9,8 +9,8 @@ from typing import Final
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
 from plumbline.rows.records.data_file import read_lines
-from plumbline.rows.report.baseline import Baseline
 from plumbline.rows.report.building import Report
+from plumbline.rows.report.comparison import Baseline
 from plumbline.rows.report.gates import CiGate, all_passed, parse_gate, parse_share, with_usual
 from plumbline.rows.report.junit import junit_xml
 from plumbline.rows.report.markdown import markdown_summary

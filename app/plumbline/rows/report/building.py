@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from plumbline.ground.texts import CodedText
-from plumbline.rows.report.baseline import Baseline, ComparisonTally
+from plumbline.rows.report.comparison import Baseline, ComparisonTally
 from plumbline.rows.report.gates import USUAL_GATES, CiGate, judge_gates
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.result_lines import ResultRow, read_line

@@ -8,11 +8,17 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.report.result_lines import Citation, Claim, Evidence, OffsetUnit, RowResult, Verdict
+from plumbline.rows.report.result_lines import (
+    GRAVEST_FIRST,
+    UNSUPPORTED,
+    Citation,
+    Claim,
+    Evidence,
+    OffsetUnit,
+    RowResult,
+    Verdict,
+)
 
-UNSUPPORTED: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial")
-# Verdicts on claims; a greeting is none.
-GRAVEST_FIRST: Final[tuple[Verdict, ...]] = (*UNSUPPORTED, "supported")
 _CITED_GRAVITY: Final = ("supported", "partial", "not_supported", "wrong_passage", "no_such_passage")
 # Characters of a context on both sides of a claim's quote, and of the quote.
 _AROUND: Final = 240

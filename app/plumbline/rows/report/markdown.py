@@ -8,8 +8,7 @@ from typing import Final
 from plumbline.ground.texts import render
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.gates import all_passed, format_mean
-from plumbline.rows.report.judged_answer import GRAVEST_FIRST
-from plumbline.rows.report.result_lines import Claim
+from plumbline.rows.report.result_lines import GRAVEST_FIRST, Claim
 from plumbline.rows.report.shown_rows import KeptRow
 from plumbline.rows.report.texts import load_words, metric_words, one_line
 from plumbline.schemas.report import Comparison, ReportLanguage, ReportSummary
@@ -119,8 +118,9 @@ def _comparison(comparison: Comparison, words: Mapping[str, str]) -> Iterator[st
     rows = []
     for tier in comparison.tiers:
         counts = (f"{getattr(tier, name):,}" for name in names)
-        rows.append((words[f"tier_{tier.tier}"], format_mean(tier.difference, sign="+"), *counts))
-    yield _table((words["tier"], words["difference"], *(words[name] for name in names)), rows)
+        difference = format_mean(tier.difference, sign="+"), f"{tier.p_value:.3f}"
+        rows.append((words[f"tier_{tier.tier}"], *difference, *counts, f"{tier.flip_p_value:.3f}"))
+    yield _table((words["tier"], words["difference"], "p", *(words[name] for name in names), "p"), rows)
 
 
 def _row(kept: KeptRow, words: Mapping[str, str]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from plumbline.ground.texts import render
 from plumbline.ground.version import VERSION
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.report.building import Report
-from plumbline.rows.report.judged_answer import GRAVEST_FIRST
+from plumbline.rows.report.result_lines import GRAVEST_FIRST
 from plumbline.rows.report.shown_rows import shown_row
 from plumbline.rows.report.texts import load_words, metric_words, one_line, visible
 from plumbline.schemas.language import explain_flag, render_coded

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from plumbline.ground.errors import PASSING_REASONS
+from plumbline.ground.errors import PASSING_REASONS, InvalidInput
 from plumbline.ground.texts import CodedText, restore
 from plumbline.schemas.evaluation import EvaluationResult
 from plumbline.schemas.problem import INTERNAL, problem_title
@@ -13,6 +13,9 @@ from plumbline.schemas.result_parts import PassRule, TierName
 from plumbline.schemas.result_upgrade import upgrade_row
 
 Verdict = Literal["supported", "partial", "contradicted", "not_mentioned", "not_a_claim"]
+# Of claims; a greeting is none.
+UNSUPPORTED: Final[tuple[Verdict, ...]] = ("contradicted", "not_mentioned", "partial")
+GRAVEST_FIRST: Final[tuple[Verdict, ...]] = (*UNSUPPORTED, "supported")
 OffsetUnit = Literal["code_point", "utf16"]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 # Whole numbers that every JSON reader reads exactly; sums of such costs stay finite.
@@ -128,25 +131,34 @@ class RowJudge(msgspec.Struct, frozen=True, gc=False):
     kind: str | None = None
 
 
-class RowTrace(msgspec.Struct, frozen=True):
-    attempts: list[Attempt] = []
+class HeadTrace(msgspec.Struct, frozen=True):
     judge: RowJudge | None = None
-    usage: RowUsage = RowUsage()
 
 
-class RowResult(msgspec.Struct, frozen=True):
-    """The shown part of an `EvaluationResult`."""
+class HeadResult(msgspec.Struct, frozen=True):
+    """The part of a result that is compared with another."""
 
     status: Literal["judged", "abstained", "empty_answer", "not_judged"]
     tier: TierName | None
     faithfulness: Share | None
-    context_utilization: Share | None
     passed: bool | None
-    trace: RowTrace
+    trace: HeadTrace
     decision: Decision | None = None
+    counts: Counts = Counts()
+
+
+class RowTrace(HeadTrace, frozen=True):
+    attempts: list[Attempt] = []
+    usage: RowUsage = RowUsage()
+
+
+class RowResult(HeadResult, frozen=True, kw_only=True):
+    """The shown part of an `EvaluationResult`."""
+
+    trace: RowTrace
+    context_utilization: Share | None
     confidence: Share | None = None
     claims: list[Claim] = []
-    counts: Counts = Counts()
     citations: list[Citation] = []
     metrics: dict[str, RowMetric] = {}
     scores: RowScores = RowScores()
@@ -199,11 +211,27 @@ class Fault(_Detailed, frozen=True, kw_only=True):
         return problem_title(self.type) or self.title
 
 
-class ResultRow(msgspec.Struct, frozen=True):
-    """One row: a result or an error, never both."""
+class RowHead(msgspec.Struct, frozen=True):
+    """The part of a row that is compared with another."""
 
     custom_id: str | None
     row: Count
+    result: HeadResult | None = None
+
+    @property
+    def scored(self) -> "Scored | None":
+        """The score and its tier; None if there is none."""
+        result = self.result
+        if result is None or result.status != "judged" or result.faithfulness is None or self.custom_id is None:
+            return None
+        rule = None if result.decision is None else result.decision.rule
+        fault = next((verdict for verdict in UNSUPPORTED if getattr(result.counts, verdict)), None)
+        return Scored(self.custom_id, self.row, result.tier or "none", result.faithfulness, result.passed, rule, fault)
+
+
+class ResultRow(RowHead, frozen=True):
+    """One row: a result or an error, never both."""
+
     line: int | None = None
     result: RowResult | None = None
     error: Fault | None = None
@@ -231,40 +259,28 @@ class ResultRow(msgspec.Struct, frozen=True):
         attempts = self.result.trace.attempts if self.result and self.result.status == "not_judged" else []
         return any(each.reason in PASSING_REASONS for each in attempts)
 
-    @property
-    def scored(self) -> "Scored | None":
-        """The score and its tier; None if there is none."""
-        result = self.result
-        if result is None or result.status != "judged" or result.faithfulness is None:
-            return None
-        if self.custom_id is None:
-            return None
-        decision, passed = result.decision, result.passed
-        decided = None if decision is None or passed is None else Decided(decision.rule, passed)
-        return Scored(self.custom_id, result.tier or "none", result.faithfulness, decided)
-
-
-class Decided(NamedTuple):
-    """The rule that decided on a row, and its outcome."""
-
-    rule: PassRule
-    passed: bool
-
 
 class Scored(NamedTuple):
-    """A row's faithfulness, the tier that scored it, and the decision on it; None if the file has none."""
+    """A row's faithfulness and the tier that scored it; `rule`: that decided; `fault`: its gravest unsupported verdict.
+
+    `passed` is None where the tier is unsure, `rule` where the file has none.
+    """
 
     custom_id: str
+    row: int
     tier: ReportTier
     faithfulness: float
-    decided: Decided | None
+    passed: bool | None
+    rule: PassRule | None
+    fault: Verdict | None
 
 
 _DECODER: Final = msgspec.json.Decoder(ResultRow)
+_HEAD_DECODER: Final = msgspec.json.Decoder(RowHead)
 T = TypeVar("T")
 
 
-def decode_result_row(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
+def _decode(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
     """Decode a line of results, those of versions 0.1 and 0.2 included; raise as the decoder does."""
     try:
         return decoder.decode(line)
@@ -280,7 +296,7 @@ def read_line(line: bytes | None) -> ResultRow | str:
     if line is None:
         return CodedText("result_too_long")
     try:
-        return decode_result_row(_DECODER, line)
+        return _decode(_DECODER, line)
     except UnicodeDecodeError:
         return CodedText("result_not_utf8")
     except msgspec.ValidationError as error:
@@ -294,3 +310,11 @@ def read_line(line: bytes | None) -> ResultRow | str:
         return CodedText("not_json", flaw=str(error))
     except RecursionError:
         return CodedText("result_too_deep")
+
+
+def read_head(line: bytes) -> RowHead:
+    """Decode the compared part of a line of results, in half the time; raise InvalidInput if it is none."""
+    try:
+        return _decode(_HEAD_DECODER, line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidInput(CodedText("no_result", flaw=str(error))) from None

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, cast
 import msgspec
 
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.report.judged_answer import GRAVEST_FIRST, JudgedAnswer, ShownSentence, judged_answer
-from plumbline.rows.report.result_lines import Fault, ResultRow, Verdict
+from plumbline.rows.report.judged_answer import JudgedAnswer, ShownSentence, judged_answer
+from plumbline.rows.report.result_lines import GRAVEST_FIRST, Fault, ResultRow, Verdict
 from plumbline.rows.report.tallies import TIERS
 from plumbline.rows.report.texts import one_line
 from plumbline.schemas.report import ReportRowStatus, ReportTier

@@ -33,22 +33,19 @@ METHOD: Final = (
 
 
 class MeanTally:
-    """Count, sum and sum of squares of values in `[low, low + width]`."""
+    """Count, sum and sum of squares of values in [0, 1]."""
 
-    def __init__(self, *, low: float = 0.0, width: float = 1.0) -> None:
-        self._low = low
-        self._width = width
+    def __init__(self) -> None:
         self.rows = 0
         self._sum = self._squares = 0.0
 
     def add(self, value: float, times: int = 1) -> None:
-        part = (value - self._low) / self._width
         self.rows += times
-        self._sum += part * times
-        self._squares += part * part * times
+        self._sum += value * times
+        self._squares += value * value * times
 
     def take_in(self, other: "MeanTally") -> None:
-        """Add the values of a tally over the same range."""
+        """Add the values of another tally."""
         self.rows += other.rows
         self._sum += other._sum
         self._squares += other._squares
@@ -63,11 +60,8 @@ class MeanTally:
         largest, variance = share * (1.0 - share), self._squares / rows - share * share
         alike = rows * largest / variance if variance > _NO_VARIANCE else math.inf if largest else rows
         found = wilson_share(share, alike)
-        low, high = (self._unscale(found.low), self._unscale(found.high)) if rows > 1 else (None, None)
-        return ScoreMean(mean=self._unscale(share), low=low, high=high, rows=rows)
-
-    def _unscale(self, part: float) -> float:
-        return min(max(self._low + part * self._width, self._low), self._low + self._width)
+        low, high = (found.low, found.high) if rows > 1 else (None, None)
+        return ScoreMean(mean=share, low=low, high=high, rows=rows)
 
 
 def complement(mean: ScoreMean) -> ScoreMean:

@@ -16,8 +16,8 @@ from plumbline.rows.jobs.job import Job, JobState, ResultLine
 from plumbline.rows.jobs.labels import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, table_line
-from plumbline.rows.report.baseline import Baseline
 from plumbline.rows.report.building import DEFAULT_WORST, ReportBuilder
+from plumbline.rows.report.comparison import Baseline
 from plumbline.rows.report.gates import parse_gate, with_usual
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
 from plumbline.rows.report.page import render_html

@@ -16,7 +16,6 @@ from starlette.types import Scope
 from plumbline.ground.errors import BadRequest
 from plumbline.ground.texts import CodedText, render
 from plumbline.ground.version import VERSION
-from plumbline.rows.report.judged_answer import GRAVEST_FIRST
 from plumbline.rows.report.page import (
     HTML_LANG,
     PAGE_FILTERS,
@@ -25,6 +24,7 @@ from plumbline.rows.report.page import (
     page_style,
     read_part,
 )
+from plumbline.rows.report.result_lines import GRAVEST_FIRST
 from plumbline.rows.report.texts import load_words
 from plumbline.schemas.jobs import JOBS_PATH
 from plumbline.schemas.language import explain_flag, render_coded

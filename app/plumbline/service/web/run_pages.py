@@ -1,4 +1,4 @@
-"""The pages of jobs at `/runs`: the list, one run and its rows, two runs side by side; live while a job runs."""
+"""The pages of jobs at `/runs`: the list, one run and its rows; live while a job runs."""
 
 import asyncio
 import json
@@ -18,8 +18,7 @@ from plumbline.rows.jobs.job import TRANSITIONS, Action, Job, ResultLine, RowFil
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.judged_answer import judged_answer
-from plumbline.rows.report.result_lines import ResultRow, read_line
-from plumbline.rows.report.run_comparison import compare_runs, read_head
+from plumbline.rows.report.result_lines import ResultRow, read_head, read_line
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
 from plumbline.rows.report.tallies import wilson_share
 from plumbline.rows.scored_row import RowStatus
@@ -27,7 +26,7 @@ from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.report import ShareEstimate
 from plumbline.schemas.result_parts import TierName
 from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
-from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample, result_lines
+from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample
 from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.responses import JSON, choose_language
 from plumbline.service.web.pages import link, refuse_other_origins, render_page
@@ -96,7 +95,6 @@ def trend(runs: Sequence[Run]) -> list[TrendPoint]:
 RUNS_PATH: Final = "/runs"
 _RUNS_OF_A_PAGE: Final = 50
 _ROWS_OF_A_PAGE: Final = 50
-_MOST_MOVES: Final = 50
 _SORTS: Final = ("worst", "best")
 _PASSED: Final[Mapping[str, bool | Literal["unsure"]]] = {"yes": True, "no": False, "unsure": "unsure"}
 _ROWS_AT_A_TIME: Final = 500
@@ -126,11 +124,6 @@ class _RowsQuery(_Parameters):
         return RowFilter(status, tier, _PASSED.get(self.passed))
 
 
-class _CompareQuery(_Parameters):
-    before: str = ""
-    now: str = ""
-
-
 _JobId = Annotated[str, Path()]
 _Row = Annotated[int, Path(ge=0, le=_MAX_ROW)]
 
@@ -139,7 +132,6 @@ _Row = Annotated[int, Path(ge=0, le=_MAX_ROW)]
 def run_routes() -> APIRouter:
     router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
     router.add_api_route("", show_runs, methods=["GET"])
-    router.add_api_route("/compare", show_comparison, methods=["GET"])
     router.add_api_route("/{job_id}", show_run, methods=["GET"])
     router.add_api_route("/{job_id}/rows/{row}", show_row, methods=["GET"])
     router.add_api_route("/{job_id}/report", show_report, methods=["GET"])
@@ -218,7 +210,7 @@ async def _rows_by_score(store: JobStore, job: Job, query: _RowsQuery) -> list[i
 async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, row: _Row) -> Response:
     job = await store.get(tenant, checked_id(job_id))
     lines = await store.read_rows(tenant, job.id, [row])
-    texts, problem = await _texts_of(store, job, row)
+    texts, problem = await texts_of(store, job, row)
     if not lines and texts is None and problem is None:
         raise JobUnknown(CodedText("no_such_row"))
     read = read_line(lines[0].line) if lines else None
@@ -233,32 +225,6 @@ async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
         shown=None if result is None else judged_answer(result, texts),
         texts=texts,
         problem=problem,
-    )
-
-
-async def show_comparison(
-    request: Request,
-    store: JobStoreDep,
-    tenant: TenantDep,
-    reports: JobReportsDep,
-    query: Annotated[_CompareQuery, Query()],
-) -> Response:
-    if not query.before or not query.now:
-        raise InvalidInput(CodedText("two_runs_expected"))
-    before, now = [await store.get(tenant, checked_id(each)) for each in (query.before, query.now)]
-    loop = asyncio.get_running_loop()
-
-    def compare() -> Any:
-        return compare_runs(*(map(read_head, result_lines(store, each, loop)) for each in (before, now)))
-
-    comparison = await reports.in_turn(compare)
-    return render_page(
-        request,
-        "run_comparison.html",
-        before=run_of(before),
-        now=run_of(now),
-        comparison=comparison,
-        most=_MOST_MOVES,
     )
 
 
@@ -282,7 +248,7 @@ def _act(action: Action) -> Any:
     return act
 
 
-async def _texts_of(store: JobStore, job: Job, row: int) -> tuple[Sample | None, str | None]:
+async def texts_of(store: JobStore, job: Job, row: int) -> tuple[Sample | None, str | None]:
     try:
         record = await store.record(job.tenant, job.id, row)
     except InvalidInput as lost:
