@@ -28,6 +28,9 @@ _PLUS: Final = re.compile(r"^\+ ", re.MULTILINE)
 _LETTERED: Final = re.compile(r"^(\s*)[(（]?([ivx]{1,5}|[IVX]{1,5}|[A-Za-z])[.)）、](?=\s)", re.MULTILINE)
 _LETTERS: Final = re.compile(r"\s*([A-Z]{3,26})\.?\s*")
 _SMALL_LETTERS: Final = re.compile(r"\s*[a-z](?:\s*[>,]\s*[a-z])+\s*")
+# The last position of a reply that was cut off, whole where positions have one digit.
+_CUT_POSITION: Final = re.compile(r"> \[[0-9]\Z")
+_TEN: Final = 10
 _MAX_UNKNOWN_LENGTH: Final = 200
 # A ranking of one has no order.
 _FEWEST: Final = 2
@@ -65,7 +68,7 @@ def parse_ranking(text: str, *, candidates: Sequence[str] | None = None, append_
 
 
 def _parse(text: str, known: Candidates) -> ParsedRanking:
-    reply = _plain(known.without_marks(_without_reasoning(text)))
+    reply = _plain(known.without_marks(_without_reasoning(text)), known)
     fallback: ParsedRanking | None = None
     for form, readings in _forms(reply, known):
         if form == "tokens" and fallback is not None and fallback.unknown:
@@ -93,12 +96,14 @@ def _is_whole(parsed: ParsedRanking, reply: str, known: Candidates) -> bool:
     }
 
 
-def _plain(reply: str) -> str:
+def _plain(reply: str, known: Candidates) -> str:
     """Write signs of markup, ticks, key caps, and letters or Roman numerals before lines, as plain text."""
     for pattern, plain in _MARKUP:
         reply = pattern.sub(plain, reply)
     if _PLUS.search(reply):
         reply = reply.replace("\n- ", "\n- ☐ ")
+    if known.count < _TEN and _CUT_POSITION.search(reply):
+        reply += "]"
     reply = reply.upper() if _SMALL_LETTERS.fullmatch(reply) else reply
     if (letters := _LETTERS.fullmatch(reply)) and len(set(letters[1])) == len(letters[1]):
         return " > ".join(letters[1])

@@ -9,7 +9,7 @@ _DECORATION: Final = _QUOTES + "()[]{}<>（）【】［］「」《》.,;:!?，�
 _BRACKETS: Final = _QUOTES + "()[]（）【】［］「」"
 _SENTENCE_ENDS: Final = ".,;:!?，。；：、！？"
 _MAX_INDEX_DIGITS: Final = 6
-_MAX_RANK_DIGITS: Final = 4
+_MAX_RANK_DIGITS: Final = 3
 # More words are a sentence.
 _MAX_ID_WORDS: Final = 4
 # Longer candidates are found as whole items only; a limit keeps the search linear in the text.
@@ -32,7 +32,7 @@ INDEX: Final = r"[\[(【［]([0-9]{1,6}+|[A-Z])[\])】］]"
 NAMED_INDEX: Final = re.compile(INDEX)
 _POSITION: Final = re.compile(
     r"(?<![^\W\d_])(?:passage|document|doc|item|option|choice|文档|文章|段落|选项)\s?+[:：]?+\s?+[\[(#【［]?+([0-9]{1,6}+|[A-Z](?![^\W_]))(?![0-9])[\])】］]?+"
-    r"|(?<![0-9.])([0-9]{1,6}+)号|(?:(?<=[,，、>] )|^)#([0-9]{1,6}+)(?=[,，、]|\s?>|\Z)",
+    r"|(?<![0-9.])([0-9]{1,6}+)号|第([0-9]{1,6}+)[篇个条段份]|(?:(?<=[,，、>] )|^)#([0-9]{1,6}+)(?=[,，、]|\s?>|\Z)",
     re.IGNORECASE,
 )
 _ID_SIGN: Final = re.compile(r"[0-9_]|[^\W\d_][-:/@\#.][^\W\d_]")

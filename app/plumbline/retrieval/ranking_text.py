@@ -9,6 +9,7 @@ from plumbline.retrieval.ranking_candidates import MARK, MARKS, NAMED_INDEX, Can
 from plumbline.retrieval.ranking_values import (
     WORDS,
     Blocks,
+    Meaning,
     Reading,
     Row,
     excludes,
@@ -16,6 +17,7 @@ from plumbline.retrieval.ranking_values import (
     grade,
     is_value_key,
     label_before,
+    meaning,
     number,
     order_rows,
     read_table,
@@ -40,10 +42,7 @@ def read_tables(text: str, candidates: Candidates) -> Iterator[Reading]:
         rows = [row for row in table if len(row) == len(header)]
         if len(header) < _CHAIN_LENGTH or not rows or not (sign == "|" or any(map(is_value_key, header))):
             continue
-        known = next((at for at in range(len(header)) if all(candidates.knows(row[at]) for row in rows)), None)
         named = [dict(zip(header, row, strict=True)) for row in rows]
-        if known is not None and not is_value_key(header[known]):
-            named = [{**row, "id": own[known]} for row, own in zip(named, rows, strict=True)]
         if all(row_id(row, candidates) for row in named):
             yield from read_table(named, "", candidates)
             return
@@ -66,6 +65,8 @@ def read_elements(text: str, candidates: Candidates) -> Iterator[Reading]:
 
 
 _RANGE_END: Final = re.compile(rf"\s?[-–—~至到]\s?(?:\[[0-9A-Z]{{1,6}}\]|{MARKS})")
+_RANGE_BEGIN: Final = re.compile(rf"(?:\]|{MARKS})\s?[-–—~至到]\s?\Z")
+_MAX_RANGE: Final = 8
 _WORSE_SIGNS: Final = frozenset({"<=", "<", "＜", "≺", "≤"})
 _EQUAL_SIGNS: Final = frozenset("=＝~≈")
 _CHAIN: Final = re.compile(
@@ -90,6 +91,8 @@ def read_chains(text: str) -> Iterator[Reading]:
         chain: Blocks = []
         for item, sign in zip(items, [">", *signs], strict=True):
             chain[-1:] = [[*chain[-1], item]] if chain and sign in _EQUAL_SIGNS else [*chain[-1:], [item]]
+        if _RANGE_BEGIN.search(text[max(0, found.start() - _MAX_RANGE) : found.start()]):
+            chain[0][0] = f"-{chain[0][0]}"
         if behind := _RANGE_END.match(text, found.end()):
             chain[-1][-1] += behind[0]
         directions = {sign in _WORSE_SIGNS for sign in signs if sign not in _EQUAL_SIGNS}
@@ -227,15 +230,12 @@ def _item(content: str, candidates: Candidates) -> tuple[list[str], list[str], s
         before, after = marked[: tied.start()], marked[tied.end() :]
         mentions = [*block, *MARK.findall(after)] if before.strip(_LEADING) else block[:1]
         return block, mentions[-1:] if len(set(mentions)) > 1 else block, before, candidates.unmark(after)
+    text = content.lstrip(_LEADING)
+    end = None if candidates.are_given else _ID_END.search(text)
+    words = text[: end.start() if end else None].split(None, 1)
+    is_alone = len(words) == 1 and end is None and not candidates.are_given and not words[0].endswith(("!", "?", "！"))
     index = NAMED_INDEX.match(content) if candidates.are_given else None
-    if index:
-        found = [index[1]]
-    else:
-        end = None if candidates.are_given else _ID_END.search(content.lstrip(_LEADING))
-        words = content.lstrip(_LEADING)[: end.start() if end else None].split(None, 1)
-        is_alone = len(words) == 1 and end is None and not candidates.are_given
-        found = words[:1] if words and (looks_like_an_id(words[0]) or is_alone) else []
-        found = [] if found and not candidates.are_given and found[0].endswith(("!", "?", "！")) else found
+    found = [index[1]] if index else words[:1] if words and (looks_like_an_id(words[0]) or is_alone) else []
     before, _, after = content.partition(found[0]) if found else ("", "", "")
     return found, found, before, after
 
@@ -273,31 +273,26 @@ def _plain(lines: Sequence[_Line], candidates: Candidates) -> Iterator[Reading]:
         if not is_whole and (
             not looks_like_an_id(bare) or (candidates.are_given and MARK.search(candidates.mark(piece)))
         ):
-            return
+            # a final answer below other text
+            sections = [
+                each for each in sections if meaning(each[0]) is Meaning.FINAL and all(map(candidates.is_id, each[1]))
+            ]
+            break
     for label, pieces in sections:
         if any(pieces):
             yield Reading([[piece] for piece in filter(None, pieces)], label)
 
 
-# From the widest to the narrowest; Chinese joins words without blanks.
-_SEPARATORS: Final = [re.compile(each) for each in (r"[,，、;；|]", r"\s+(?:and|&)\s+|^and\s+|[和与及]", r"\s+")]
+_COMMA: Final = re.compile(r"[,，、;；|]")
+_ANY_SEPARATOR: Final = re.compile(r"[\s,，、;；|]+(?:(?:and|&)\s+)?|[和与及]")
 
 
 def _pieces(text: str, candidates: Candidates) -> list[str]:
-    """Split a line between ids: at commas, and where a piece is none, at `and`, and at blanks."""
-    pieces = [text]
-    for separator in _SEPARATORS:
-        pieces = [
-            each
-            for piece in pieces
-            for parts in [[each.strip() for each in separator.split(piece) if each.strip()]]
-            for each in (parts if separator is _SEPARATORS[0] or _are_ids(parts, candidates) else [piece])
-        ]
-    return pieces
-
-
-def _are_ids(pieces: Sequence[str], candidates: Candidates) -> bool:
-    return candidates.are_given and all(candidates.is_id(piece.rstrip(".。!！")) for piece in pieces)
+    """Split a line at blanks, commas and `and` where that gives ids alone, else at commas."""
+    pieces = [piece for piece in _ANY_SEPARATOR.split(text) if piece]
+    if candidates.are_given and all(candidates.is_id(piece.rstrip(".。!！")) for piece in pieces):
+        return pieces
+    return [piece.strip() for piece in _COMMA.split(text)]
 
 
 _CUES, _REVERSALS, _TURNS = (re.compile(WORDS.pattern(f"prose.{name}")) for name in ("cues", "reversals", "turns"))
@@ -312,12 +307,14 @@ _COMPARED: Final = re.compile(
     re.IGNORECASE,
 )
 _THAN: Final = re.compile(rf"({MARKS})比({MARKS})(?:更|还)\w{{0,4}}")
-_REPEATED: Final = re.compile(rf"({MARKS})[\s，,；;。.]+\1(?=\s[<>])")
+_REPEATED: Final = re.compile(rf"({MARKS})[\s，,；;。.]+(?:and\s+)?\1(?=\s[<>])")
 
 
 def read_places(text: str, candidates: Candidates) -> Iterator[Reading]:
     """Yield the ranking of prose that compares all documents that it names, or gives each its place."""
     marked = _mark_prose(text, candidates)
+    if any(map(MARK.search, _QUESTION.findall(marked))):
+        return
     # `A is more relevant than B, which is better than C`, `A优于B，B优于C`
     linked = _COMPARED.sub(lambda found: " < " if found[1] else " > ", _THAN.sub(r"\1 > \2", marked))
     named = MARK.findall(joined := _REPEATED.sub(r"\1", linked))
@@ -362,9 +359,10 @@ def read_prose(text: str, candidates: Candidates) -> Iterator[Reading]:
     is_doubtful = is_doubtful or (bool(placed) and flat(placed) != [item for item in once if item in flat(placed)])
     if len(once) > 1 and not is_bare:
         is_doubtful = is_doubtful or _TURNS.search(folded) is not None or not _CUES.search(folded)
-    if once:
-        turned = [[item] for item in reversed(once)] if len(once) > 1 else []
-        yield Reading([[item] for item in once], "", other=turned if is_doubtful or len(once) < len(kept) else None)
+    is_doubtful = is_doubtful or 1 < len(once) < len(kept)
+    if len(once) > 1 or (once and not is_doubtful):
+        turned = [[item] for item in reversed(once)]
+        yield Reading([[item] for item in once], "", other=turned if is_doubtful else None)
 
 
 def _read_ordinals(marked: str) -> Blocks:

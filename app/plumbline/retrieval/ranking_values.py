@@ -111,33 +111,28 @@ def order_rows(rows: Sequence[Row], label: str = "", *, is_written: bool = True)
     could_be_ranks = unnamed == list(range(1, len(rows) + 1))
     kind_of_unnamed = "score" if labelled is None or (labelled == "rank" and not could_be_ranks) else labelled
     orders: list[Blocks] = []
-    is_ranked, ordered = False, rows
     for kind, pattern in _KINDS.items():
-        column = [
-            (items, value)
-            for items, values in ordered
-            for value in [
-                next((each for name, each in values.items() if pattern.fullmatch(name or kind_of_unnamed)), None)
-            ]
-            if value is not None
+        found = [
+            (items, next((each for name, each in values.items() if pattern.fullmatch(name or kind_of_unnamed)), None))
+            for items, values in rows
         ]
-        if column and is_ranked and len(column) < len(rows):
-            orders.append(written)
-        elif column:
+        if column := [(items, value) for items, value in found if value is not None]:
             orders.append(_sort_blocks(column, is_rising=kind != "score"))
-            is_ranked = is_ranked or (kind == "rank" and len(column) == len(rows))
-            if is_ranked and kind == "rank":
-                ordered = [
-                    rows[place] for place in sorted(range(len(rows)), key=[value for _, value in column].__getitem__)
-                ]
+            is_written = is_written and (kind != "rank" or len(column) < len(rows))
     is_whole = labelled == "rank" and all(value.is_integer() for value in unnamed)
     if unnamed and (could_be_ranks or is_whole) and kind_of_unnamed == "score" != labelled:
         orders.append(_sort_blocks([(items, values[""]) for items, values in rows], is_rising=True))
-    if is_written and not is_ranked:
-        orders.append(written)
-    best = orders[0] if orders else written
-    other = next((each for each in orders if flat(each) != flat(best)), None)
+    orders += [written] if is_written or not orders else []
+    best = orders[0]
+    other = next((each for each in orders if not _agree(best, each)), None)
     return Reading(best, label, other, is_other_written=other is written)
+
+
+def _agree(best: Blocks, other: Blocks) -> bool:
+    """Return True if two orders hold the same items, and none the other way round."""
+    place_by_item = {item: place for place, block in enumerate(other) for item in block}
+    places = [place_by_item.get(item, -1) for item in flat(best)]
+    return len(places) == len(flat(other)) and -1 not in places and places == sorted(places)
 
 
 def _sort_blocks(pairs: Sequence[tuple[list[str], float]], *, is_rising: bool) -> Blocks:
