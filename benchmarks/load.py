@@ -16,8 +16,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +38,9 @@ CROWD_DEADLINE_SECONDS = 20.0
 SLOW_CLIENTS = 200
 
 
+Load = Callable[["ServiceProcess"], Coroutine[Any, Any, list["Answer"]]]
+
+
 class Answer(NamedTuple):
     """`status`: of HTTP, 0 if the connection broke; `outcome`: of a result, else of a problem."""
 
@@ -49,8 +54,8 @@ class Trial(NamedTuple):
 
     name: str
     answers: Sequence[Answer]
-    health: Sequence[float]
     wall_seconds: float
+    health: Sequence[float]
     memory_mib: float
 
     def cells(self) -> list[str]:
@@ -113,28 +118,33 @@ async def ask(service: ServiceProcess, body: bytes, *, path: str = "/v1/evaluati
     return Answer(status, str(outcome), time.perf_counter() - started)
 
 
-async def watch(service: ServiceProcess, name: str, load: Callable[[], Awaitable[list[Answer]]]) -> Trial:
-    """Return the answers of a load, with the latency of `/healthz` and the highest memory meanwhile."""
+def watch(service: ServiceProcess, name: str, load: Load) -> Trial:
+    """Return the answers of a load, with the latency of `/healthz` and the highest memory meanwhile.
+
+    The load comes from a process of its own, so that it alone has the lower priority, and delays no other question.
+    """
     health, memory = list[float](), [service.memory_mib()]
-
-    async def look() -> None:
-        while True:
-            health.append((await ask(service, b"", path="/healthz", method="GET")).seconds)
+    with ProcessPoolExecutor(1, initializer=os.nice, initargs=(LOWER_PRIORITY,)) as client:
+        answered = client.submit(_timed, load, service)
+        while not answered.done():
+            health.append(asyncio.run(ask(service, b"", path="/healthz", method="GET")).seconds)
             memory.append(service.memory_mib())
-            await asyncio.sleep(HEALTH_PAUSE_SECONDS)
+            time.sleep(HEALTH_PAUSE_SECONDS)
+    return Trial(name, *answered.result(), health, max(memory))
 
-    looking = asyncio.create_task(look())
+
+def _timed(load: Load, service: ServiceProcess) -> tuple[list[Answer], float]:
     started = time.perf_counter()
-    answers = await load()
-    wall = time.perf_counter() - started
-    looking.cancel()
-    return Trial(name, answers, health, wall, max(memory))
+    answers = asyncio.run(load(service))
+    return answers, time.perf_counter() - started
+
+
+_LEDGER = " ".join(f"Clerk NUMBER entered {at} crates of lamps in the ledger of the harbour." for at in range(2_000))
 
 
 def crowd_body(number: int, tiers: Sequence[str]) -> bytes:
     """Return a request of 100,000 characters of prose, unlike every other."""
-    sentences = [f"Clerk {number} entered {at} crates of lamps in the ledger of the harbour." for at in range(2_000)]
-    context = " ".join(sentences)[:CROWD_CHARACTERS]
+    context = _LEDGER.replace("NUMBER", str(number))[:CROWD_CHARACTERS]
     answer = f"Clerk {number} entered 7 crates of lamps in the ledger of the harbour. Nobody counted the ropes."
     wanted = {"tiers": list(tiers), "deadline_seconds": CROWD_DEADLINE_SECONDS}
     return json.dumps({"contexts": [context], "answer": answer, **wanted}).encode()
@@ -142,7 +152,8 @@ def crowd_body(number: int, tiers: Sequence[str]) -> bytes:
 
 async def crowd(service: ServiceProcess, callers: int, tiers: Sequence[str]) -> list[Answer]:
     """Send so many large samples at once."""
-    return list(await asyncio.gather(*(ask(service, crowd_body(number, tiers)) for number in range(callers))))
+    bodies = [crowd_body(number, tiers) for number in range(callers)]
+    return list(await asyncio.gather(*(ask(service, body) for body in bodies)))
 
 
 async def mixed(service: ServiceProcess, requests: int, in_flight: int) -> list[Answer]:
@@ -234,11 +245,11 @@ def main() -> None:
     parser.add_argument("--callers", type=int, default=600)
     options = parser.parse_args()
     lexical, model = ["lexical"], ["embedding", "lexical"]
-    loads: dict[str, tuple[str, Callable[[ServiceProcess], Awaitable[list[Answer]]]]] = {
-        "steady": ("150 callers at once, lexical", lambda service: crowd(service, 150, lexical)),
-        "crowd": (f"{options.callers} callers, lexical", lambda service: crowd(service, options.callers, lexical)),
-        "model": ("300 callers, embedding", lambda service: crowd(service, 300, model)),
-        "mixed": ("mixed, 16 in flight", lambda service: mixed(service, options.requests, 16)),
+    loads: dict[str, tuple[str, Load]] = {
+        "steady": ("150 callers at once, lexical", partial(crowd, callers=150, tiers=lexical)),
+        "crowd": (f"{options.callers} callers, lexical", partial(crowd, callers=options.callers, tiers=lexical)),
+        "model": ("300 callers, embedding", partial(crowd, callers=300, tiers=model)),
+        "mixed": ("mixed, 16 in flight", partial(mixed, requests=options.requests, in_flight=16)),
         "slow": (f"beside {SLOW_CLIENTS} slow bodies", slow_bodies),
         "hanging": ("hanging database, 100 jobs beside", beside_jobs),
         "disk": ("full disk, 100 jobs beside", beside_jobs),
@@ -253,8 +264,7 @@ def main() -> None:
         with places.get(trial, lambda: nullcontext({}))() as knobs:
             knobs = {**knobs, "PLUMBLINE_WORKERS": str(options.workers)}  # noqa: PLW2901
             with running_service(knobs, needs_model=trial in ("model", "mixed")) as service:
-                os.nice(LOWER_PRIORITY - os.nice(0))
-                found.append(asyncio.run(watch(service, name, lambda: load(service))).cells())  # noqa: B023
+                found.append(watch(service, name, load).cells())
         print(found[-1], file=sys.stderr)
     print(table(HEADINGS, found))
 

@@ -92,7 +92,7 @@ def create_app(
                 observer=listeners.observer,
             )
             work = app.state.service.scorer.work
-            access.gate.watch_rate(lambda: work["threads"].characters_per_second)
+            access.gate.watch_rate(lambda: work["long"].characters_per_second)
             metrics.watch_work(work)
             metrics.watch_encoder(app.state.service.encoder)
             stack.callback(asyncio.create_task(metrics.watch_loop()).cancel)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -26,7 +26,7 @@ from plumbline.judging.tiers.calibration import load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier
-from plumbline.judging.tiers.tier import JudgeOptions
+from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from tests.doubles.fakes import ScriptedChat, case_of, claim_of
 
 P = ParamSpec("P")
@@ -148,6 +148,35 @@ async def test_the_loop_has_its_turns_sooner_while_a_long_sample_is_worked_on(
 
     assert set(seen) == {(seconds, collections)}
     assert (sys.getswitchinterval(), gc.get_threshold()[2]) == (0.005, 10)
+
+
+async def test_long_texts_take_one_thread_in_turns_so_that_shorter_ones_have_the_other() -> None:
+    options = JudgeOptions((TierName.LEXICAL,), 0.5, 30.0)
+    long, middle = (Sample("", (f"{FACT} {'word ' * (length // 4)}",), FACT) for length in (LONG_CHARACTERS, 4_000))
+    under_way, most = 0, 0
+
+    class Watching(ThreadPoolExecutor):
+        def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            future = super().submit(fn, *args, **kwargs)
+            future.add_done_callback(leave)
+            return future
+
+    def leave(_: Future[Any]) -> None:
+        nonlocal under_way
+        under_way -= 1
+
+    with Watching(2) as executor:
+        scorer = Scorer(JudgeCascade([LexicalTier(load_calibrations(None), executor)]), executor)
+        most_by_sample = []
+        for sample in (long, middle):
+            under_way = most = 0
+            await asyncio.gather(*(scorer.score(sample, options) for _ in range(4)))
+            most_by_sample.append(most)
+
+    assert most_by_sample == [1, 4]
 
 
 async def test_a_long_answer_asks_the_judge_a_few_questions_at_a_time() -> None:

@@ -59,7 +59,8 @@ _NO_CALIBRATIONS = CalibrationTable(())
 
 # Samples that are worked on at a time, and a first guess of the characters a second, by what works on them: the event
 # loop (short texts, tier lexical), the scoring threads, or the model of a tier. Judges have limits of their own.
-_WORK_LIMITS = {"loop": (1, 1_000_000), "threads": (4, 1_000_000), "model": (8, 50_000)}
+# Two long texts at a time take as long as one after the other, and `/healthz` waits twice as long for the interpreter.
+_WORK_LIMITS = {"loop": (1, 1_000_000), "threads": (4, 1_000_000), "long": (1, 1_000_000), "model": (8, 50_000)}
 
 # Flag of a result whose tier gives no answer as much as the threshold.
 UNREACHABLE = "threshold_unreachable"
@@ -109,7 +110,9 @@ class Scorer:
     def _choose_queue(self, options: JudgeOptions, size: int) -> WorkQueue | None:
         first = self._cascade.first_asked(options.tiers)
         if first is TierName.LEXICAL:
-            return self.work["loop" if size <= offload.SMALL_CHARACTERS else "threads"]
+            if size <= offload.SMALL_CHARACTERS:
+                return self.work["loop"]
+            return self.work["threads" if size <= offload.LONG_CHARACTERS else "long"]
         return None if first in (None, TierName.LLM) else self.work["model"]
 
     async def _score_now(self, sample: Sample, options: JudgeOptions, size: int) -> SampleResult:
