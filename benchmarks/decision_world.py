@@ -120,7 +120,7 @@ def plant(rows: Sequence[WorldRow], *, seed: int) -> Iterator[WorldRow]:
     """Yield faithful rows of one sentence with one thing changed in it, each kind in turn where it can be."""
     draw = random.Random(seed)  # noqa: S311 - no secret
     names = sorted({name[1] for row in rows for name in _NAME.finditer(row.sample.answer)})
-    plans = [("number", _other_number), ("name", _other_name), ("date", _other_month), ("negation", _negated)]
+    plans = list(changed_answers.items())
     for at, row in enumerate(rows):
         if not row.label or len(row.truths) != 1:
             continue
@@ -165,6 +165,9 @@ def _other_month(text: str, contexts: str, names: Sequence[str], draw: random.Ra
 def _negated(text: str, contexts: str, names: Sequence[str], draw: random.Random) -> str | None:
     found = _VERB.search(text)
     return f"{text[: found.end()]} not{text[found.end() :]}" if found else None
+
+
+changed_answers = {"number": _other_number, "name": _other_name, "date": _other_month, "negation": _negated}
 
 
 def place(statement: str, contexts: Mapping[str, str]) -> str | None:

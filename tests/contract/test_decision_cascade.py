@@ -97,16 +97,6 @@ async def test_bounds_of_the_model_replace_the_defaults_and_no_other_models(
     assert result["flags"] == []
 
 
-async def test_a_sentence_that_fails_for_certain_leaves_nothing_to_ask(
-    judge: ScriptedJudge, chat: ScriptedJudge
-) -> None:
-    judge.reply_with(decide(unsure_of("red", 0.6)))
-
-    result = await judged(judge, chat, answer=f"{RED} Ferries sail to Norway.")
-
-    assert (result["passed"], chat.calls) == (False, 0)
-
-
 @pytest.mark.parametrize("fault", [None, "all_refused", "server_error"])
 async def test_the_chat_judge_answers_where_the_decision_model_fails(
     judge: ScriptedJudge, chat: ScriptedJudge, fault: str | None

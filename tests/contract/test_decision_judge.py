@@ -262,18 +262,6 @@ async def test_a_model_that_supports_a_statement_and_its_denial_fails_its_contro
     assert result["trace"]["attempts"][0]["reason"] == "controls_failed"
 
 
-async def test_an_address_without_chat_is_found_out_and_judges(judge: ScriptedJudge) -> None:
-    judge.reply_with(decide(honest()))
-
-    async with running(judge_settings(judge)) as client:
-        results = [
-            await evaluate(client, contexts=CONTEXTS, answer=said) for said in (RIGHT, f"{RIGHT} Its end is near.")
-        ]
-
-    assert [each["tier"] for each in results] == ["llm", "llm"]
-    assert [request.path.rpartition("/")[2] for request in judge.requests] == ["completions", "systemone", "systemone"]
-
-
 async def test_a_bound_on_questions_is_obeyed_after_its_first_refusal(judge: ScriptedJudge) -> None:
     judge.reply_with(decide(honest(), most_questions=12))
     facts = " ".join(f"The bridge number {number} was painted green." for number in range(9))
@@ -295,16 +283,3 @@ async def test_a_verdict_is_kept_and_costs_no_second_call(judge: ScriptedJudge) 
     assert (first["trace"]["judge"]["cache"], second["trace"]["judge"]["cache"]) == ("miss", "hit")
     assert judge.calls == 1
     assert first["claims"] == second["claims"]
-
-
-async def test_a_chinese_answer_is_asked_in_chinese(judge: ScriptedJudge) -> None:
-    judge.reply_with(decide(honest({"高65米": ("supported", "c1")})))
-
-    result = await judged(
-        judge,
-        contexts=["青屿灯塔建于1887年，高41米。", "灯塔每年5月至9月对游客开放。"],
-        answer="青屿灯塔建于1887年，高65米。",
-    )
-
-    assert result["trace"]["judge"]["prompt"] == "decide_claims/v1.zh"
-    assert "check_refutes" in flags_of(result)[0]

@@ -352,5 +352,3 @@ FAULTS: dict[str, Fault] = {
     "slow": lambda reply, _: delayed(reply, 0.3),
     "server_error": lambda *_: raw_body(b'{"error": {"message": "overloaded"}}', status=503),
 }
-# Faults behind which every answer can be read, at the first ask.
-READABLE = frozenset({"swapped", "crossed", "extra", "no_usage", "usage_as_text", "slow"})

@@ -105,12 +105,10 @@ class _Choice(BaseModel):
         return (self.finish_reason or "").lower()
 
 
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
-
-
 # An invalid count is unknown; no verdict is lost for it.
-_Count = Annotated[int | None, BeforeValidator(_count)]
+_Count = Annotated[
+    int | None, BeforeValidator(lambda count: count if type(count) is int and 0 <= count <= _MOST_TOKENS else None)
+]
 
 
 class TokenCounts(BaseModel):
@@ -135,11 +133,7 @@ class TokenCounts(BaseModel):
 NO_TOKENS: Final = TokenCounts()
 
 
-def _counts_or_none(value: object) -> object:
-    return value if isinstance(value, dict) else NO_TOKENS
-
-
-ReportedTokens = Annotated[TokenCounts, BeforeValidator(_counts_or_none)]
+ReportedTokens = Annotated[TokenCounts, BeforeValidator(lambda said: said if isinstance(said, dict) else NO_TOKENS)]
 
 
 class Completion(BaseModel):

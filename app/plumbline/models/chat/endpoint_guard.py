@@ -40,7 +40,6 @@ class Breaker:
 
     @property
     def seconds_left(self) -> float:
-        """Return the seconds until a probe may be made; 0 if one may, or if the breaker is closed."""
         return max(0.0, self._open_until - self.clock()) if self._open_seconds > 0 else 0.0
 
     def admit(self) -> int | None:
@@ -128,10 +127,8 @@ class EndpointGuard:
         if self._endpoint.path == CHAT_PATH:
             kind = self._endpoint.api or learnt.api or "chat"
             line = f"{line} ({learnt.form.structure if kind == 'chat' else kind})"
-        if not self.is_shut:
-            return line
         seconds, trouble = self._trouble()
-        return f"{line}, not asked for {seconds:.0f} seconds: {trouble}"
+        return f"{line}, not asked for {seconds:.0f} seconds: {trouble}" if self.is_shut else line
 
     def check(self, until: float) -> None:
         """Raise CallFailure if no call may be made before `until`, monotonic seconds."""

@@ -84,16 +84,12 @@ class RequestForm:
         messages = [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
         if not self.sends_system:
             messages = [{"role": "user", "content": f"{request.system}\n\n{request.user}"}]
-        parameters: dict[str, object] = {
-            "model": endpoint.model,
-            "messages": messages,
-            self.token_limit: self._output_tokens(request, room),
-        }
-        temperature = request.temperature
-        if temperature is None and provider.takes_temperature:
-            temperature = 0.0
-        if temperature is not None and self.sends_temperature:
-            parameters["temperature"] = temperature
+        parameters: dict[str, object] = {"model": endpoint.model, "messages": messages}
+        parameters[self.token_limit] = self._output_tokens(request, room)
+        # None is left out
+        usual = 0.0 if provider.takes_temperature else None
+        temperature = usual if request.temperature is None else request.temperature
+        parameters["temperature"] = temperature if self.sends_temperature else None
         if self.structure == "json_object":
             parameters["response_format"] = {"type": "json_object"}
         elif self.structure == "json_schema":
