@@ -69,7 +69,6 @@ class FailoverChatModel:
 
     @property
     def questions(self) -> int:
-        """Return the most questions of a request to a decision model."""
         return self._endpoints[0].questions
 
     @property
@@ -86,8 +85,6 @@ class FailoverChatModel:
         return await self._first(ask, seconds, is_chat=True)
 
     async def decide(self, request: DecisionRequest, *, seconds: float, ledger: Ledger) -> DecisionReply:
-        """Return a decision model's answers, as `complete` does a reply."""
-
         def ask(endpoint: ResilientEndpoint, share: float, is_last: bool) -> Awaitable[DecisionReply]:
             return endpoint.decide(request, seconds=share, ledger=ledger, is_last=is_last)
 

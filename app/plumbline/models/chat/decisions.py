@@ -3,8 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
@@ -15,7 +14,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.decisions import DecisionQuestion, DecisionReply, DecisionRequest
 from plumbline.judging.ports.exchange import estimate_tokens
 from plumbline.models.chat.call_failures import CallFailure, embedded_failure, showable_word
-from plumbline.models.chat.completions import NO_TOKENS, PROBLEM_FIELDS, WRAPPERS, ReportedTokens, TokenCounts
+from plumbline.models.chat.completions import NO_TOKENS, PROBLEM_FIELDS, WRAPPERS, ReportedTokens
 from plumbline.models.chat.endpoints import Endpoint
 
 # Kind, name and braces of a question.
@@ -76,33 +75,24 @@ def _system_one(question: DecisionQuestion) -> dict[str, object]:
     return {"type": "choice", "instructions": question.instructions, "criteria": criteria}
 
 
-class _Body(BaseModel):
+class Decisions(BaseModel):
+    """The body of a reply, and the questions that were asked."""
+
     model_config = ConfigDict(extra="ignore")
     answers: dict[str, Any] | list[Any] | None = None
     model: object = None
     tokens: ReportedTokens = Field(NO_TOKENS, validation_alias="usage")
     error: object = None
-
-
-@dataclass(frozen=True, slots=True)
-class Decisions:
-    """The body of a reply, and the questions that it answers."""
-
-    asked: Sequence[DecisionQuestion]
-    body: _Body
-    is_truncated: bool = False
-
-    @property
-    def tokens(self) -> TokenCounts:
-        return self.body.tokens
+    is_truncated: ClassVar[bool] = False
+    _asked: Sequence[DecisionQuestion] = ()
 
     def reply(self, endpoint: Endpoint) -> DecisionReply:
         """Return the answers to the questions that were asked; raise CallFailure for an error in their place."""
-        if self.body.answers is None:
-            raise embedded_failure(self.body.error, endpoint) if self.body.error else _no_decisions()
-        by_name = {each.name: each for each in self.asked}
+        if self.answers is None:
+            raise embedded_failure(self.error, endpoint) if self.error else _no_decisions()
+        by_name = {each.name: each for each in self._asked}
         found: dict[str, list[object]] = {}
-        for name, answer in self._named(self.body.answers):
+        for name, answer in self._named(self.answers):
             if name in by_name:
                 found.setdefault(name, []).append(answer)
         # Of two answers to one question neither is known to be meant.
@@ -111,8 +101,8 @@ class Decisions:
         return DecisionReply(
             answers={name: each for name, each in chances.items() if each is not None},
             refused=frozenset(name for name, each in single.items() if each.get("type") in _REFUSALS),
-            model=showable_word(self.body.model, endpoint) or endpoint.model,
-            is_foreign=bool(self.body.answers) and not found,
+            model=showable_word(self.model, endpoint) or endpoint.model,
+            is_foreign=bool(self.answers) and not found,
             prompt_tokens=self.tokens.prompt,
         )
 
@@ -122,8 +112,8 @@ class Decisions:
             yield from answers.items()
             return
         names = [each.get("name") if isinstance(each, dict) else None for each in answers]
-        if not any(names) and len(answers) == len(self.asked):
-            names = [each.name for each in self.asked]
+        if not any(names) and len(answers) == len(self._asked):
+            names = [each.name for each in self._asked]
         yield from ((name, each) for name, each in zip(names, answers, strict=True) if isinstance(name, str))
 
 
@@ -135,10 +125,11 @@ def read_decisions(content: bytes, request: DecisionRequest) -> Decisions:
             if isinstance(inner := loaded.get(name), dict) and "answers" in inner:
                 loaded = inner
         is_problem = not isinstance(loaded, dict) or ("answers" not in loaded and any(map(loaded.get, PROBLEM_FIELDS)))
-        body = _Body.model_validate({"error": loaded} if is_problem else loaded)
+        body = Decisions.model_validate({"error": loaded} if is_problem else loaded)
     except ValueError as error:
         raise _no_decisions() from error
-    return Decisions(request.questions, body)
+    body._asked = request.questions
+    return body
 
 
 def _no_decisions() -> CallFailure:

@@ -145,7 +145,6 @@ class ResilientEndpoint:
     async def decide(
         self, request: DecisionRequest, *, seconds: float, ledger: Ledger, is_last: bool = True
     ) -> DecisionReply:
-        """Return a decision model's answers, as `complete` does a reply."""
         needed, is_fresh = self._check_length(decision_tokens(request)), False
 
         async def attempt(until: float) -> DecisionReply:
