@@ -112,6 +112,9 @@ async def test_two_runs_are_compared(store: JobStore) -> None:
     assert f"/runs/{before.id}/rows/3" in links(page)
     assert half.status_code == 422
     assert "忠实度" in report.text
+    assert "It carries two railway tracks." in report.text
+    assert "When?" in report.text
+    assert report.text.index('id="rows"') < report.text.index('id="scores"')
     assert report.headers["content-security-policy"] == "sandbox allow-scripts"
 
 

@@ -35,6 +35,13 @@ def markdown_summary(
     """Return gates, scores with their intervals, the comparison and the `rows` worst rows as Markdown."""
     words, summary = load_words(language), report.summary
     parts = [f"## {escaped(title) if title else words['title']}"]
+    for rate in summary.rates or ():
+        shown = rate.estimate and {name: f"{value:.1%}" for name, value in rate.estimate.corrected}
+        told = (
+            shown and f"**{words['rate_lead'].format(**shown)}**, {words['rate'].format(labels=rate.labels, **shown)}"
+        )
+        told = told or words["rate_refused"].format(labels=rate.labels, why=rate.refused)
+        parts.append(f"{words[f'tier_{rate.tier}']}: {told}")
     parts += _gates(summary, words, functools.partial(render, language=language)) if summary.gates else []
     parts += _scores(summary, words)
     parts += [_counts(summary, words)]
@@ -85,11 +92,6 @@ def _scores(summary: ReportSummary, words: Mapping[str, str]) -> Iterator[str]:
         means += [(scores.metrics or {}).get(each) for each in asked]
         rows.append((name, f"{judged:,}", *("–" if mean is None else format_mean(mean) for mean in means)))
     yield _table(header, rows)
-    for rate in summary.rates or ():
-        shown = rate.estimate and {name: f"{value:.1%}" for name, value in rate.estimate.corrected}
-        told = words["rate"].format(labels=rate.labels, **shown) if shown else None
-        told = told or words["rate_refused"].format(labels=rate.labels, why=rate.refused)
-        yield f"{words[f'tier_{rate.tier}']}: {told}"
     if not summary.rates:
         yield words["no_rate"]
     yield words["scores_note"] + (f" {words['mixed_note']}" if is_mixed else "")

@@ -11,12 +11,15 @@ import msgspec
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import Language, render
+from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import Job, JobState, ResultLine
 from plumbline.rows.jobs.labels import draw_rows, drawn_labels
 from plumbline.rows.jobs.store import JobStore
+from plumbline.rows.records.record import Record
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, table_line
-from plumbline.rows.report.building import DEFAULT_WORST, ReportBuilder
+from plumbline.rows.report.building import DEFAULT_WORST, Report, ReportBuilder
 from plumbline.rows.report.comparison import Baseline
 from plumbline.rows.report.gates import parse_gate, with_usual
 from plumbline.rows.report.labelled_rates import RateTally, RowLabel
@@ -227,6 +230,18 @@ class JobReports:
         def lines(of: Job) -> Iterator[bytes]:
             return result_lines(store, of, loop)
 
+        def samples(report: Report) -> dict[str, Sample]:
+            found = {}
+            for row in (kept.row for kept in (*report.worst, *report.unscored) if kept.row.custom_id is not None):
+                try:
+                    record = asyncio.run_coroutine_threadsafe(store.record(job.tenant, job.id, row.row), loop).result()
+                except InvalidInput:
+                    # The upload is lost
+                    break
+                if isinstance(record, Record):
+                    found[record.custom_id] = record.sample
+            return found
+
         def build() -> Response:
             compared = None if baseline is None else Baseline(lines(baseline))
             builder = ReportBuilder(worst=query.worst, baseline=compared, labels=labels, gates=gates)
@@ -235,7 +250,7 @@ class JobReports:
             report = builder.report(pending=max(0, (job.total or 0) - builder.rows))
             if query.format == "json":
                 return Response(report.summary.model_dump_json(), media_type=JSON)
-            page = render_html(report, language=language, title=job.name or job.id)
+            page = render_html(report, language=language, title=job.name or job.id, samples=samples(report))
             return Response(page, media_type="text/html; charset=utf-8", headers=_PAGE_HEADERS)
 
         return await self.in_turn(build)
