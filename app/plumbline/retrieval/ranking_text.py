@@ -246,8 +246,11 @@ def _read_scored_lines(lines: Sequence[_Line], candidates: Candidates) -> list[R
     for line in (each.content for each in lines):
         found = None if candidates.knows(line) or len(line) > _MAX_SCORED else _SCORED.fullmatch(line)
         if found and number(found[3]) is not None:
-            name = found[2] if is_value_key(found[2]) else "relevant" if grade(found[3]) is not None else ""
-            rows.append({"id": found[1], name: found[3]})
+            words = f"{found[2]} {found[3]}".strip()
+            if is_value_key(found[2]) or grade(found[3]) is None:
+                rows.append({"id": found[1], found[2] if is_value_key(found[2]) else "": found[3]})
+            else:
+                rows.append({"id": found[1], "relevant": words, "relevance": words})
         elif not line.endswith(_HEADING_END):
             return []
     items = [str(row["id"]) for row in rows]
@@ -357,7 +360,8 @@ def read_prose(text: str, candidates: Candidates) -> Iterator[Reading]:
     is_bare = letters == sum(sum(map(str.isalnum, item)) for item in kept)
     is_doubtful = is_doubtful or named.other is not None or flat(named.blocks) != [at for at, _ in values]
     is_doubtful = is_doubtful or (bool(placed) and flat(placed) != [item for item in once if item in flat(placed)])
-    if len(once) > 1 and not is_bare:
+    # one word such as `saw` may be no id
+    if not is_bare and (len(once) > 1 or not all(map(looks_like_an_id, map(candidates.unmark, once)))):
         is_doubtful = is_doubtful or _TURNS.search(folded) is not None or not _CUES.search(folded)
     is_doubtful = is_doubtful or 1 < len(once) < len(kept)
     if len(once) > 1 or (once and not is_doubtful):

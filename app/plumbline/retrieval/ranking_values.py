@@ -117,7 +117,8 @@ def order_rows(rows: Sequence[Row], label: str = "", *, is_written: bool = True)
             for items, values in rows
         ]
         if column := [(items, value) for items, value in found if value is not None]:
-            orders.append(_sort_blocks(column, is_rising=kind != "score"))
+            last = [items for items, value in found if value is None]
+            orders.append([*_sort_blocks(column, is_rising=kind != "score"), *last])
             is_written = is_written and (kind != "rank" or len(column) < len(rows))
     is_whole = labelled == "rank" and all(value.is_integer() for value in unnamed)
     if unnamed and (could_be_ranks or is_whole) and kind_of_unnamed == "score" != labelled:
@@ -211,7 +212,7 @@ _START: Final = re.compile(r"[\[{]|\((?=\s*+['\"])|\b[A-Za-z]\w{0,60}+\((?=\w{1,
 _TOKEN: Final = re.compile(
     r"""\s*+(?:(?://|\#)[^\n]*+\s*+)*+(?:(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>,)|(?P<colon>[:=])"""
     r"""|(?P<text>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')"""
-    r"""|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?!\w)|(?P<word>[^\W\d]\w*+))""",
+    r"""|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?!\w)|(?P<word>[^\W\d][\w.]*+))""",
     re.DOTALL,
 )
 _CONSTANTS: Final = {"true": True, "false": False, "null": None, "none": None}
@@ -245,7 +246,9 @@ def _read_value(text: str, position: int, depth: int = _MAX_DEPTH) -> tuple[Any,
     if kind == "number":
         return _Number(word), position
     if kind == "word" and text.startswith("(", position):
-        return _read_value(text, position, depth)
+        value, position = _read_value(text, position, depth)
+        # `np.float32(8.6)`
+        return value[0] if isinstance(value, list) and len(value) == 1 else value, position
     if kind == "word" and (word.lower() in _CONSTANTS or text.startswith(("=", ":"), position)):
         return _CONSTANTS.get(word.lower(), word), position
     if kind != "open":
