@@ -4,8 +4,8 @@ import pytest
 
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
-from plumbline.judging.tiers.calibration import Finding
 from plumbline.judging.tiers.lexical import collect_lexical_findings
+from plumbline.judging.tiers.lexical_features import Finding
 from tests.making.cases import load_cases
 
 PROBES = [probe for name in ("before", "after") for probe in load_cases("amount_probes", name)]

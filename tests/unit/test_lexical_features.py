@@ -7,7 +7,7 @@ import pytest
 from plumbline.judging.tiers.lexical_features import (
     CHARACTER_MEASURES,
     WORD_MEASURES,
-    LexicalFeatures,
+    Finding,
     measure_lexical_features,
 )
 from tests.doubles.fakes import case_of
@@ -21,7 +21,7 @@ NOTHING = {**dict.fromkeys(WORD_MEASURES, 0.0), "near_pairs": NO_PAIR}
 CHINESE = load_cases("lexical_features", "chinese")
 
 
-def _wording(answer: str, *contexts: str) -> LexicalFeatures:
+def _wording(answer: str, *contexts: str) -> Finding:
     (wording,) = measure_lexical_features(case_of(answer, *contexts)).values()
     return wording
 

@@ -10,12 +10,12 @@ from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
 from plumbline.judging.tiers.calibration import (
     VERBATIM_SUPPORT,
     Calibration,
-    Finding,
     Shape,
     ShapeBounds,
     find_shape,
 )
 from plumbline.judging.tiers.judgement import build_judgement
+from plumbline.judging.tiers.lexical_features import Finding
 from plumbline.judging.tiers.tier import TierName
 from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases

@@ -36,7 +36,6 @@ from plumbline.judging.tiers.calibration import (
     Calibration,
     CalibrationSource,
     CalibrationTable,
-    Finding,
     crossing,
     find_shape,
     list_measures,
@@ -48,6 +47,7 @@ from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.judgement import distinct_findings
 from plumbline.judging.tiers.lexical import MODEL as LEXICAL_MODEL
 from plumbline.judging.tiers.lexical import collect_lexical_findings
+from plumbline.judging.tiers.lexical_features import Finding
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 # Calls to a judge under way.

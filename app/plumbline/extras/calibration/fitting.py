@@ -11,7 +11,6 @@ from scipy.special import expit
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
-    DOUBTS,
     UNRELATED_BELOW,
     VERBATIM_SUPPORT,
     Calibration,
@@ -19,6 +18,7 @@ from plumbline.judging.tiers.calibration import (
     Shape,
     ShapeBounds,
 )
+from plumbline.judging.tiers.lexical_features import DOUBTS
 
 FloatArray = NDArray[np.float64]
 

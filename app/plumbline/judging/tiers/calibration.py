@@ -14,9 +14,9 @@ from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import Evidence, PassRule, TierDecision
+from plumbline.judging.text.verdicts import PassRule, TierDecision
 from plumbline.judging.text.words import Language
-from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_MEASURES
+from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_MEASURES, Finding, is_doubted
 from plumbline.judging.tiers.tier import TierName
 from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
 
@@ -100,10 +100,7 @@ _ALIGNMENT_SLOPE, _ALIGNMENT_MIDDLE, _ALIGNMENT_OPEN = 2.0, 0.7, 0.5
 FILE_VERSION = 3
 # Support from which a sentence is supported: calibration puts its decision boundary here.
 SUPPORTED_FROM = 0.5
-# Measures that forbid `supported`, however much of the wording the contexts have: support is then below one half.
-# On dev 90 % of the answers with a missing quantity and 82 % of those with a missing name are unfaithful, and .2 % of
-# the faithful ones have a negation.
-DOUBTS = ("unknown_names", "unknown_numbers", "negation")
+# Support of a sentence with a doubt is below one half.
 DOUBTED = 0.49
 # Share of faithful answers around a score from which an answer passes.
 _EVEN_SHARE = 0.5
@@ -114,40 +111,6 @@ _BOUNDARY_STEPS = 10_000
 def highest_score(tier: TierName) -> float:
     """Return the highest score of a tier, whatever its model and language."""
     return 1.0 if tier is TierName.LLM else VERBATIM_SUPPORT
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Measures of one sentence, and the most similar place in the contexts.
-
-    `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
-    `copied`: share in [0, 1] of its runs of words that stand in a context; `hard_reasons`: identifiers that no context
-    has, and keys that structured contexts deny; `open_reasons`: codes of what forbids to pass the sentence as a copy, a
-    clause that nothing covers, a condition left out, a name of the question; `is_related`: the contexts have an amount
-    of it, so that it is on their subject, however few of its words they have. Of a detector: `is_denied`, the contexts
-    say the opposite; `unsupported_words` that it marked, with their characters.
-    """
-
-    measures: Mapping[str, float]
-    evidence: Evidence | None
-    is_copy: bool
-    unknown_names: tuple[str, ...] = ()
-    unknown_numbers: tuple[str, ...] = ()
-    copied: float = 0.0
-    is_denied: bool = False
-    unsupported_words: tuple[str, ...] = ()
-    hard_reasons: tuple[str, ...] = ()
-    open_reasons: tuple[str, ...] = ()
-    is_related: bool = False
-
-    @property
-    def is_doubted(self) -> bool:
-        return not self.is_copy and is_doubted(self.measures)
-
-
-def is_doubted(measures: Mapping[str, float]) -> bool:
-    """Return True if a measure forbids the verdict `supported`."""
-    return any(measures.get(name, 0.0) for name in DOUBTS)
 
 
 class CalibrationSource(BaseModel):

@@ -22,7 +22,7 @@ from plumbline.judging.quantities.context_amounts import ContextAmounts
 from plumbline.judging.text.negation import Clause, may_deny, split_clauses
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Claim, Evidence, Verdict
-from plumbline.judging.tiers.lexical_features import KnownPassages, LexicalFeatures
+from plumbline.judging.tiers.lexical_features import Finding, KnownPassages
 
 # A number stands near a sentence that has so many of the claim's content words, and such a share of them: so another
 # number of the contexts is refuted in 41 % of sentences in place of 24, and .5 % more of those that are faithful.
@@ -51,7 +51,7 @@ class DecisionCheck:
         measured = self._passages.measure(texts)
         return [self._check(*each) for each in within_deadline(zip(claims, texts, measured, strict=True))]
 
-    def _check(self, claim: Claim, text: str, features: LexicalFeatures) -> Claim:
+    def _check(self, claim: Claim, text: str, features: Finding) -> Claim:
         index = self._sample.index
         if UNANSWERED in claim.flags:
             reason = CodedText("decision_not_answered")
@@ -73,7 +73,7 @@ class DecisionCheck:
         flagged = with_flags(claim, *doubts, REFUTED)
         return replace(flagged, verdict=Verdict.NOT_MENTIONED, reason=join_texts(list(doubts.values())))
 
-    def _doubts(self, text: str, features: LexicalFeatures) -> Iterator[tuple[str, CodedText]]:
+    def _doubts(self, text: str, features: Finding) -> Iterator[tuple[str, CodedText]]:
         if features.unknown_numbers:
             yield "number_not_in_contexts", CodedText("in_no_context", names=features.unknown_numbers[:_SHOWN])
         elif far := self._far_numbers(text, features):
@@ -83,7 +83,7 @@ class DecisionCheck:
         if features.measures["negation"] or self._denies_what_is_said(text):
             yield "negation_differs", CodedText("negated_otherwise")
 
-    def _far_numbers(self, text: str, features: LexicalFeatures) -> tuple[str, ...]:
+    def _far_numbers(self, text: str, features: Finding) -> tuple[str, ...]:
         """Return the numbers that stand in no sentence on the claim's matter, nor in one beside it."""
         index, wanted = self._sample.index, word_stems(text)
         shared = [len(wanted & stems) for stems in self._stems]
@@ -111,7 +111,7 @@ class DecisionCheck:
         places = self._sample.index.places
         return 0 <= other < len(places) and places[other][0] == places[row][0]
 
-    def _find_row(self, claim: Claim, text: str, features: LexicalFeatures) -> int | None:
+    def _find_row(self, claim: Claim, text: str, features: Finding) -> int | None:
         """Return the sentence of the named context with most of the claim, where one has any of it; else of all."""
         named = {each.context for each in claim.evidence}
         best = next((row for row in features.rows if self._sample.index.places[row][0] in named), None)

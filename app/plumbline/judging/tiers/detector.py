@@ -13,9 +13,10 @@ from plumbline.judging.ports.models import Detector
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.calibration import CalibrationTable, Finding
+from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings
+from plumbline.judging.tiers.lexical_features import Finding
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 # Flag of a judgement by a model that scores answers whole: every sentence has the same support.

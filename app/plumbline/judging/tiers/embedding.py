@@ -18,9 +18,10 @@ from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts, TokenVectors
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
-from plumbline.judging.tiers.calibration import CalibrationTable, Finding
+from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings, is_in_one_script
+from plumbline.judging.tiers.lexical_features import Finding
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,

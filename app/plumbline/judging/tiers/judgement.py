@@ -21,10 +21,10 @@ from plumbline.judging.tiers.calibration import (
     UNRELATED_BELOW,
     VERBATIM_SUPPORT,
     Calibration,
-    Finding,
     find_shape,
     highest_score,
 )
+from plumbline.judging.tiers.lexical_features import Finding
 from plumbline.judging.tiers.tier import TierName
 
 # Flag of a claim with a hard reason against it.

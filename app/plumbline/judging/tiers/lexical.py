@@ -1,6 +1,7 @@
 """Tier 3: overlap of the answer's wording with the contexts', sentence by sentence. No model, no network."""
 
 from concurrent.futures import Executor
+from dataclasses import replace
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
@@ -11,9 +12,9 @@ from plumbline.judging.text.open_clauses import REACH, is_cut
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Evidence, Judgement
 from plumbline.judging.text.words import detect_language, han_share
-from plumbline.judging.tiers.calibration import DOUBTS, CalibrationTable, Finding
+from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.judgement import build_judgement
-from plumbline.judging.tiers.lexical_features import measure_lexical_features
+from plumbline.judging.tiers.lexical_features import DOUBTS, Finding, measure_lexical_features
 from plumbline.judging.tiers.tier import JudgeOptions, TierName
 
 MODEL = "wording-2"
@@ -76,29 +77,20 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
         best = next(iter(features.rows), None) if copy is None else copy
         evidence = None
         if best is not None:
-            context, found = sample.index.places[best]
-            evidence = Evidence(context, found.text, found.start, found.end, verified=True)
+            context, place_found = sample.index.places[best]
+            evidence = Evidence(context, place_found.text, place_found.start, place_found.end, verified=True)
         # "27" for 二十七 is as good as the word itself; "12 °C" is no copy of "-12 °C", though it stands in it.
         is_copy = (copy is not None and not features.unknown_numbers) or features.is_known_amount
         open_reasons = features.open_reasons
         if copy is not None and is_cut(*passages[copy].around(place, REACH)):
             # All of its words are copied, so that their share would let it pass
             is_copy, open_reasons = False, (*open_reasons, "condition_left_out")
-        findings[position] = Finding(
-            features.measures,
-            evidence,
-            is_copy,
-            features.unknown_names,
-            features.unknown_numbers,
-            features.copied,
-            hard_reasons=(*features.unknown_identifiers, *features.denied_keys),
-            open_reasons=open_reasons,
-            is_related=features.is_related,
-        )
+        found = replace(features, evidence=evidence, is_copy=is_copy, open_reasons=open_reasons)
         if position in sample.answered_refusals:
             # Whatever it names, it is about what the contexts lack, and a sentence of theirs seems to have it.
             measures = {**features.measures, **dict.fromkeys(DOUBTS, 0.0)}
-            findings[position] = Finding(measures, evidence, is_copy=False, open_reasons=("refusal_answered",))
+            found = Finding(measures, evidence, open_reasons=("refusal_answered",))
+        findings[position] = found
     return findings
 
 
