@@ -69,7 +69,6 @@ def _run(arguments: argparse.Namespace) -> dict[str, object]:
         "rows": len(rows),
         "datasets": len({row.dataset for row in rows}),
         "left_out": {"bad_lines": len(labels.problems), **left_out},
-        "weighing": arguments.weighing,
         "draws": arguments.draws,
     }
     baselines = baseline_scores([row.sample for row in rows], arguments.baselines)
@@ -79,7 +78,6 @@ def _run(arguments: argparse.Namespace) -> dict[str, object]:
             scale=baseline.scale,
             groups=groups,
             draws=arguments.draws,
-            weighing=arguments.weighing,
         )
         for name, baseline in baselines.items()
     }
@@ -122,7 +120,7 @@ def _tier(
         raise InvalidInput(f"tier {tier} scored none of {len(rows)} rows: {dict(refused)}; expected one at least")
     kept = [rows[place] for place in answered]
     scored = _scored(kept, [outcomes[place].score or 0.0 for place in answered])
-    agreement = measure_agreement(scored, groups=groups, draws=arguments.draws, weighing=arguments.weighing)
+    agreement = measure_agreement(scored, groups=groups, draws=arguments.draws)
     over = {
         name: asdict(
             auroc_difference(
@@ -262,7 +260,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--lang", choices=["en", "zh"], help="rows of this language (that of the answer without lang)")
     parser.add_argument("--groups", type=Path, help="JSON file: group name to list of data sets")
     parser.add_argument("--baselines", choices=["all", "none", "cheap"], default="cheap", help="all: with a model's")
-    parser.add_argument("--weighing", choices=["balanced", "natural"], default="balanced", help="of Brier and ECE")
     parser.add_argument("--draws", type=_positive, default=1_000, help="bootstrap draws (default: %(default)s)")
     parser.add_argument("--concurrency", type=_positive, help="rows under way at one time (default: llm 16, others 4)")
     parser.add_argument("--deadline", type=float, default=300.0, help="seconds for one row (default: %(default)s)")

@@ -141,6 +141,6 @@ def auroc_difference(first: ScoredRows, second: ScoredRows, *, draws: int = 1_00
         both = [each for each in datasets if each.has_both_labels]
         if not both:
             return Figure(None, None, None)
-        values = DrawPlan(datasets, ("auroc",), 0.0, "natural").draw(draws, seed)
+        values = DrawPlan(datasets, ("auroc",)).draw(draws, seed)
         means.append(mean_over_datasets(values, both, ("auroc",))["auroc"])
     return build_figure(means[0] - means[1], has_interval=any(each.clusters > 1 for each in both))

@@ -5,8 +5,7 @@ from collections.abc import Mapping
 from plumbline.extras.calibration.figures import Agreement, Figure, Figures
 
 _HEAD = (
-    f"{'':24} {'rows':>5} {'AUROC':^17} {'BAcc at 0.5':^17} {'best BAcc':^17} {'kappa':^17} "
-    f"{'Brier':^17} {'base':>5} {'ECE':^17}"
+    f"{'':24} {'rows':>5} {'AUROC':^17} {'BAcc at 0.5':^17} {'best BAcc':^17} {'kappa':^17} {'Brier':^17} {'ECE':^17}"
 )
 
 
@@ -47,8 +46,7 @@ def _line(label: str, figures: Figures) -> str:
         figures.brier,
     )
     cells = " ".join(f"{_cell(each):>17}" for each in intervals)
-    base = "-" if figures.brier_base_rate.value is None else _short(figures.brier_base_rate.value)
-    return f"{label[:24]:24} {figures.rows:5} {cells} {base:>5} {_cell(figures.ece):>17}"
+    return f"{label[:24]:24} {figures.rows:5} {cells} {_cell(figures.ece):>17}"
 
 
 def _cell(figure: Figure, *, signed: bool = False) -> str:

@@ -69,9 +69,8 @@ def noisy(seed: int, rows: int, *, dataset: str = "a", rows_per_cluster: int = 4
     )
 
 
-def one(rows: list[tuple[float, int]], weighing: str = "natural") -> Figures:
-    agreement = measure_agreement(scored(rows), weighing=weighing, draws=1)  # type: ignore[arg-type]
-    return agreement.by_dataset["a"]
+def one(rows: list[tuple[float, int]]) -> Figures:
+    return measure_agreement(scored(rows), draws=1).by_dataset["a"]
 
 
 def sorted_and_weighed(
@@ -109,8 +108,8 @@ def test_figures_equal_their_definitions(rows: list[tuple[float, int]]) -> None:
     assert figures.auroc.value == pytest.approx(slow_auroc(rows))
     assert figures.balanced_accuracy.value == pytest.approx(slow_balanced_accuracy(rows, 0.5))
     assert figures.kappa.value == pytest.approx((agreeing - by_chance) / (1 - by_chance))
-    assert figures.brier.value == pytest.approx(np.mean([(score - label) ** 2 for score, label in rows]))
-    assert figures.brier_base_rate.value == pytest.approx(np.mean(labels) * (1 - np.mean(labels)))
+    errors = [np.mean([(score - label) ** 2 for score, label in rows if label == each]) for each in (0, 1)]
+    assert figures.brier.value == pytest.approx(np.mean(errors))
 
 
 @FEW
@@ -136,35 +135,31 @@ def test_a_row_of_weight_three_counts_as_three_rows(rows: list[tuple[float, int,
     assert best_balanced_accuracy(ordered, weights)[0][0] == pytest.approx(figures.best_balanced_accuracy.value)
     assert balanced_accuracy(ordered, weights, 0.5)[0] == pytest.approx(figures.balanced_accuracy.value)
     assert cohen_kappa(ordered, weights, 0.5)[0] == pytest.approx(figures.kappa.value)
+    totals = [weights[:, ordered.is_faithful == label].sum() for label in (False, True)]
+    weights = weights / np.where(ordered.is_faithful, totals[1], totals[0]) / 2
     assert brier(ordered, weights)[0] == pytest.approx(figures.brier.value)
     bins = equal_mass_bins(ordered, weights[0], 10)
     assert calibration_error(ordered, weights, bins)[0] == pytest.approx(figures.ece.value)
 
 
 def test_calibration_error_by_hand() -> None:
-    # Two rows of score 0.1, one of them faithful: a gap of .4. The other eighteen are scored as labelled.
+    # Two rows of score 0.1, one of them faithful: gaps of .9 and .1. The other eighteen are scored as labelled.
     rows = [(0.1, 0), (0.1, 1)] + [(0.0, 0)] * 8 + [(1.0, 1)] * 10
 
     # Ties stay together: the eight of score 0, the two of 0.1 and the ten of 1 are one bin each.
-    assert one(rows).ece.value == pytest.approx(2 / 20 * 0.4)
+    # Of eleven faithful rows and nine others, each label weighs one half.
+    assert one(rows).ece.value == pytest.approx(0.5 / 11 * 0.9 - 0.5 / 9 * 0.1)
 
 
-def test_balanced_each_data_set_and_each_label_weighs_the_same() -> None:
+def test_each_data_set_and_each_label_weighs_the_same() -> None:
     # a: faithful .9 (error .01) twice, not .4 (.16): .085. b: faithful .5 (.25), not .0 three times (0): .125.
     a = scored([(0.9, 1), (0.9, 1), (0.4, 0)])
     b = scored([(0.5, 1), (0.0, 0), (0.0, 0), (0.0, 0)], dataset="b")
 
-    balanced = measure_agreement(joined(a, b), weighing="balanced", draws=1)
-    natural = measure_agreement(joined(a, b), weighing="natural", draws=1)
+    agreement = measure_agreement(joined(a, b), draws=1)
 
-    assert balanced.by_dataset["a"].brier.value == pytest.approx(0.085)
-    assert balanced.pooled.brier.value == balanced.macro.brier.value == pytest.approx((0.085 + 0.125) / 2)
-    assert balanced.pooled.brier_base_rate.value == pytest.approx(0.25)
-    assert natural.pooled.brier.value == pytest.approx((0.01 + 0.01 + 0.16 + 0.25) / 7)
-    assert natural.pooled.brier_base_rate.value == pytest.approx(3 / 7 * 4 / 7)
-    # What does not depend on how many rows a label has.
-    assert balanced.macro.auroc == natural.macro.auroc
-    assert balanced.pooled.balanced_accuracy.value == pytest.approx(natural.macro.balanced_accuracy.value)
+    assert agreement.by_dataset["a"].brier.value == pytest.approx(0.085)
+    assert agreement.pooled.brier.value == agreement.macro.brier.value == pytest.approx((0.085 + 0.125) / 2)
 
 
 def test_the_macro_is_the_mean_over_data_sets_with_both_labels() -> None:
@@ -188,32 +183,24 @@ def numbers_of(value: object) -> list[object]:
     return [value]
 
 
-@pytest.mark.parametrize(
-    ("weighing", "scale", "label"), list(product(["natural", "balanced"], ["probability", "rank"], [0, 1]))
-)
-def test_one_label_gives_none_and_never_nan(weighing: str, scale: Scale, label: int) -> None:
+@pytest.mark.parametrize(("scale", "label"), list(product(["probability", "rank"], [0, 1])))
+def test_one_label_gives_none_and_never_nan(scale: Scale, label: int) -> None:
     rows = scored([(0.2, label), (0.7, label), (0.7, label)])
 
-    agreement = measure_agreement(rows, weighing=weighing, scale=scale, draws=10)  # type: ignore[arg-type]
+    agreement = measure_agreement(rows, scale=scale, draws=10)
 
     figures = agreement.by_dataset["a"]
-    assert figures.auroc == figures.kappa == figures.balanced_accuracy == Figure(None, None, None)
-    assert figures.best_balanced_accuracy == Figure(None, None, None)
-    assert figures.best_threshold is None
     assert agreement.macro.auroc == agreement.pooled.auroc == Figure(None, None, None)
     json.dumps(asdict(agreement), allow_nan=False)
-    if weighing == "balanced":
-        assert {getattr(figures, each.name) for each in fields(Figures)[2:]} == {Figure(None, None, None), None}
-    elif scale == "probability":
-        assert figures.brier.value == pytest.approx(((0.2 - label) ** 2 + 2 * (0.7 - label) ** 2) / 3)
+    assert {getattr(figures, each.name) for each in fields(Figures)[2:]} == {Figure(None, None, None), None}
 
 
 @FEW
-@given(ROWS, st.sampled_from(["natural", "balanced"]))
-def test_no_figure_is_nan_and_every_share_is_in_its_range(rows: list[tuple[float, int]], weighing: str) -> None:
+@given(ROWS)
+def test_no_figure_is_nan_and_every_share_is_in_its_range(rows: list[tuple[float, int]]) -> None:
     few = [str(place % 3) for place in range(len(rows))]
 
-    agreement = measure_agreement(scored(rows, clusters=few), weighing=weighing, draws=30)  # type: ignore[arg-type]
+    agreement = measure_agreement(scored(rows, clusters=few), draws=30)
 
     numbers = [number for number in numbers_of(asdict(agreement)) if isinstance(number, float)]
     assert all(-1.0 <= number <= 1.0 + 1e-9 for number in numbers)
@@ -267,7 +254,7 @@ def test_the_interval_holds_the_value_where_every_cluster_is_alike() -> None:
 
     figures = measure_agreement(scored(rows, clusters=clusters), draws=50).by_dataset["a"]
 
-    for name in ("auroc", "balanced_accuracy", "best_balanced_accuracy", "kappa", "brier", "brier_base_rate", "ece"):
+    for name in ("auroc", "balanced_accuracy", "best_balanced_accuracy", "kappa", "brier", "ece"):
         figure = getattr(figures, name)
         assert (figure.low, figure.high) == pytest.approx((figure.value, figure.value)), name
 

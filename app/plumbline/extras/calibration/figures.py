@@ -72,12 +72,6 @@ def brier(rows: SortedRows, weights: FloatArray) -> FloatArray:
     return _ratio(weights @ np.square(rows.scores - rows.is_faithful), weights.sum(axis=1))
 
 
-def brier_of_base_rate(rows: SortedRows, weights: FloatArray) -> FloatArray:
-    """Return the Brier score of a constant at the share of faithful rows: share * (1 - share)."""
-    share = _ratio(weights @ rows.is_faithful.astype(np.float64), weights.sum(axis=1))
-    return share * (1.0 - share)
-
-
 def calibration_error(rows: SortedRows, weights: FloatArray, bin_starts: IntArray) -> FloatArray:
     """Return the expected calibration error: mean over bins, by weight, of |share of faithful rows - mean score|.
 
@@ -206,24 +200,20 @@ def draw_weights(datasets: Sequence[DatasetRows], *, draws: int, seed: int) -> I
         yield weights
 
 
-Weighing = Literal["natural", "balanced"]
-FigureName = Literal["auroc", "best_balanced_accuracy", "balanced_accuracy", "kappa", "brier", "brier_base_rate", "ece"]
+FigureName = Literal["auroc", "best_balanced_accuracy", "balanced_accuracy", "kappa", "brier", "ece"]
 DrawsByFigure = Mapping[FigureName, FloatArray]
 
 _CALIBRATION_BINS: Final = 10
+# The score from which a row passes.
+_THRESHOLD: Final = 0.5
 
 
 class DrawPlan:
     """The figures of each draw: of every data set, and of all rows together under None."""
 
-    def __init__(
-        self, datasets: Sequence[DatasetRows], names: Sequence[FigureName], threshold: float, weighing: Weighing
-    ) -> None:
+    def __init__(self, datasets: Sequence[DatasetRows], names: Sequence[FigureName]) -> None:
         self._datasets = datasets
         self._names = names
-        self._threshold = threshold
-        self._weighing = weighing
-        self.pooled_datasets = [each for each in datasets if weighing == "natural" or each.has_both_labels]
         scores = np.concatenate([each.rows.scores for each in datasets])
         labels = np.concatenate([each.rows.is_faithful for each in datasets])
         self._order = np.argsort(scores, kind="stable")
@@ -250,20 +240,10 @@ class DrawPlan:
         name, rows = (dataset.name, dataset.rows) if dataset else (None, self._pooled)
         return number_or_none(best_balanced_accuracy(rows, self._weights[name])[1][0])
 
-    def _weigh(self, dataset: DatasetRows, counts: FloatArray) -> FloatArray:
-        """Return the weights of a data set's rows; balanced, they sum to 1, or 0 if one label is missing."""
-        if self._weighing == "natural":
-            return counts
-        is_faithful = dataset.rows.is_faithful
-        faithful, other = counts @ is_faithful.astype(np.float64), counts @ (~is_faithful).astype(np.float64)
-        has_both = (faithful > 0.0) & (other > 0.0)
-        scales = [np.divide(0.5, sums, out=np.zeros_like(sums), where=has_both) for sums in (faithful, other)]
-        return np.where(is_faithful, counts * scales[0][:, None], counts * scales[1][:, None])
-
     def _weigh_all(self, counts: FloatArray) -> dict[str | None, FloatArray]:
         weights: dict[str | None, FloatArray] = {}
         for each in self._datasets:
-            weights[each.name] = self._weigh(each, counts[:, each.columns])
+            weights[each.name] = _balance(each.rows, counts[:, each.columns])
         weights[None] = np.concatenate(list(weights.values()), axis=1)[:, self._order]
         return weights
 
@@ -278,14 +258,21 @@ class DrawPlan:
         formulas: dict[FigureName, Callable[[], FloatArray]] = {
             "auroc": lambda: auroc(rows, weights),
             "best_balanced_accuracy": lambda: best_balanced_accuracy(rows, weights)[0],
-            "balanced_accuracy": lambda: balanced_accuracy(rows, weights, self._threshold),
-            "kappa": lambda: cohen_kappa(rows, counts, self._threshold),
+            "balanced_accuracy": lambda: balanced_accuracy(rows, weights, _THRESHOLD),
+            "kappa": lambda: cohen_kappa(rows, counts, _THRESHOLD),
             "brier": lambda: brier(rows, weights),
-            "brier_base_rate": lambda: brier_of_base_rate(rows, weights),
             "ece": lambda: calibration_error(rows, weights, self._bins[name]),
         }
         for figure in self._names:
             parts[figure].append(formulas[figure]())
+
+
+def _balance(rows: SortedRows, counts: FloatArray) -> FloatArray:
+    """Return weights of a data set's rows, equal for both labels: they sum to 1, or 0 if one label is missing."""
+    faithful, other = counts @ rows.is_faithful.astype(np.float64), counts @ (~rows.is_faithful).astype(np.float64)
+    has_both = (faithful > 0.0) & (other > 0.0)
+    scales = [np.divide(0.5, sums, out=np.zeros_like(sums), where=has_both) for sums in (faithful, other)]
+    return np.where(rows.is_faithful, counts * scales[0][:, None], counts * scales[1][:, None])
 
 
 def number_or_none(value: float) -> float | None:
@@ -301,8 +288,6 @@ def _bins(rows: SortedRows, weights: FloatArray) -> IntArray:
 Scale = Literal["probability", "rank"]
 
 _LEVEL: Final = 0.95
-# The score from which a row passes.
-_THRESHOLD: Final = 0.5
 _RANK_FIGURES: Final[tuple[FigureName, ...]] = ("auroc", "best_balanced_accuracy")
 _FIGURES: Final[tuple[FigureName, ...]] = get_args(FigureName)
 
@@ -321,7 +306,7 @@ _NONE: Final = Figure(None, None, None)
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures of agreement between scores and labels, defined in `weighted`.
+    """Figures of agreement between scores and labels.
 
     `best_threshold` is the lowest score that must pass for `best_balanced_accuracy`; a mean over data sets has none.
     """
@@ -334,7 +319,6 @@ class Figures:
     balanced_accuracy: Figure = _NONE
     kappa: Figure = _NONE
     brier: Figure = _NONE
-    brier_base_rate: Figure = _NONE
     ece: Figure = _NONE
 
 
@@ -356,7 +340,6 @@ class Agreement:
 def measure_agreement(
     scored: ScoredRows,
     *,
-    weighing: Weighing = "balanced",
     scale: Scale = "probability",
     groups: Mapping[str, Collection[str]] = MappingProxyType({}),
     draws: int = 1_000,
@@ -366,18 +349,16 @@ def measure_agreement(
 
     Args:
         scored: the rows; scores in [0, 1] on scale `probability`.
-        weighing: `natural`, each row weighs the same in `brier`, `brier_base_rate` and `ece` (and in the pooled
-            AUROC and best threshold); `balanced`, each data set does, and each label in it, and data sets with one
-            label are left out of the pooled figures. Kappa is always natural: balanced, it would be
-            2 * balanced accuracy - 1.
         scale: on `rank`, AUROC and the best balanced accuracy alone.
         groups: data sets by the name of their group; those without rows are ignored.
         draws: at least 1. A draw in which a figure is not defined for a data set (one label was drawn) is left out.
         seed: same seed, same intervals.
 
-    A figure is None where it is not defined: with one label all but the natural `brier`, `brier_base_rate` and `ece`;
-    an interval, with one cluster. An interval is that of these data sets, with other documents in them. Resampling
-    raises `ece` and `best_balanced_accuracy`, so that their intervals lie high and may miss the value.
+    In `brier`, `ece` and the pooled figures each data set weighs the same, and each label in it; data sets with one
+    label are left out. Kappa counts rows: weighed so, it would be 2 * balanced accuracy - 1.
+    A figure is None where it is not defined; an interval, with one cluster. An interval is that of these data sets,
+    with other documents in them. Resampling raises `ece` and `best_balanced_accuracy`, so that their intervals lie high
+    and may miss the value.
 
     Raises InvalidInput: there are no draws.
     """
@@ -385,7 +366,7 @@ def measure_agreement(
         raise InvalidInput(f"expected draws of at least 1, found {draws!r}")
     datasets = by_dataset(scored)
     names = _RANK_FIGURES if scale == "rank" else _FIGURES
-    plan = DrawPlan(datasets, names, _THRESHOLD, weighing)
+    plan = DrawPlan(datasets, names)
     values = plan.draw(draws, seed)
     both = [each for each in datasets if each.has_both_labels]
     chosen = {name: [each for each in both if each.name in members] for name, members in groups.items()}
@@ -395,7 +376,7 @@ def measure_agreement(
         by_group={
             name: _figures(part, mean_over_datasets(values, part, names)) for name, part in chosen.items() if part
         },
-        pooled=_figures(plan.pooled_datasets, values[None], plan.best_threshold(None)),
+        pooled=_figures(both, values[None], plan.best_threshold(None)),
         one_label=tuple(each.name for each in datasets if not each.has_both_labels),
     )
 
