@@ -10,7 +10,6 @@ import pytest
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.text.scores import confidence
 from plumbline.judging.tiers.calibration import (
-    DOUBTS,
     VERBATIM_SUPPORT,
     Calibration,
     CalibrationFile,
@@ -23,6 +22,7 @@ from plumbline.judging.tiers.calibration import (
     sigmoid,
 )
 from plumbline.judging.tiers.lexical import MODEL
+from plumbline.judging.tiers.lexical_features import DOUBTS
 from plumbline.judging.tiers.tier import TierName
 from tests.making.cases import load_cases
 

@@ -1,7 +1,7 @@
 """Parameters of a tier's sigmoid, fitted on labelled answers through the same gate as the service."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -36,6 +36,7 @@ _NOTHING_TO_CALIBRATE = (
 # Quantiles, weighted by length, of sentences paired with unrelated contexts.
 _CLOSED_AT, _OPEN_AT = 0.05, 0.99
 _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
+_OF_SENTENCES = ("measures", "lengths", "is_copy", "copied", "is_open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +69,9 @@ class MeasuredAnswers:
     def pick(self, rows: NDArray[np.bool_]) -> "MeasuredAnswers":
         """Return the answers where `rows`, shape (n,), is true."""
         sentences = rows[self.owners]
-        return MeasuredAnswers(
-            self.names,
-            self.measures[sentences],
-            (np.cumsum(rows) - 1)[self.owners[sentences]],
-            self.lengths[sentences],
-            self.is_copy[sentences],
-            self.copied[sentences],
-            self.is_open[sentences],
-            self.labels[rows],
-            self.shapes[rows],
-            self.datasets[rows],
-            self.clusters[rows],
-        )
+        of_sentences = {name: getattr(self, name)[sentences] for name in _OF_SENTENCES}
+        of_answers = {name: getattr(self, name)[rows] for name in ("labels", "shapes", "datasets", "clusters")}
+        return replace(self, **of_sentences, **of_answers, owners=(np.cumsum(rows) - 1)[self.owners[sentences]])
 
     def column(self, name: str) -> FloatArray:
         return np.asarray(self.measures[:, self.names.index(name)])

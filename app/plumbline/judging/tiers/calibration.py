@@ -184,16 +184,9 @@ class Calibration(BaseModel):
         known = list_measures(self.tier, self.language)
         named = {*self.weights, *((self.gate.measure,) if self.gate else ())}
         if unknown := sorted(named.difference(known)):
-            raise PydanticCustomError(
-                "unknown_measure",
-                "tier {tier} measures no {unknown} for language {language}; it measures {known}",
-                {
-                    "tier": self.tier.value,
-                    "unknown": ", ".join(unknown),
-                    "language": self.language,
-                    "known": ", ".join(known),
-                },
-            )
+            seen = {"tier": self.tier.value, "unknown": ", ".join(unknown), "known": ", ".join(known)}
+            text = "tier {tier} measures no {unknown} for language {language}; it measures {known}"
+            raise PydanticCustomError("unknown_measure", text, {**seen, "language": self.language})
         return self
 
     @property

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
+from itertools import groupby
 
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
@@ -107,16 +108,8 @@ def _part(sample: SegmentedSample, position: int, whole: DetectorFinding) -> Det
 
 def find_faults(words: Sequence[tuple[int, int, float]]) -> list[tuple[int, int]]:
     """Return the runs of words without support, as characters [start, end) of their text."""
-    runs: list[tuple[int, int]] = []
-    is_open = False
-    for start, end, support in words:
-        is_fault = support < _SUPPORTED_FROM
-        if is_fault and is_open:
-            runs[-1] = (runs[-1][0], end)
-        elif is_fault:
-            runs.append((start, end))
-        is_open = is_fault
-    return runs
+    runs = [list(run) for is_fault, run in groupby(words, key=lambda word: word[2] < _SUPPORTED_FROM) if is_fault]
+    return [(run[0][0], run[-1][1]) for run in runs]
 
 
 def _join(words: Finding, found: DetectorFinding, sample: SegmentedSample) -> Finding:

@@ -13,8 +13,7 @@ from plumbline.judging.ports.exchange import DetectorFinding, DetectorReading, P
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.ports.token_vectors import TokenizedTexts
 from plumbline.models.detectors.description import Description, Labels, check_probe
-from plumbline.models.detectors.network import DetectorNetwork
-from plumbline.models.detectors.pair_reader import PairReader, Question
+from plumbline.models.detectors.network import DetectorNetwork, PairReader, Question
 from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder
 from plumbline.models.encoder.packing import TokenModel, forward_in_rows
 

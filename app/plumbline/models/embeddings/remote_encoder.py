@@ -5,6 +5,7 @@ import base64
 import binascii
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -206,7 +207,7 @@ class RemoteEncoder:
         self._cache = build_vector_cache(cache_bytes)
         self._dimensions = service.dimensions
         self._failure: TierFailure | None = None
-        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses"), 0)
+        self._counts: Counter[str] = Counter()
 
     async def warm_up(self) -> None:
         """Ask for one vector, so that a wrong key, address or model shows; a failure is kept for `readiness`."""
@@ -241,7 +242,7 @@ class RemoteEncoder:
             async with asyncio.timeout(max(0.0, seconds)) as limit:
                 known = {key: half for key in texts if (half := self._cache.get(key)) is not None}
                 new = {key: text for key, text in texts.items() if key not in known}
-                self._count(cache_hits=len(known), cache_misses=len(new))
+                self._counts.update(cache_hits=len(known), cache_misses=len(new))
                 found = known | await self._fetch(new, time.monotonic() + seconds, ledger or Ledger())
         except TimeoutError:
             if not limit.expired():
@@ -289,16 +290,12 @@ class RemoteEncoder:
         vectors = await self._endpoint.ask(request, seconds=seconds, ledger=ledger)
         self._failure = None
         self._dimensions = vectors.shape[1]
-        self._count(texts=len(sent), tokens=prompt)
+        self._counts.update(texts=len(sent), tokens=prompt)
         # Two dimensions: a vector is a text of one token.
         halves = dict(zip(texts, np.split(vectors.astype(np.float16), len(sent)), strict=True))
         for key, half in halves.items():
             self._cache.put(key, half)
         return halves
-
-    def _count(self, **more: int) -> None:
-        for name, number in more.items():
-            self._counts[name] += number
 
 
 def _cut(text: str, tokens: int) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import math
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
@@ -136,7 +137,7 @@ class SharedEncoder:
         self._failure: TierFailure | None = None
         self._identity = ""
         self._state = State.IDLE
-        self._counts = dict.fromkeys(("texts", "tokens", "cache_hits", "cache_misses", "joined"), 0)
+        self._counts: Counter[str] = Counter()
 
     async def warm_up(self) -> None:
         """Load the model now; a failure is kept for `readiness` and the next request."""
@@ -263,7 +264,7 @@ class SharedEncoder:
                 for key, tokens in tokens_by_key.items()
                 if key not in known and key not in joined
             }
-            self._count(cache_hits=len(known), cache_misses=len(joined) + len(new), joined=len(joined))
+            self._counts.update(cache_hits=len(known), cache_misses=len(joined) + len(new), joined=len(joined))
             self._in_flight.update(new)
             wanted = joined | new
             for text in wanted.values():
@@ -294,7 +295,7 @@ class SharedEncoder:
 
     def _deliver(self, texts: Sequence[Text], found: Sequence[HalfVectors]) -> None:
         with self._lock:
-            self._count(texts=len(texts), tokens=sum(len(text.tokens) for text in texts))
+            self._counts.update(texts=len(texts), tokens=sum(len(text.tokens) for text in texts))
             for text, vectors in zip(texts, found, strict=True):
                 text.vectors = vectors
                 self._cache.put(text.key, vectors)
@@ -313,10 +314,6 @@ class SharedEncoder:
             waiters = {id(waiting): waiting for text in texts for waiting in text.waiting}
         for waiting in waiters.values():
             waiting.wake(error)
-
-    def _count(self, **more: int) -> None:
-        for name, number in more.items():
-            self._counts[name] += number
 
 
 def _forward(model: TokenModel, texts: Sequence[Text], places: Sequence[RowSlot]) -> list[HalfVectors]:

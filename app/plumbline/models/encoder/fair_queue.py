@@ -65,7 +65,11 @@ class FairQueue:
         self._lanes: deque[list[Text]] = deque()
         self._change = threading.Condition()
         self._is_closed = False
-        self.tokens = 0
+
+    @property
+    def tokens(self) -> int:
+        with self._change:
+            return sum(len(text.tokens) for lane in self._lanes for text in lane)
 
     def put(self, texts: Sequence[Text]) -> None:
         """Add a lane with these texts, the longest first, as they leave gaps for the others."""
@@ -74,7 +78,6 @@ class FairQueue:
         lane = sorted(texts, key=lambda text: -len(text.tokens))
         with self._change:
             self._lanes.append(lane)
-            self.tokens += sum(len(text.tokens) for text in lane)
             self._change.notify_all()
 
     def take(self) -> tuple[list[Text], list[RowSlot]] | None:
@@ -82,18 +85,13 @@ class FairQueue:
         with self._change:
             while not self._lanes and not self._is_closed:
                 self._change.wait()
-            if self._is_closed:
-                return None
-            taken, places = self._fill()
-            self.tokens -= sum(len(text.tokens) for text in taken)
-            return taken, places
+            return None if self._is_closed else self._fill()
 
     def drop_unwanted(self) -> list[Text]:
         with self._change:
             unwanted = [text for lane in self._lanes for text in lane if not text.waiting]
             lanes = [[text for text in lane if text.waiting] for lane in self._lanes]
             self._lanes = deque(lane for lane in lanes if lane)
-            self.tokens -= sum(len(text.tokens) for text in unwanted)
             return unwanted
 
     def close(self) -> list[Text]:
@@ -101,7 +99,6 @@ class FairQueue:
             self._is_closed = True
             left = [text for lane in self._lanes for text in lane]
             self._lanes.clear()
-            self.tokens = 0
             self._change.notify_all()
             return left
 
