@@ -1,8 +1,32 @@
-"""Agreement as text for a terminal."""
+"""Agreement as text for a terminal; and the table of the READMEs:
 
-from collections.abc import Mapping
+    python -m benchmarks.agreement_table FOLDER [--tier lexical] [--tier embedding]
 
+FOLDER holds dev.jsonl, dev_zh_keywords.jsonl and ragtruth_dev.jsonl, as `benchmarks.agreement` reads. Each data set is
+scored by weights fitted on the others; everyday answers are `tests/data/everyday_prose.jsonl`. Prints Markdown.
+"""
+
+import argparse
+import asyncio
+import io
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from benchmarks.everyday import CHAINS, DATA, decide, read_rows
+from plumbline.cli.main import main as plumbline
 from plumbline.extras.calibration.figures import Agreement, Figure, Figures
+
+_FILES = ("dev.jsonl", "dev_zh_keywords.jsonl", "ragtruth_dev.jsonl")
+# 18 answers, pairs that repeat other sets, synthetic ones
+_SKIPPED = "frank_xsum,rank19,rgb_en_fact"
+_SHOWN = {
+    "ragtruth_qa": "RAGTruth, our split: questions",
+    "ragtruth_summary": "RAGTruth, our split: summaries",
+    "ragtruth_data2txt": "RAGTruth, our split: JSON to text",
+    "faithbench": "FaithBench",
+}
 
 _HEAD = (
     f"{'':24} {'rows':>5} {'AUROC':^17} {'BAcc at 0.5':^17} {'best BAcc':^17} {'kappa':^17} {'Brier':^17} {'ECE':^17}"
@@ -60,3 +84,35 @@ def _cell(figure: Figure, *, signed: bool = False) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.3f}".replace("0.", ".", 1)
+
+
+def _lines(folder: Path, tier: str) -> Iterator[str]:
+    labels = [str(folder / name) for name in _FILES]
+    with redirect_stdout(io.StringIO()) as said:
+        plumbline(["calibrate", *labels, "--tier", tier, "--fit", "weights", "--skip", _SKIPPED, "--json"])
+    found = {name: each for report in json.loads(said.getvalue()) for name, each in report["after_by_dataset"].items()}
+    for dataset, title in _SHOWN.items():
+        cells = [_cell(Figure(*found[dataset][name])) for name in ("auroc", "balanced_accuracy")]
+        yield f"| {title} | `{tier}` | AUROC {cells[0]}; balanced accuracy {cells[1]} |"
+    decisions = asyncio.run(decide(read_rows(DATA / "everyday_prose.jsonl"), CHAINS[tier]))
+    for lang in ("en", "zh"):
+        rows = [each for each in decisions if each.row["lang"] == lang]
+        failed = [each for each in rows if each.result.passed is False]
+        counts = [sum(each.result.passed is outcome for each in rows) for outcome in (True, False, None)]
+        right = sum(each.is_right for each in failed)
+        passes = "{} pass, {} fail, {} unsure".format(*counts)
+        yield f"| Everyday answers, {lang} ({len(rows)}) | `{tier}` | {passes}; {right} of {len(failed)} fails right |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--tier", action="append", choices=sorted(CHAINS))
+    arguments = parser.parse_args()
+    for tier in arguments.tier or CHAINS:
+        for line in _lines(arguments.folder, tier):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,42 +1,43 @@
-"""Pictures of the READMEs: the page of a report with one judged answer, taken in Chromium. `make pictures`."""
+"""Pictures of the READMEs: their own example, judged on the page of a running service in Chromium. `make pictures`."""
 
 import json
 import re
 import sys
-import tempfile
 from pathlib import Path
 
-from plumbline.cli.main import main
+from plumbline.main import create_app
 from tests.reading.generated_pages import EXAMPLE, READMES, ROOT
-from tests.running.browser import Opened, chromium
+from tests.running.browser import chromium
+from tests.running.service import plain_settings, served
 
-_WIDTH = 900
+_WIDTH = 1240
 
 
-def take(language: str, readme: Path, picture: Path, folder: Path) -> None:
-    """Score the README's own example, and take a picture of its row in the report."""
-    (sent,) = (sent for sent, _ in EXAMPLE.findall(readme.read_text(encoding="utf-8")))
-    sample = json.loads(sent)
-    rows, results, page = (folder / f"{language}{name}" for name in (".jsonl", ".results.jsonl", ".html"))
-    rows.write_text(json.dumps(sample) + "\n", encoding="utf-8")
-    if main(["score", str(rows), "-o", str(results)]) or main(
-        ["report", str(results), "-o", str(page), "--lang", language]
-    ):
-        raise RuntimeError("the example was not scored")
+def take(url: str, readme: Path, picture: Path) -> None:
+    """Judge the README's example as a person does, and take a picture of what the page found."""
+    ((sent, _),) = EXAMPLE.findall(readme.read_text(encoding="utf-8"))
+    language = "zh" if "zh" in readme.name else "en"
     with chromium() as browser:
-        it = Opened(browser, page, viewport={"width": _WIDTH, "height": 900})
-        row = it.page.locator("details.row").first
-        row.evaluate("row => { row.open = true; }")
-        # It sticks to the top of the window, over the row
-        it.page.locator("[data-controls]").evaluate("bar => { bar.hidden = true; bar.style.display = 'none'; }")
+        context = browser.new_context(viewport={"width": _WIDTH, "height": 900}, color_scheme="light")
+        page = context.new_page()
+        page.goto(f"{url}/?lang={language}")
+        page.locator("details.more summary").click()
+        page.locator("[name=pasted]").fill(json.dumps(json.loads(sent), ensure_ascii=False))
+        page.locator("button.main").click()
+        result = page.locator("#result")
+        result.wait_for()
+        # Below the judgement are the requests by curl and from Python
+        page.locator(".codes").evaluate("codes => { codes.hidden = true; }")
+        page.evaluate("document.activeElement.blur()")
         picture.parent.mkdir(parents=True, exist_ok=True)
-        row.screenshot(path=str(picture))
-        it.context.close()
+        result.screenshot(path=str(picture))
+        context.close()
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as made:
-        for language, readme in zip(("en", "zh"), READMES, strict=True):
+    # Both examples are judged by the bundled model and by words
+    with served(create_app(plain_settings(warm_up=True))) as url:
+        for readme in READMES:
             (name,) = re.findall(r"!\[[^\]]*\]\(([^)]+\.png)\)", readme.read_text(encoding="utf-8"))
-            take(language, readme, ROOT / name, Path(made))
+            take(url, readme, ROOT / name)
             sys.stdout.write(f"written: {name}\n")

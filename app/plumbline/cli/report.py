@@ -50,7 +50,7 @@ def _samples(report: Report, options: argparse.Namespace) -> Mapping[str, Sample
     """Return the samples of the shown rows by custom_id; raise InvalidInput if the data has none of them."""
     if options.data is None:
         return {}
-    wanted = report.shown_ids
+    wanted = {kept.row.custom_id for kept in (*report.worst, *report.unscored)} - {None}
     with ExitStack() as stack:
         records = stack.enter_context(open_source(stack, options).open())
         read = (each for each in records if isinstance(each, Record))

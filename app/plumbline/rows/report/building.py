@@ -36,10 +36,6 @@ class Report:
     worst: tuple[KeptRow, ...]
     unscored: tuple[KeptRow, ...]
 
-    @property
-    def shown_ids(self) -> frozenset[str]:
-        return frozenset(kept.row.custom_id for kept in (*self.worst, *self.unscored) if kept.row.custom_id is not None)
-
 
 class ReportBuilder:
     """Builder of a report from lines of results, one at a time.

@@ -23,8 +23,6 @@ from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
 # Shared parts: `lone_head.html` (needs `title`, `html_lang`, `policy`, `style`, `version`) and `lone_mark.html`.
 _PARTS: Final = Path(__file__).parent / "page_parts"
-# Colours, letters, cards and tables of every page.
-BASE_STYLE: Final = _PARTS / "base.css"
 HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 
 
@@ -42,34 +40,12 @@ def build_environment(folder: Path, filters: Mapping[str, Callable[..., Any]]) -
     return environment
 
 
-def read_part(path: Path) -> str:
-    """Return a style or script with LF line ends, which the browser hashes."""
-    return path.read_text(encoding="utf-8")
-
-
-def content_security_policy(
-    style: str, script: str | None = None, *, form_action: str = "'none'", more: str = ""
-) -> str:
+def content_security_policy(style: str, script: str, *, form_action: str = "'none'", more: str = "") -> str:
     """Return a policy that allows only this style and script, by hash, loads nothing, and has `more` directives."""
-    scripts = "'none'" if script is None else hash_source(script)
     return (
-        f"default-src 'none'; style-src {hash_source(style)}; script-src {scripts}; base-uri 'none'; "
+        f"default-src 'none'; style-src {hash_source(style)}; script-src {hash_source(script)}; base-uri 'none'; "
         f"form-action {form_action}; require-trusted-types-for 'script'" + (more and f"; {more}")
     )
-
-
-def page_head(
-    language: ReportLanguage, style: str, script: str | None = None, *, made_at: datetime | None = None
-) -> dict[str, object]:
-    """Return the values that `lone_head.html` needs but the title, the script, and the time (default: now)."""
-    return {
-        "html_lang": HTML_LANG[language],
-        "policy": content_security_policy(style, script),
-        "style": style,
-        "script": script or "",
-        "version": VERSION,
-        "made": (made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    }
 
 
 def hash_source(text: str) -> str:
@@ -103,14 +79,20 @@ def render_html(
 
     `samples`: what shown rows were judged by, by custom_id: their questions and contexts are on the page, too.
     """
-    words = load_words(language)
+    words, style = load_words(language), page_style()
+    script = (_PARTS / "page.js").read_text(encoding="utf-8")
     rows = [
         shown_row(kept, rank, samples.get(kept.row.custom_id or ""))
         for rank, kept in enumerate((*report.worst, *report.unscored))
     ]
     page = _environment().get_template("page.html")
     return page.render(
-        **page_head(language, page_style(), read_part(_PARTS / "page.js"), made_at=made_at),
+        html_lang=HTML_LANG[language],
+        policy=content_security_policy(style, script),
+        style=style,
+        script=script,
+        version=VERSION,
+        made=(made_at or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         words=words,
         said=functools.partial(render, language=language),
         coded=functools.partial(render_coded, language=language),
@@ -130,7 +112,8 @@ def render_html(
 
 
 def page_style() -> str:
-    return read_part(BASE_STYLE) + read_part(_PARTS / "page.css")
+    """Return the style of every page: colours, letters, cards, tables and rows."""
+    return "".join((_PARTS / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))
 
 
 @functools.cache
@@ -170,10 +153,6 @@ def _stack_parts(counts: Sequence[tuple[str, int]]) -> list[dict[str, object]]:
     return found
 
 
-def percent_of_scale(value: float, low: float, width: float) -> float:
-    return round(100.0 * (value - low) / width, 2)
-
-
 PAGE_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "columns": _histogram_bars,
     "count": lambda number: f"{number:,}",
@@ -181,7 +160,7 @@ PAGE_FILTERS: Final[Mapping[str, Callable[..., Any]]] = {
     "metric_words": metric_words,
     "money": lambda cost: f"{cost:,.2f}" if cost >= _COST_IN_CENTS else f"{cost:,.4f}",
     "parts": _stack_parts,
-    "place": percent_of_scale,
+    "place": lambda value, low, width: round(100.0 * (value - low) / width, 2),
     "rate": "{:.1%}".format,
     "share": lambda share: f"{share:.3f}",
     "short": lambda number: f"{number:g}",

@@ -22,7 +22,6 @@ from plumbline.rows.report.page import (
     build_environment,
     content_security_policy,
     page_style,
-    read_part,
 )
 from plumbline.rows.report.result_lines import GRAVEST_FIRST
 from plumbline.rows.report.texts import load_words
@@ -144,7 +143,8 @@ def _words(language: ReportLanguage) -> Mapping[str, str]:
 
 @functools.cache
 def _assets() -> tuple[str, str]:
-    return page_style() + read_part(PARTS / "pages.css"), read_part(PARTS / "pages.js")
+    style, script = ((PARTS / name).read_text(encoding="utf-8") for name in ("pages.css", "pages.js"))
+    return page_style() + style, script
 
 
 @functools.cache
