@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.everyday import CHAINS, DATA, decide, read_rows
 from plumbline.cli.main import main as plumbline
 from plumbline.extras.calibration.figures import Agreement, Figure, Figures
+from plumbline.ground.telemetry import configure_logging
 
 _FILES = ("dev.jsonl", "dev_zh_keywords.jsonl", "ragtruth_dev.jsonl")
 # 18 answers, pairs that repeat other sets, synthetic ones
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tier", action="append", choices=sorted(CHAINS))
     arguments = parser.parse_args()
+    configure_logging("ERROR")
     for tier in arguments.tier or CHAINS:
         for line in _lines(arguments.folder, tier):
             print(line, flush=True)
