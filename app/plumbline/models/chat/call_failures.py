@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from http import HTTPStatus
 from typing import Final
@@ -59,6 +60,8 @@ class Blame(StrEnum):
     CONFIGURATION = "configuration"
 
 
+# No `repr`, which would show the complaint.
+@dataclass(eq=False, repr=False)
 class CallFailure(TierFailure):
     """Failure of one call; `reason` and `detail` as of every `TierFailure`.
 
@@ -73,26 +76,19 @@ class CallFailure(TierFailure):
         is_server_fault: the refusal came as a fault of the server: it is about a field only if it names one.
     """
 
-    def __init__(
-        self,
-        reason: FailureReason,
-        detail: str,
-        *,
-        is_retryable: bool = False,
-        blame: Blame = Blame.NOTHING,
-        wait_seconds: float | None = None,
-        is_throttle: bool = False,
-        is_free: bool = False,
-        complaint: str = "",
-        is_server_fault: bool = False,
-    ) -> None:
-        super().__init__(reason, detail, wait_seconds=wait_seconds)
-        self.is_retryable = is_retryable
-        self.blame = blame
-        self.is_throttle = is_throttle
-        self.is_free = is_free
-        self.complaint = complaint
-        self.is_server_fault = is_server_fault
+    reason: FailureReason
+    detail: str
+    _: KW_ONLY
+    is_retryable: bool = False
+    blame: Blame = Blame.NOTHING
+    wait_seconds: float | None = None
+    is_throttle: bool = False
+    is_free: bool = False
+    complaint: str = ""
+    is_server_fault: bool = False
+
+    def __post_init__(self) -> None:
+        TierFailure.__init__(self, self.reason, self.detail, wait_seconds=self.wait_seconds)
 
     def name_host(self, host: str) -> None:
         """Put the host in front of a detail that does not name it."""
