@@ -55,6 +55,30 @@ async def test_rows_are_marked_one_after_another_without_their_scores(store: Job
     assert [(each.label, each.sentences) for each in labels] == [(1, ()), (0, (0,)), (None, ())]
 
 
+async def test_the_most_uncertain_row_is_labelled_from_its_own_page(store: JobStore) -> None:
+    run = await make_run(store, 6, unsure={4})
+    async with jobs_running(store) as client:
+        seen = []
+        for _ in range(2):
+            went = await client.get(f"/runs/{run.id}/unsure?person=ann", headers=OWN)
+            page = await client.get(went.headers["location"], headers=OWN)
+            seen.append(row_of(page))
+            data = {"person": "ann", "row": str(seen[-1]), "mark": "unfaithful", "from": "row"}
+            back = await client.post(f"/label/{run.id}", data=data, headers=OWN)
+        shown = await client.get(back.headers["location"], headers=OWN)
+        listed = await client.get(f"/runs/{run.id}", headers=OWN)
+        for row in range(6):
+            await mark(client, run.id, "bob", row, "faithful")
+        none_left = await client.get(f"/runs/{run.id}/unsure", headers=OWN)
+
+    assert seen[0] == 4
+    assert seen[1] not in (4, None)
+    assert f"/runs/{run.id}/rows/{seen[1]}?person=ann" in back.headers["location"]
+    assert re.search(r"ann\W+Unfaithful", text_of(shown))
+    assert "first 6 judged rows" in text_of(listed)
+    assert none_left.headers["location"] == f"/runs/{run.id}"
+
+
 async def test_two_people_at_once_never_overwrite_each_other(store: JobStore) -> None:
     run = await make_run(store, 30)
     async with jobs_running(store) as client:
@@ -119,7 +143,7 @@ async def test_labels_in_the_order_of_a_draw_make_the_rate_of_run_and_report(sto
     assert (rate["rows"], rate["labels"], rate["tier"]) == (120, 40, "lexical")
     # Rows 0 to 2 of each seven.
     assert corrected["low"] <= 52 / 120 <= corrected["high"]
-    assert f"unfaithful answers: {corrected['share']:.1%}, 95 % interval {corrected['low']:.1%}" in page
+    assert f"{corrected['share']:.1%} of the answers are unfaithful 95 % interval {corrected['low']:.1%}" in page
     assert "None of these means is the share" in before
     assert len(exported.text.splitlines()) == 40
 

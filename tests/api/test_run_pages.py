@@ -18,7 +18,7 @@ def links(response: httpx2.Response) -> list[str]:
 
 
 def scores_of(response: httpx2.Response) -> list[float]:
-    return [float(each) for each in re.findall(r'<td><span class="numbers">([0-9.]+)</span>', response.text)]
+    return [float(each) for each in re.findall(r'<td[^>]*><span class="numbers">([0-9.]+)</span>', response.text)]
 
 
 async def test_runs_are_listed_with_their_rates(store: JobStore) -> None:

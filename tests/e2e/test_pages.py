@@ -226,6 +226,14 @@ def test_rows_of_a_long_run_are_filtered_and_paged(browser: Any, service: str, r
         page.locator(".pager a", has_text="Next rows").click()
         page.wait_for_url("**after=196**")
         numbers = page.locator(".run-rows td:first-child a").all_text_contents()
+        for key in "jjk":
+            page.keyboard.press(key)
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/rows/200**")
+        page.keyboard.press("j")
+        page.wait_for_url("**/rows/201**")
+        page.locator("[name=person]").type("jude k")
+        assert page.locator("[name=person]").input_value() == "jude k"
 
     assert [int(each) for each in numbers] == list(range(200, 400, 4))
 

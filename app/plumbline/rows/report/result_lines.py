@@ -145,6 +145,7 @@ class HeadResult(msgspec.Struct, frozen=True):
     trace: HeadTrace
     decision: Decision | None = None
     counts: Counts = Counts()
+    confidence: Share | None = None
 
 
 class RowTrace(HeadTrace, frozen=True):
@@ -157,7 +158,6 @@ class RowResult(HeadResult, frozen=True, kw_only=True):
 
     trace: RowTrace
     context_utilization: Share | None
-    confidence: Share | None = None
     claims: list[Claim] = []
     citations: list[Citation] = []
     metrics: dict[str, RowMetric] = {}

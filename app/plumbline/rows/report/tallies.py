@@ -86,7 +86,7 @@ def wilson_share(share: float, count: float) -> ShareEstimate:
 
 
 TIERS: Final[tuple[ReportTier, ...]] = ("llm", "detector", "embedding", "lexical", "none")
-_BARS: Final = 20
+BARS: Final = 20
 # A foreign file could have a new flag in every row.
 _MOST_FLAGS_COUNTED: Final = 1_000
 _MOST_FLAGS_SHOWN: Final = 50
@@ -127,6 +127,11 @@ class ScoreTallies:
         return ScoreMeans(**means, hallucination_rate=complement(means["faithfulness"]), metrics=metrics or None)
 
 
+def score_bar(score: float) -> int:
+    """Return the bar of a histogram that a score counts in."""
+    return min(int(score * BARS), BARS - 1)
+
+
 class TierTally:
     def __init__(self, tier: ReportTier) -> None:
         self.scores = ScoreTallies()
@@ -148,7 +153,7 @@ class TierTally:
         self._counts.update(judged=1, passed=result.passed is True, unsure=is_unsure, degraded=is_degraded)
         if result.decision is not None:
             self._rules[result.decision.rule] += 1
-        self._histogram[min(int(faithfulness * _BARS), _BARS - 1)] += 1
+        self._histogram[score_bar(faithfulness)] += 1
         self._verdicts.update(msgspec.structs.asdict(result.counts))
         self.scores.add(result)
 
@@ -171,7 +176,7 @@ class TierTally:
             passed_by=dict(self._rules),
             without_tier=self._counts["judged" if self.tier == "none" else "without_tier"],
             scores=scores,
-            histogram=[self._histogram[bar] for bar in range(_BARS)],
+            histogram=[self._histogram[bar] for bar in range(BARS)],
             verdicts=VerdictCounts(**self._verdicts),
         )
 

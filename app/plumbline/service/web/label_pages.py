@@ -108,7 +108,9 @@ async def mark_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
             await store.drop_label(tenant, job.id, mine[-1].row, person)
     else:
         await store.put_label(tenant, job.id, _label_of(sent, mark, person, job.total or 0))
-    return RedirectResponse(link(request, f"{LABEL_PATH}/{job.id}", person=person), _SEE_OTHER)
+    is_of_row = sent.get("from") == "row" and mark != "undo"
+    following = f"/runs/{job.id}/rows/{int(str(sent['row']))}" if is_of_row else f"{LABEL_PATH}/{job.id}"
+    return RedirectResponse(link(request, following, person=person), _SEE_OTHER)
 
 
 async def export_labels(

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import pairwise
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
@@ -18,9 +20,9 @@ from plumbline.rows.jobs.job import TRANSITIONS, Action, Job, ResultLine, RowFil
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.judged_answer import judged_answer
-from plumbline.rows.report.result_lines import ResultRow, read_head, read_line
+from plumbline.rows.report.result_lines import HeadResult, ResultRow, read_head, read_line
 from plumbline.rows.report.shown_rows import KeptRow, shown_row
-from plumbline.rows.report.tallies import wilson_share
+from plumbline.rows.report.tallies import BARS, score_bar, wilson_share
 from plumbline.rows.scored_row import RowStatus
 from plumbline.schemas.jobs import JobInfo
 from plumbline.schemas.report import ShareEstimate
@@ -95,7 +97,10 @@ def trend(runs: Sequence[Run]) -> list[TrendPoint]:
 RUNS_PATH: Final = "/runs"
 _RUNS_OF_A_PAGE: Final = 50
 _ROWS_OF_A_PAGE: Final = 50
-_SORTS: Final = ("worst", "best")
+_SORTS: Final = ("worst", "best", "unsure")
+# Rows among which the most uncertain one is looked for, and those of a histogram.
+_MOST_RANKED: Final = 5_000
+_ROWS_DRAWN: Final = 1_000
 _PASSED: Final[Mapping[str, bool | Literal["unsure"]]] = {"yes": True, "no": False, "unsure": "unsure"}
 _ROWS_AT_A_TIME: Final = 500
 _SEE_OTHER: Final = 303
@@ -124,6 +129,10 @@ class _RowsQuery(_Parameters):
         return RowFilter(status, tier, _PASSED.get(self.passed))
 
 
+class _RowQuery(_Parameters):
+    person: str = Field(default="", max_length=100)
+
+
 _JobId = Annotated[str, Path()]
 _Row = Annotated[int, Path(ge=0, le=_MAX_ROW)]
 
@@ -134,6 +143,7 @@ def run_routes() -> APIRouter:
     router.add_api_route("", show_runs, methods=["GET"])
     router.add_api_route("/{job_id}", show_run, methods=["GET"])
     router.add_api_route("/{job_id}/rows/{row}", show_row, methods=["GET"])
+    router.add_api_route("/{job_id}/unsure", show_most_unsure, methods=["GET"])
     router.add_api_route("/{job_id}/report", show_report, methods=["GET"])
     router.add_api_route("/{job_id}/state", show_state, methods=["GET"])
     for action in get_args(Action):
@@ -184,6 +194,7 @@ async def show_run(
         rates=await asyncio.to_thread((await read_label_sample(store, job)).rates),
         rows=[shown_row(KeptRow(row, is_cut=False), rank) for rank, row in enumerate(rows)],
         following=last if len(lines) > _ROWS_OF_A_PAGE else None,
+        histograms=await _histograms(store, job) if query.after < 0 else [],
         query=query,
         statuses=[status.value for status in RowStatus],
         tiers=TIERS,
@@ -192,22 +203,75 @@ async def show_run(
     )
 
 
-async def _rows_by_score(store: JobStore, job: Job, query: _RowsQuery) -> list[int]:
+async def _rows_by_score(store: JobStore, job: Job, query: _RowsQuery, *, most: int | None = None) -> list[int]:
     found: list[tuple[bool, float, int]] = []
     sign, after = -1.0 if query.sort == "best" else 1.0, -1
+    ranked_by = attrgetter("confidence" if query.sort == "unsure" else "faithfulness")
 
     def scores(lines: Sequence[ResultLine]) -> list[tuple[bool, float, int]]:
-        heads = [(each.row, read_head(each.line).result) for each in lines]
-        scored = [(row, None if result is None else result.faithfulness) for row, result in heads]
+        heads = [(each.row, _result_of(each)) for each in lines]
+        scored = [(row, None if result is None else ranked_by(result)) for row, result in heads]
         return [(score is None, sign * (score or 0.0), row) for row, score in scored]
 
     while page := await store.find_rows(job.tenant, job.id, after=after, limit=_ROWS_AT_A_TIME, where=query.filter()):
         found += await asyncio.to_thread(scores, page)
         after = page[-1].row
+        if most is not None and len(found) >= most:
+            break
     return [row for _, _, row in sorted(found)]
 
 
-async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, row: _Row) -> Response:
+def _result_of(line: ResultLine) -> HeadResult | None:
+    try:
+        return read_head(line.line).result
+    except InvalidInput:
+        return None
+
+
+async def show_most_unsure(
+    request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_RowQuery, Query()]
+) -> Response:
+    """Go to the row without a label that the tiers are least sure of: those without a decision come first."""
+    job = await store.get(tenant, checked_id(job_id))
+    labelled = {each.row for each in await store.labels(tenant, job.id)}
+    for passed in ("unsure", ""):
+        wanted = _RowsQuery(sort="unsure", passed=passed, status=RowStatus.JUDGED)
+        for row in await _rows_by_score(store, job, wanted, most=_MOST_RANKED):
+            if row not in labelled:
+                return RedirectResponse(link(request, f"/runs/{job.id}/rows/{row}", person=query.person), _SEE_OTHER)
+    return RedirectResponse(link(request, f"/runs/{job.id}"), _SEE_OTHER)
+
+
+class TierHistogram(NamedTuple):
+    """Rows of a tier by their score, in bars of equal width."""
+
+    tier: str
+    judged: int
+    histogram: Sequence[int]
+
+
+async def _histograms(store: JobStore, job: Job) -> list[TierHistogram]:
+    lines = await store.find_rows(job.tenant, job.id, after=-1, limit=_ROWS_DRAWN, where=RowFilter())
+
+    def count() -> list[TierHistogram]:
+        bars: defaultdict[str, Counter[int]] = defaultdict(Counter)
+        for result in map(_result_of, lines):
+            if result is not None and result.faithfulness is not None and result.tier is not None:
+                bars[result.tier][score_bar(result.faithfulness)] += 1
+        return [TierHistogram(name, each.total(), [each[bar] for bar in range(BARS)]) for name, each in bars.items()]
+
+    return await asyncio.to_thread(count)
+
+
+async def show_row(
+    request: Request,
+    store: JobStoreDep,
+    tenant: TenantDep,
+    *,
+    job_id: _JobId,
+    row: _Row,
+    query: Annotated[_RowQuery, Query()],
+) -> Response:
     job = await store.get(tenant, checked_id(job_id))
     lines = await store.read_rows(tenant, job.id, [row])
     texts, problem = await texts_of(store, job, row)
@@ -223,6 +287,8 @@ async def show_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_
         custom_id=read.custom_id if isinstance(read, ResultRow) else None,
         error=read.error if isinstance(read, ResultRow) else None,
         shown=None if result is None else judged_answer(result, texts),
+        labels=[each for each in await store.labels(tenant, job.id) if each.row == row],
+        person=query.person,
         texts=texts,
         problem=problem,
     )

@@ -12,6 +12,19 @@
   for (const anchor of document.querySelectorAll('a[href^="#context-"]')) {
     anchor.addEventListener("click", () => { document.querySelector(anchor.hash).open = true; });
   }
+  const isKey = (event) =>
+    !(event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.target.matches("input:not([type=checkbox], [type=radio]), textarea, select"));
+  document.addEventListener("keydown", (event) => {
+    const by = { j: 1, k: -1 }[event.key];
+    if (!by || !isKey(event)) return;
+    const rows = [...document.querySelectorAll("main tbody tr, main [data-row]")].map((row) => row.querySelector("a, summary")).filter(Boolean);
+    const at = rows.indexOf(document.activeElement);
+    const next = document.querySelector(by > 0 ? "a[rel=next]" : "a[rel=prev]");
+    if (next && !rows.length) { next.click(); return; }
+    const row = rows[at < 0 ? (by > 0 ? 0 : rows.length - 1) : Math.min(Math.max(at + by, 0), rows.length - 1)];
+    row?.focus();
+    row?.scrollIntoView({ block: "center" });
+  });
   const upload = document.querySelector("[data-upload]");
   upload?.querySelector("input[type=file]").addEventListener("change", () => { upload.requestSubmit(); });
   const live = document.querySelector("[data-state]");
@@ -51,7 +64,7 @@
       isSent = true;
     });
     document.addEventListener("keydown", (event) => {
-      if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+      if (!isKey(event)) return;
       let button = marking.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]:not(:disabled)`);
       const box = marking.querySelectorAll("[name=sentence]")[Number(event.key) - 1];
       if (box) { box.checked = true; button = marking.querySelector("[data-key=u]"); }
