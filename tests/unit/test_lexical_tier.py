@@ -87,6 +87,12 @@ def test_a_copy_behind_many_sentences_with_its_words_is_found_as_in_any_order() 
     assert [claim.flags for claim in claims] == [("verbatim",), ("verbatim",)]
 
 
+def test_a_sentence_that_leaves_its_condition_out_reads_as_no_good_answer() -> None:
+    judgement = _judge("Refunds are paid in full.", "Refunds are paid in full if the return is posted within 14 days.")
+
+    assert (judgement.faithfulness, judgement.claims[0].support) == (0.7, 0.7)
+
+
 def test_unrelated_words_have_the_least_support_and_no_evidence() -> None:
     claim = _claim("Orwin fishes cod.", "The lamp burns.")
 

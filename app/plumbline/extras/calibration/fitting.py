@@ -11,6 +11,7 @@ from scipy.special import expit
 
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
+    OPEN_SUPPORT,
     UNRELATED_BELOW,
     VERBATIM_SUPPORT,
     Calibration,
@@ -253,15 +254,16 @@ class _Design:
         self._gate = gate_factors(answers, gate)
         self._labels = answers.labels
         self._is_copied = ~answers.any(~answers.is_copy)
+        self._highest = np.where(answers.any(answers.is_open), OPEN_SUPPORT, VERBATIM_SUPPORT)
 
     def scores(self, logits: FloatArray) -> FloatArray:
-        scores = np.minimum(VERBATIM_SUPPORT, self._gate * expit(logits))
+        scores = np.minimum(self._highest, self._gate * expit(logits))
         return np.where(self._is_copied, VERBATIM_SUPPORT, scores)
 
     def log_loss(self, logits: FloatArray, row_weights: FloatArray) -> tuple[float, FloatArray]:
         """Return the weighted log loss and its gradient by each answer's logit."""
         free = expit(logits)
-        moves = ~self._is_copied & (self._gate * free < VERBATIM_SUPPORT)
+        moves = ~self._is_copied & (self._gate * free < self._highest)
         p = np.clip(self.scores(logits), _SMALLEST, _LARGEST)
         value = -(row_weights * (self._labels * np.log(p) + (1 - self._labels) * np.log(1 - p))).sum()
         by_score = -row_weights * (self._labels / p - (1 - self._labels) / (1 - p))

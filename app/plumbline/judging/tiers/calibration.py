@@ -90,6 +90,9 @@ def find_shape(sample: SegmentedSample) -> Shape:
 # labelled answers made of copies people took 89 % for faithful; the others miss the question, or sentences around the
 # copy that change it. `confidence` says that, the score says that every word has its source.
 VERBATIM_SUPPORT = 0.97
+# The most that something can have which leaves out a condition, or has a clause that no context covers: it must not
+# read as a good answer. On dev it moves macro AUROC by less than .001, and the calibration error not at all.
+OPEN_SUPPORT = 0.7
 # The sigmoid of the logit of a model's probability is that probability again.
 PROBABILITY_MEASURES = ("logit",)
 # Default without a fit: the middle of the first measure's range, and a slope that reaches .02 and .98 at its ends.
@@ -213,7 +216,8 @@ class Calibration(BaseModel):
         if self.gate:
             values = (length * self.gate.factor(found.measures[self.gate.measure]) for length, found in sentences)
             gate = sum(values) / total
-        return min(VERBATIM_SUPPORT, gate * sigmoid(logit)), gate
+        highest = OPEN_SUPPORT if any(found.open_reasons for _, found in sentences) else VERBATIM_SUPPORT
+        return min(highest, gate * sigmoid(logit)), gate
 
     def _logit(self, measures: Mapping[str, float]) -> float:
         return self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())

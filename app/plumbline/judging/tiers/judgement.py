@@ -17,6 +17,7 @@ from plumbline.judging.text.verdicts import (
 from plumbline.judging.text.words import normalise
 from plumbline.judging.tiers.calibration import (
     NO_BOUNDS,
+    OPEN_SUPPORT,
     SUPPORTED_FROM,
     UNRELATED_BELOW,
     VERBATIM_SUPPORT,
@@ -50,7 +51,8 @@ def build_judgement(
         # No similarity counts for more than a copy.
         support = VERBATIM_SUPPORT
         if not finding.is_copy:
-            support = min(VERBATIM_SUPPORT, calibration.support(finding.measures))
+            highest = OPEN_SUPPORT if finding.open_reasons else VERBATIM_SUPPORT
+            support = min(highest, calibration.support(finding.measures))
         verdict = _verdict(finding, support)
         flags = (("verbatim", finding.is_copy), (HARD_REASON, _is_faulty(finding, calibration)))
         claims.append(
