@@ -153,7 +153,6 @@ class KnownPassages:
         self._written = dict(zip(sample.assertions, written, strict=True))
         flags = [flag for each in index.flags.values() for flag in each]
         self._facts = StructuredFacts(index.structured, index.tables, flags)
-        self._negates = cache(negation.negates)
         self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))
 
     def measure(self, texts: Sequence[str]) -> list[Finding]:
@@ -182,8 +181,6 @@ class KnownPassages:
         missing, derived = self.amounts.find_missing(text, self._surroundings(rows))
         numbers = (*missing, *self._facts.find_misplaced(text), *identifiers)
         best = [passage for passage in best if len(passage) <= _LONGEST_COMPARED]
-        negates = bool(best) and (self._negates(text) or all(map(self._negates, best)))
-        negates = negates and all(negation.differs(text, passage) for passage in best)
         denied = self._facts.find_denied(text)
         is_open = {
             "clause_not_covered": covered.best < 1.0 and has_open_clause(text, self.index.best_share),
@@ -193,7 +190,7 @@ class KnownPassages:
         }
         counted = {
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
-            "negation": float(negates or bool(denied) or self._is_denied(text, content, best)),
+            "negation": float(bool(denied) or self._is_denied(text, content, best)),
         }
         return Finding(
             {**measures, **counted},
