@@ -20,8 +20,8 @@ _NUMBER = re.compile(
     rf"(?P<number>{numerals.DIGITS})"
     rf"(?P<suffix>(?:st|nd|rd|th|['’]?s)(?![a-z])|[ -]?(?!千[克米瓦])(?:{units.SCALE})(?![a-z]))?"
 )
-# Tokenised news writes "31. 8 million" and "1 , 200".
-_TORN, _TORN_APART = re.compile(r"(?<=\d)([.,]) (?=\d)"), re.compile(r"(?<=\d) ([.,]) (?=\d{3}(?!\d))")
+# Tokenised news writes "1 , 200".
+_TORN_APART = re.compile(r"(?<=\d) ([.,]) (?=\d{3}(?!\d))")
 _AFTER_DIGIT = re.compile(r"\d[ -]?\Z")
 _FRACTION = re.compile(r"(?<![\d/.])(?P<count>\d{1,3}) ?[/⁄] ?(?P<divisor>\d{1,3})(?![\d/])")
 _HAN = re.compile("[〇\u3400-\u9fff\uf900-\ufaff]")
@@ -75,9 +75,6 @@ def _read_piece(written: str, piece: str) -> Stated:
     phrases = list(_find_phrases(text))
     text = blank_spans(text, _spans([each for each in phrases if each.is_asked]))
     amounts = [*phrases, *_digits(text, written), *_english(text, written), *_han(text, written), *_implied(text)]
-    if _TORN.search(text):
-        whole = _TORN.sub(r"\1", text)
-        amounts += [_implied_amount(each.value, each.unit) for each in _digits(whole, whole)]
     amounts += map(_implied_amount, numerals.roman_values(piece))
     amounts += [_implied_amount(1.0)] if _FIRST_KIND.search(text) else []
     amounts += [_implied_amount(float(date.year)) for date in dates if date.year]
