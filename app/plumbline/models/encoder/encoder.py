@@ -151,12 +151,12 @@ class SharedEncoder:
     async def read(self, texts: Sequence[str], *, seconds: float) -> TokenizedTexts:
         until = time.monotonic() + seconds
 
-        def read(model: TokenModel) -> TokenizedTexts:
+        def read() -> TokenizedTexts:
             if time.monotonic() >= until:
                 raise _late_failure()
-            return model.reader.read(texts)
+            return self._ready_model().reader.read(texts)
 
-        return await self.with_model(read)
+        return await asyncio.get_running_loop().run_in_executor(self._reading, read)
 
     async def with_model(self, work: Callable[[TokenModel], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._reading, lambda: work(self._ready_model()))
