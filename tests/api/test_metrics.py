@@ -1,6 +1,7 @@
 """What is counted for Prometheus: what happened and no more, in series that no caller can add to."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,9 +12,11 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
+from plumbline.cli.main import main
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.judge_settings import ModelPrice
 from plumbline.judging.ports.token_vectors import EncoderCounts
+from plumbline.main import create_app
 from plumbline.rows.jobs.job import JobState, JobStats
 from plumbline.rows.jobs.store import JobStore
 from plumbline.service.metrics.observer import Metrics
@@ -23,7 +26,7 @@ from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion, openai_error
 from tests.running.edge_app import read_problem
 from tests.running.job_service import JOBS_URL, jobs_running, row
-from tests.running.service import URL, claim, judge_settings, plain_settings, running, verdicts
+from tests.running.service import URL, claim, judge_settings, plain_settings, running, served, verdicts
 
 CONTEXT = "The Marlow Bridge was opened in 1931."
 SAMPLE: dict[str, Any] = {"contexts": [CONTEXT], "answer": CONTEXT}
@@ -158,6 +161,24 @@ async def test_the_estimate_of_admission_stands_beside_what_a_sample_took() -> N
     assert found["plumbline_work_refused_total", queue] == 0
     assert found["plumbline_work_waiting_characters", queue] == 0
     assert found["plumbline_work_characters_per_second", queue] > 0
+
+
+def test_doctor_shows_the_estimates_of_a_running_service_beside_what_samples_took(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_EMBEDDING_MODEL", str(tmp_path))
+    with served(create_app(plain_settings(), encoder=WordEncoder())) as url:
+        httpx2.post(f"{url}{URL}", json={**SAMPLE, "tiers": ["lexical"]}).raise_for_status()
+        monkeypatch.setenv("PLUMBLINE_URL", url)
+        main(["doctor"])
+    monkeypatch.setenv("PLUMBLINE_URL", "http://127.0.0.1:9")
+    main(["doctor"])
+
+    told = capsys.readouterr().out
+    assert re.search(
+        r"ok +work queue loop: estimated 0\.\d s, took \d\.\d s, refused 0, \d+ characters a second\n", told
+    )
+    assert "note   running service: its metrics cannot be read: " in told
 
 
 async def test_what_an_encoder_counts_of_itself_is_on_the_page() -> None:

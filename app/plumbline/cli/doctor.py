@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import aclosing
@@ -12,8 +13,11 @@ from plumbline.assembly import build_encoder, build_fallback_encoder, make_plan
 from plumbline.cli import Commands, build_command, start_logging
 from plumbline.cli.detectors import load_detector
 from plumbline.cli.judge_check import check_endpoint, check_judges, find_advice, safe_line
+from plumbline.client.connection import Connection, RequestSpec
+from plumbline.client.failures import ClientError, Retries
 from plumbline.ground.errors import ConfigurationError, PlumblineError
 from plumbline.ground.phrases import load_data
+from plumbline.ground.service_address import KEY_VARIABLE, URL_VARIABLE, find_url
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
 from plumbline.ground.store.postgres import probe
 from plumbline.ground.telemetry import configure_logging
@@ -26,7 +30,9 @@ _FAILED: Final = 1
 _OTHERS: Final = "embedding, other languages"
 _NO_CHINESE: Final = "Chinese is left to tier lexical: the local model does not read it, and DASHSCOPE_API_KEY is set"
 # The client reads them, no service
-_OF_CLIENT: Final = frozenset({"PLUMBLINE_API_KEY", "PLUMBLINE_URL"})
+_OF_CLIENT: Final = frozenset({KEY_VARIABLE, URL_VARIABLE})
+_SCRAPE_SECONDS: Final = 10.0
+_QUEUE_METRIC: Final = re.compile(r'^plumbline_work_(\w+)\{queue="(\w+)"\} (\S+)$', re.MULTILINE)
 _OF_EMBEDDING: Final = frozenset({"embedding_model", "embedding_provider", "embedding_base_url"})
 
 
@@ -82,6 +88,8 @@ def _findings(seconds: float | None) -> Iterator[Finding]:
     if settings.detector is not None:
         yield _detector(settings)
     yield _jobs(settings)
+    if find_url(None) is not None:
+        yield from _queues()
 
 
 def _embedding(settings: Settings) -> Iterator[Finding]:
@@ -134,6 +142,33 @@ def _jobs(settings: Settings) -> Finding:
         return Finding("ok", "jobs", f"{settings.data_dir} can be written")
     seen = f"{str(place)!r} is no folder that this user can write"
     return Finding("FAILED", "jobs", seen, "name another by PLUMBLINE_DATA_DIR, or change its owner")
+
+
+def _queues() -> Iterator[Finding]:
+    """Yield what the service at PLUMBLINE_URL estimated and took for the samples of each of its queues."""
+
+    async def scrape() -> bytes:
+        connection = Connection(None, api_key=None, timeout=_SCRAPE_SECONDS, retries=Retries(attempts=1))
+        try:
+            return await connection.answer(RequestSpec("GET", "/metrics"))
+        finally:
+            await connection.close()
+
+    try:
+        page = asyncio.run(scrape()).decode()
+    except ClientError as error:
+        advice = f"correct {URL_VARIABLE}, or set {KEY_VARIABLE} to a key with the scope admin"
+        yield Finding("note", "running service", f"its metrics cannot be read: {error}", advice)
+        return
+    values: dict[str, dict[str, float]] = {}
+    for name, queue, value in _QUEUE_METRIC.findall(page):
+        values.setdefault(queue, {})[name] = float(value)
+    for queue, each in values.items():
+        seen = (
+            f"estimated {each['estimated_seconds_total']:.1f} s, took {each['taken_seconds_total']:.1f} s, refused "
+            f"{each['refused_total']:.0f}, {each['characters_per_second']:.0f} characters a second"
+        )
+        yield Finding("ok", f"work queue {queue}", seen)
 
 
 def _prepare(_: argparse.Namespace) -> int:
