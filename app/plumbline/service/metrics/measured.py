@@ -2,10 +2,13 @@
 
 import asyncio
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -20,12 +23,10 @@ from plumbline.rows.jobs.job import NO_JOBS, JobStats
 if TYPE_CHECKING:
     from plumbline.rows.jobs.store import JobStore
 
-# From a health check, or tier lexical, to the longest stream, or a row of a job; the defaults end at 10 s.
-_SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 60, 300)
-_CALL_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 30, 60, 120, 300)
 # A mode of prometheus_client, for gauges of several processes.
-LIVE_SUM: Final = "livesum"
-_LAG_SECONDS: Final = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
+_LIVE_SUM: Final = {"multiprocess_mode": "livesum"}
+_KINDS: Final[Mapping[str, Any]] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
+_METRICS: Final = tomllib.loads(files("plumbline.service.metrics").joinpath("metrics.toml").read_text(encoding="utf-8"))
 
 
 # Decisions of a tier by rule and outcome, that of a caller's threshold apart.
@@ -36,101 +37,19 @@ _DECISIONS: Final = {
 }
 
 
-class Measured:
-    """The metrics of one process. Series with known labels start at 0: the first failure is then an increase.
+class Measured(SimpleNamespace):
+    """The metrics of one process, by the names in `metrics.toml`.
 
-    Gauges are summed over the live processes that serve together.
+    Series with known labels start at 0: the first failure is then an increase. Gauges are summed over the live
+    processes that serve together.
     """
 
     def __init__(self, registry: CollectorRegistry, *, tiers: Sequence[str], row_statuses: Sequence[str]) -> None:
-        def counter(name: str, text: str, *labels: str) -> Counter:
-            return Counter(name, text, labels, registry=registry)
-
-        def gauge(name: str, text: str, *labels: str) -> Gauge:
-            return Gauge(name, text, labels, registry=registry, multiprocess_mode=LIVE_SUM)
-
-        def histogram(name: str, text: str, buckets: Sequence[float], *labels: str) -> Histogram:
-            return Histogram(name, text, labels, registry=registry, buckets=buckets)
-
-        self.requests = counter(
-            "plumbline_http_requests", "Requests answered, by the route's template.", "route", "method", "status"
-        )
-        self.request_seconds = histogram(
-            "plumbline_http_request_duration_seconds",
-            "From a request's first byte to the last of its response.",
-            _SECONDS,
-            "route",
-            "method",
-        )
-        self.requests_in_flight = gauge("plumbline_http_requests_in_progress", "Requests in flight.")
-        self.tier_attempts = counter(
-            "plumbline_tier_attempts", "Samples given to a tier: answered, failed, interrupted.", "tier", "outcome"
-        )
-        self.tier_failures = counter(
-            "plumbline_tier_failures", "Samples that a tier could not answer; the next is asked.", "tier", "reason"
-        )
-        self.tier_seconds = histogram(
-            "plumbline_tier_duration_seconds", "Of one tier's attempt at one sample.", _SECONDS, "tier"
-        )
-        self.decisions = counter(
-            "plumbline_answers",
-            "Answers with a score, by the rule that decided: passed, failed, unsure.",
-            "tier",
-            "rule",
-            "outcome",
-        )
-        model = ("provider", "model")
-        self.judge_calls = counter(
-            "plumbline_judge_calls",
-            "Requests that reached a chat model, retries included, by outcome: answered, a reason, interrupted.",
-            *model,
-            "outcome",
-        )
-        self.judge_seconds = histogram(
-            "plumbline_judge_call_duration_seconds", "Of one request to a chat model.", _CALL_SECONDS, *model
-        )
-        self.judge_tokens = counter(
-            "plumbline_judge_tokens", "Tokens counted by the provider: input, cached_input, output.", *model, "kind"
-        )
-        self.judge_cost = counter("plumbline_judge_cost", "Cost of calls, in the currency of the price table.", *model)
-        self.judge_unpriced = counter("plumbline_judge_unpriced_calls", "Calls of unknown price.", *model)
-        self.verdict_lookups = counter(
-            "plumbline_verdict_cache_lookups", "Lookups of verdicts of tier llm: hit, miss, bypass.", "outcome"
-        )
-        self.job_rows = counter("plumbline_job_rows", "Rows of jobs stored by this process, by status.", "status")
-        self.rows_quarantined = counter(
-            "plumbline_job_rows_put_aside",
-            "Rows of jobs that ended so many processes that they are not retried; among the failed ones, too.",
-        )
-        self.chunks_begun = counter("plumbline_job_chunks_begun", "Chunks of jobs that this process leased.")
-        self.chunks_in_progress = gauge("plumbline_job_chunks_under_way", "Chunks of jobs that this process works on.")
-        self.loop_lag = histogram(
-            "plumbline_event_loop_lag_seconds", "Delay of timers of the event loop.", _LAG_SECONDS
-        )
-        self.encoder_sentences = counter("plumbline_encoder_sentences", "Sentences and windows that the model encoded.")
-        self.encoder_tokens = counter("plumbline_encoder_tokens", "Tokens that the model encoded.")
-        self.encoder_lookups = counter(
-            "plumbline_encoder_cache_lookups",
-            "Sentences looked up in the cache: hit, miss, joined (being encoded just then).",
-            "outcome",
-        )
-        self.encoder_queued = gauge("plumbline_encoder_queued_tokens", "Tokens that wait to be encoded.")
-        self.encoder_cache = gauge("plumbline_encoder_cache_bytes", "Bytes of cached vectors.")
-        self.work_refused = counter(
-            "plumbline_work_refused", "Samples refused since so much waited that their deadline would pass.", "queue"
-        )
-        self.work_estimated = counter(
-            "plumbline_work_estimated_seconds", "Wait and work of admitted samples as estimated at admission.", "queue"
-        )
-        self.work_taken = counter(
-            "plumbline_work_taken_seconds", "What the wait and work of these samples took.", "queue"
-        )
-        self.work_waiting = gauge(
-            "plumbline_work_waiting_characters", "Characters of samples that wait or are worked on.", "queue"
-        )
-        self.work_rate = gauge(
-            "plumbline_work_characters_per_second", "Measured rate while there is work; before, a guess.", "queue"
-        )
+        for attribute, each in _METRICS.items():
+            labels, kind = each.get("labels", ()), each["kind"]
+            more = {"buckets": each["bounds"]} if kind == "histogram" else _LIVE_SUM if kind == "gauge" else {}
+            made = _KINDS[kind](each["name"], each["text"], labels, registry=registry, **more)
+            setattr(self, attribute, made)
         for tier in tiers:
             self.tier_seconds.labels(tier)
             for rule, decision in _DECISIONS.get(tier, _TRIAGE):
