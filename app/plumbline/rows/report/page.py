@@ -22,14 +22,14 @@ from plumbline.schemas.language import explain_flag, render_coded
 from plumbline.schemas.report import ReportLanguage, ReportRowStatus
 
 # Shared parts: `lone_head.html` (needs `title`, `html_lang`, `policy`, `style`, `version`) and `lone_mark.html`.
-_PARTS: Final = Path(__file__).parent / "page_parts"
+PARTS: Final = Path(__file__).parent / "page_parts"
 HTML_LANG: Final[Mapping[ReportLanguage, str]] = {"en": "en", "zh": "zh-Hans"}
 
 
 def build_environment(folder: Path, filters: Mapping[str, Callable[..., Any]]) -> Environment:
     """Build the template environment of a page: its own parts and the shared ones. Slow (0.1 s): keep it."""
     environment = Environment(
-        loader=FileSystemLoader([folder, _PARTS]),
+        loader=FileSystemLoader([folder, PARTS]),
         # Foreign text is escaped, whatever the file name
         autoescape=True,
         undefined=StrictUndefined,
@@ -80,7 +80,7 @@ def render_html(
     `samples`: what shown rows were judged by, by custom_id: their questions and contexts are on the page, too.
     """
     words, style = load_words(language), page_style()
-    script = (_PARTS / "page.js").read_text(encoding="utf-8")
+    script = (PARTS / "page.js").read_text(encoding="utf-8")
     rows = [
         shown_row(kept, rank, samples.get(kept.row.custom_id or ""))
         for rank, kept in enumerate((*report.worst, *report.unscored))
@@ -113,12 +113,12 @@ def render_html(
 
 def page_style() -> str:
     """Return the style of every page: colours, letters, cards, tables and rows."""
-    return "".join((_PARTS / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))
+    return "".join((PARTS / name).read_text(encoding="utf-8") for name in ("base.css", "page.css"))
 
 
 @functools.cache
 def _environment() -> Environment:
-    return build_environment(_PARTS, PAGE_FILTERS)
+    return build_environment(PARTS, PAGE_FILTERS)
 
 
 def _histogram_bars(histogram: Sequence[int]) -> list[dict[str, object]]:
