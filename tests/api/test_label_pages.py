@@ -18,6 +18,8 @@ from tests.reading.report_html import HOSTILE
 from tests.running.job_service import jobs_running
 from tests.running.keyed_service import keyed_settings, made_key
 
+NOTE = "The date is wrong <script>alert(1)</script> \u202e"
+
 
 async def mark(client: httpx2.AsyncClient, job_id: str, person: str, row: int, label: str, *sentences: int) -> None:
     data = {"person": person, "row": str(row), "mark": label, "sentence": [str(each) for each in sentences]}
@@ -63,18 +65,24 @@ async def test_the_most_uncertain_row_is_labelled_from_its_own_page(store: JobSt
             went = await client.get(f"/runs/{run.id}/unsure?person=ann", headers=OWN)
             page = await client.get(went.headers["location"], headers=OWN)
             seen.append(row_of(page))
-            data = {"person": "ann", "row": str(seen[-1]), "mark": "unfaithful", "from": "row"}
+            data = {"person": "ann", "row": str(seen[-1]), "mark": "unfaithful", "from": "row", "note": NOTE}
             back = await client.post(f"/label/{run.id}", data=data, headers=OWN)
         shown = await client.get(back.headers["location"], headers=OWN)
         listed = await client.get(f"/runs/{run.id}", headers=OWN)
         for row in range(6):
             await mark(client, run.id, "bob", row, "faithful")
+        long = await client.post(f"/label/{run.id}", data={**data, "note": "x" * 10_000}, headers=OWN)
+        notes = await client.get(f"/label/{run.id}", headers=OWN)
         none_left = await client.get(f"/runs/{run.id}/unsure", headers=OWN)
 
     assert seen[0] == 4
     assert seen[1] not in (4, None)
     assert f"/runs/{run.id}/rows/{seen[1]}?person=ann" in back.headers["location"]
     assert re.search(r"ann\W+Unfaithful", text_of(shown))
+    assert "<script>" in text_of(notes)
+    assert [name for name, _ in scripts(notes)].count("script") == 1
+    assert re.search(r"date\W+2\b", text_of(notes))
+    assert long.status_code == 422
     assert "first 6 judged rows" in text_of(listed)
     assert none_left.headers["location"] == f"/runs/{run.id}"
 

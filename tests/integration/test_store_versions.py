@@ -154,7 +154,9 @@ async def test_jobs_results_and_labels_of_0_2_are_there_and_half_done_jobs_go_on
     assert [line["event"] for line in logs] == ["store_upgraded"]
     assert (done.state, done.versions, done.counts.passed) == (JobState.COMPLETED_WITH_ERRORS, '{"judge": "a"}', 1)
     assert [line["status"] for line in lines] == ["judged", "failed"]
-    assert [(label.row, label.person, label.label, label.sentences) for label in labels] == [(0, "ann", 0, (1,))]
+    assert [(label.row, label.person, label.label, label.sentences, label.note) for label in labels] == [
+        (0, "ann", 0, (1,), "")
+    ]
     assert record is not None
     assert record.custom_id == "q1"
     assert (half.state, half.counts.done) == (JobState.RUNNING, 1)
@@ -331,6 +333,7 @@ async def test_a_store_from_before_the_events_went_loses_their_table_and_keeps_i
         connection.execute("ALTER TABLE job ADD COLUMN seq INTEGER NOT NULL DEFAULT 3")
         connection.execute("ALTER TABLE chunk ADD COLUMN owner TEXT")
         connection.execute("ALTER TABLE submission RENAME COLUMN until TO owner")
+        connection.execute("ALTER TABLE label DROP COLUMN note")
         connection.execute("UPDATE alembic_version SET version_num = 'plumbline_0001'")
     connection.close()
 

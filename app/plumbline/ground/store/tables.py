@@ -162,6 +162,7 @@ LABEL: Final = Table(
     Column("label", _INTEGER),
     Column("sentences", Text, nullable=False),
     Column("at", Double, nullable=False),
+    Column("note", Text, nullable=False, server_default=text("''")),
 )
 
 VERDICT: Final = Table(

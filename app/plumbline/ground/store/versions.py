@@ -12,7 +12,7 @@ from plumbline.ground.store.backend import Backend
 from plumbline.ground.store.tables import VERSION
 from plumbline.ground.texts import CodedText
 
-HEAD: Final = "plumbline_0003"
+HEAD: Final = "plumbline_0004"
 # Tables of 0.2, which had no table of its version.
 _OF_0_2: Final = frozenset({"job", "chunk", "result", "strike", "garbage", "change"})
 

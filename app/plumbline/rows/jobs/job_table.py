@@ -82,9 +82,9 @@ _JOB: Final = sa.select(
 _BY_NUMBER: Final = _JOB.where(JOB.c.number == sa.bindparam("number"))
 _IS_KNOWN: Final = JOB.c.state.in_([state.value for state in JobState])
 _PUT_LABEL: Final = sa.text(
-    "INSERT INTO label (job, row_n, person, label, sentences, at) VALUES (:job, :row_n, :person, :label, :sentences,"
-    " :at) ON CONFLICT (job, row_n, person) DO UPDATE"
-    " SET label = excluded.label, sentences = excluded.sentences, at = excluded.at"
+    "INSERT INTO label (job, row_n, person, label, sentences, at, note) VALUES (:job, :row_n, :person, :label,"
+    " :sentences, :at, :note) ON CONFLICT (job, row_n, person) DO UPDATE"
+    " SET label = excluded.label, sentences = excluded.sentences, at = excluded.at, note = excluded.note"
 )
 
 
@@ -256,6 +256,7 @@ def count_jobs(sql: Transaction) -> JobStats:
 
 def put_label(sql: Transaction, number: int, label: Label) -> None:
     values = {"person": label.person, "label": label.label, "sentences": json.dumps(label.sentences)}
+    values["note"] = label.note
     sql.execute(_PUT_LABEL, {"job": number, "row_n": label.row, "at": sql.now, **values})
 
 
@@ -264,13 +265,13 @@ def drop_label(sql: Transaction, number: int, row: int, person: str) -> None:
 
 
 def labels_of(sql: Transaction, number: int, person: str | None) -> list[Label]:
-    query = sa.select(LABEL.c.row_n, LABEL.c.person, LABEL.c.label, LABEL.c.sentences, LABEL.c.at)
+    query = sa.select(LABEL.c.row_n, LABEL.c.person, LABEL.c.label, LABEL.c.sentences, LABEL.c.at, LABEL.c.note)
     query = query.where(LABEL.c.job == number).order_by(LABEL.c.at, LABEL.c.row_n)
     if person is not None:
         query = query.where(LABEL.c.person == person)
     return [
-        Label(row, who, label, tuple(json.loads(sentences)), at)
-        for row, who, label, sentences, at in sql.execute(query)
+        Label(row, who, label, tuple(json.loads(sentences)), at, note)
+        for row, who, label, sentences, at, note in sql.execute(query)
     ]
 
 

@@ -6,6 +6,8 @@ from itertools import takewhile
 from random import Random
 from typing import Final, NamedTuple
 
+from plumbline.judging.text.words import content_words
+
 
 class Label(NamedTuple):
     """One person's label of one row: 1 faithful, 0 not, None skipped; `sentences` at fault, counted from 0."""
@@ -15,6 +17,20 @@ class Label(NamedTuple):
     label: int | None
     sentences: tuple[int, ...] = ()
     at: float = 0.0
+    note: str = ""
+
+
+def group_notes(labels: Iterable[Label]) -> list[tuple[str, list[Label]]]:
+    """Return the words that two notes or more share, the most frequent first, with the labels of those notes.
+
+    Of words that stand in the same notes, one is kept.
+    """
+    by_word: defaultdict[str, list[Label]] = defaultdict(list)
+    for each in labels:
+        for word in dict.fromkeys(content_words(each.note)):
+            by_word[word].append(each)
+    shared = {tuple(given): word for word, given in reversed(by_word.items()) if given[1:]}
+    return sorted(((word, list(given)) for given, word in shared.items()), key=lambda group: (-len(group[1]), group[0]))
 
 
 # Most rows of a run that are drawn: people label no more.

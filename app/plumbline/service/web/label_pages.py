@@ -15,7 +15,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import Job
-from plumbline.rows.jobs.labels import Label, draw_rows, majority
+from plumbline.rows.jobs.labels import Label, draw_rows, group_notes, majority
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.records.record import Record
 from plumbline.rows.report.judged_answer import judged_answer
@@ -33,8 +33,11 @@ _RUNS_OFFERED: Final = 50
 _ROWS_AT_A_TIME: Final = 50
 _SEE_OTHER: Final = 303
 _LONGEST_NAME: Final = 100
+_LONGEST_NOTE: Final = 1_000
+_NOTES_SHOWN: Final = 200
+_WORDS_SHOWN: Final = 20
 _MOST_SENTENCES: Final = 1_000
-_OTHER_FIELDS: Final = 5
+_OTHER_FIELDS: Final = 6
 _LABELS: Final = {"faithful": 1, "unfaithful": 0, "skip": None}
 
 
@@ -92,6 +95,8 @@ async def show_next(
             measure_label_agreement, [(each.person, each.row, each.label) for each in labels if each.label is not None]
         ),
         labelled=len(majority(labels)),
+        notes=[] if person else [each for each in labels if each.note][-_NOTES_SHOWN:],
+        shared_notes=[] if person else (await asyncio.to_thread(group_notes, labels))[:_WORDS_SHOWN],
     )
 
 
@@ -143,7 +148,10 @@ def _label_of(sent: FormData, mark: str, person: str, total: int) -> Label:
         raise InvalidInput(CodedText("label_expected", choices=tuple(_LABELS)), place="mark")
     at_fault = {int(str(each)) for each in sent.getlist("sentence") if str(each).isdecimal()}
     is_bad = _LABELS[mark] == 0
-    return Label(int(row), person, _LABELS[mark], tuple(sorted(at_fault)) if is_bad else ())
+    note = str(sent.get("note", "")).strip()
+    if len(note) > _LONGEST_NOTE:
+        raise InvalidInput(CodedText("text_too_large", limit=_LONGEST_NOTE), place="note")
+    return Label(int(row), person, _LABELS[mark], tuple(sorted(at_fault)) if is_bad else (), note=note)
 
 
 async def _next_row(store: JobStore, job: Job, mine: set[int]) -> tuple[RowResult, Record] | None:
@@ -172,5 +180,6 @@ def labelled_line(sample: Sample, label: int, given: Sequence[Label], *, custom_
         "label": label,
         "labels": {each.person: each.label for each in given if each.label is not None},
         "sentences_at_fault": {each.person: each.sentences for each in given if each.sentences},
+        **({"notes": notes} if (notes := {each.person: each.note for each in given if each.note}) else {}),
     }
     return json.dumps(row, ensure_ascii=False).encode() + b"\n"
