@@ -75,10 +75,10 @@ def test_every_row_is_judged_by_a_judge_of_few_calls(
 
 
 def test_a_row_outlasts_its_deadline_as_long_as_others_are_answered(tmp_path: Path, judge: ScriptedJudge) -> None:
-    judge.reply_with(limited(WAYS["OpenAI's words"], window_seconds=0.5))
+    judge.reply_with(limited(WAYS["OpenAI's words"], window_seconds=1.0))
 
-    # All rows take two seconds, of which a tier with another behind it gets three fifths.
-    assert tiers_of_rows(tmp_path, "--deadline", "2") == ["llm"] * ROWS
+    # All rows take four seconds, of which a tier with another behind it gets three fifths.
+    assert tiers_of_rows(tmp_path, "--deadline", "4") == ["llm"] * ROWS
 
 
 def test_an_overloaded_judge_is_waited_for(tmp_path: Path, judge: ScriptedJudge) -> None:
@@ -91,7 +91,7 @@ def test_an_overloaded_judge_is_waited_for(tmp_path: Path, judge: ScriptedJudge)
 def test_a_judge_that_answers_nobody_is_not_waited_for_beyond_a_deadline(tmp_path: Path, judge: ScriptedJudge) -> None:
     judge.reply_with(WAYS["OpenAI's words"](0.2))
 
-    assert tiers_of_rows(tmp_path, "--deadline", "1") == ["lexical"] * ROWS
+    assert tiers_of_rows(tmp_path, "--deadline", "4") == ["lexical"] * ROWS
 
 
 async def test_rows_of_a_job_wait_for_a_judge_of_few_calls(tmp_path: Path, judge: ScriptedJudge) -> None:
