@@ -3,11 +3,10 @@
     python benchmarks/judge.py [--rounds 5] [--concurrency 64 256] [--loop asyncio]
 
 By turns the transport alone and whole samples (5 contexts and an answer of 3 sentences through `Scorer.score`), 1,000
-each at 64 under way and 4,000 at 256, so that a run has as many waves; then the parts of a call by themselves, without
-a socket (`judge_parts.py`); then a batch under a budget of requests a minute whose provider refuses one call in 20 all
-the same. The ideal is calls / concurrency * latency. The last line is one JSON object. `waited_for_core` says how long
-our process stood in line for a processor, on Linux: where that is more than a few hundredths of a second the clock
-says nothing.
+each at 64 under way and 4,000 at 256, so that a run has as many waves; then a batch under a budget of requests a minute
+whose provider refuses one call in 20 all the same. The ideal is calls / concurrency * latency. The last line is one
+JSON object. `waited_for_core` says how long our process stood in line for a processor, on Linux: where that is more
+than a few hundredths of a second the clock says nothing.
 """
 
 import argparse
@@ -26,7 +25,6 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.judge_parts import parts
 from benchmarks.judge_server import SAMPLES, JudgeServer, judge_server, sample
 from plumbline.ground.settings import Settings
 from plumbline.ground.telemetry import configure_logging
@@ -34,7 +32,6 @@ from plumbline.judging.ports.exchange import ChatRequest, Ledger
 from plumbline.judging.tiers.tier import JudgeOptions
 from plumbline.main import create_app
 from plumbline.models.chat.chat_models import FailoverChatModel, build_chat_models
-from plumbline.models.chat.endpoints import resolve_judges
 
 LATENCY_SECONDS = 0.2
 # Of each of the calls under way, one after another: 1,000 at 64.
@@ -162,13 +159,6 @@ def factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
     return made
 
 
-def one_call(rounds: int) -> Figures:
-    """What the parts of one call cost."""
-    with judge_server(LATENCY_SECONDS) as judge:
-        endpoint = resolve_judges(settings_for(judge))["default"][0]
-    return parts(endpoint, REQUEST, rounds=rounds)
-
-
 async def batch(chat: FailoverChatModel, calls: int, seconds: float) -> tuple[float, int, Ledger]:
     """Seconds that the calls took together, how many failed, and what they used."""
     ledger = Ledger()
@@ -219,7 +209,6 @@ def main() -> None:
             {
                 "rounds": options.rounds,
                 "throughput": by_turns(options.loop, options.concurrency, options.rounds),
-                "parts_cpu_ms": one_call(options.rounds),
                 "limited": limited(),
             }
         )
