@@ -42,8 +42,14 @@ def test_differences_have_an_interval_too() -> None:
 
 @pytest.mark.parametrize(
     ("values", "low", "high"),
-    # 81 of 263 as in Newcombe (1998), table I; of 10 alike 1.96^2 / (10 + 1.96^2) is left
-    [([1.0] * 81 + [0.0] * 182, 0.2553, 0.3662), ([1.0] * 10, 0.7225, 1.0), ([0.0] * 10, 0.0, 0.2775)],
+    # 81 of 263, 15 of 148 and 1 of 29 as in Newcombe (1998), table I; of 10 alike 1.96^2 / (10 + 1.96^2) is left
+    [
+        ([1.0] * 81 + [0.0] * 182, 0.2553, 0.3662),
+        ([1.0] * 15 + [0.0] * 133, 0.0624, 0.1605),
+        ([1.0] + [0.0] * 28, 0.0061, 0.1718),
+        ([1.0] * 10, 0.7225, 1.0),
+        ([0.0] * 10, 0.0, 0.2775),
+    ],  # fmt: skip
 )
 def test_a_share_has_wilsons_interval(values: list[float], low: float, high: float) -> None:
     found = tally_of(values).mean()

@@ -30,9 +30,8 @@ class KeptRow(NamedTuple):
     is_cut: bool
 
 
-class _Placed(NamedTuple):
-    badness: tuple[float, int, int, int]
-    kept: KeptRow
+# How bad a row is, and the row; the last number is unique, so that rows are never compared.
+_Placed = tuple[tuple[float, int, int, int], KeptRow]
 
 
 class KeptRows:
@@ -54,12 +53,12 @@ class KeptRows:
             return
         self._scored[scored.tier] += 1
         heap = self._heaps[scored.tier]
-        # The least bad row is on top: by score, then fewer contradictions, then later rows; the last number is unique.
+        # The least bad row is on top: by score, then fewer contradictions, then later rows.
         bad = (-scored.faithfulness, row.result.counts.contradicted, -row.row, -self._scored.total())
         if len(heap) < self._worst:
-            heapq.heappush(heap, _Placed(bad, _kept(row, size)))
-        elif self._worst and bad > heap[0].badness:
-            heapq.heapreplace(heap, _Placed(bad, _kept(row, size)))
+            heapq.heappush(heap, (bad, _kept(row, size)))
+        elif self._worst and bad > heap[0][0]:
+            heapq.heapreplace(heap, (bad, _kept(row, size)))
 
     def worst(self) -> tuple[KeptRow, ...]:
         """Return at most `worst` rows, lowest faithfulness first; each tier has places by its number of rows."""
@@ -69,7 +68,7 @@ class KeptRows:
         for tier, _ in self._scored.most_common():
             room = self._worst - sum(places.values())
             places[tier] = min(max(0, places[tier] + room), len(self._heaps[tier]))
-        return tuple(each.kept for tier in places for each in heapq.nlargest(places[tier], self._heaps[tier]))
+        return tuple(kept for tier in places for _, kept in heapq.nlargest(places[tier], self._heaps[tier]))
 
     def unscored(self) -> tuple[KeptRow, ...]:
         return tuple(kept for rows in self._unscored.values() for kept in rows)
