@@ -49,7 +49,7 @@ def test_differences_have_an_interval_too() -> None:
         ([1.0] + [0.0] * 28, 0.0061, 0.1718),
         ([1.0] * 10, 0.7225, 1.0),
         ([0.0] * 10, 0.0, 0.2775),
-    ],  # fmt: skip
+    ],
 )
 def test_a_share_has_wilsons_interval(values: list[float], low: float, high: float) -> None:
     found = tally_of(values).mean()
