@@ -60,9 +60,6 @@ _HAN = re.compile("[\u3400-\u9fff]+")
 _WORD = re.compile(r"\w+")
 _EMPHASIS = str.maketrans("’", "'", "*_`#>")
 
-_SOURCE_HEAD = re.compile(
-    rf"{_PHRASES.pattern('parts.source')} (?:also |only |does |do )?(?:{_PHRASES.pattern('en.says')})\b"
-)
 # Most sentences start with none of these: they are spared the long pattern.
 _OPENER_FIRST = _PHRASES.words("en.opener_first")
 _OPENER = re.compile(rf"[\s\"“]?(?:{_PHRASES.pattern('en.openers', 'zh.openers')})\s?", re.IGNORECASE)
@@ -92,19 +89,12 @@ def is_boilerplate(text: str, stems: Container[str] = frozenset()) -> bool:
         return not has_word(_SOURCE_ITEM.sub("", folded[sources.end() :]), 0, _MAX_CHARACTERS)
     first = _FIRST.match(folded)
     word = first.group(1) if first else ""
-    if (word in _OPENER_FIRST and _is_of_the_source(folded, stems)) or _is_talk(folded):
+    opener = _OPENER.match(folded) if word in _OPENER_FIRST else None
+    if _is_talk(folded) or (opener and _is_framing(folded[opener.end() :], stems)):
         return True
     if word.isascii() and word and word not in _HEAD_FIRST and word not in _FILLER:
         return False
     return _is_framing(folded, stems)
-
-
-def _is_of_the_source(folded: str, stems: Container[str]) -> bool:
-    """Return True if a remark tells no more of the contexts than that they say something, or frames it."""
-    said, opener = _SOURCE_HEAD.match(folded), _OPENER.match(folded)
-    return bool(
-        (said and _is_filler(folded[said.end() :], stems)) or (opener and _is_framing(folded[opener.end() :], stems))
-    )
 
 
 def _is_talk(folded: str) -> bool:

@@ -113,9 +113,6 @@ _MAX_REST_WORDS = 3
 _FIELD = re.compile(r"[^:：.,;，。；\n]{1,40}[:：][*_\s]*")
 _MARKUP = " \t\n#*_`~>-•\"'“”"
 _CLAUSE_BREAK = re.compile(_PHRASES.pattern("clauses.breaks"), re.IGNORECASE)
-# Tokenised text: "i ' m not sure", "do n't know".
-_TOKENISED = re.compile(r"\s?'\s?(?=(?:m|re|t)\b)")
-_LONE_M = re.compile(r"\bi m\b", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 _OPENING_EN = re.compile(rf"(?>(?:{_PHRASES.pattern('en.openings')})*)", re.IGNORECASE)
@@ -135,8 +132,6 @@ def abstains(text: str) -> bool:
     if not may_abstain(text):
         return False
     line = text.strip(_MARKUP).replace("’", "'").replace("_", " ")
-    if "'" in line or " m " in line:
-        line = _LONE_M.sub("i'm", _TOKENISED.sub("'", line).replace(" n't", "n't"))
     if not line or len(line) > _MAX_ABSTENTION_CHARACTERS:
         return False
     rest = line[_end(_OPENING_EN, line) :]

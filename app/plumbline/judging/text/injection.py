@@ -13,7 +13,6 @@ from plumbline.judging.text.obfuscation import (
     LOOKALIKES,
     find_hidden,
     find_obfuscation,
-    may_be_obfuscated,
     remove_hidden,
 )
 from plumbline.judging.text.sample import Sample
@@ -148,8 +147,6 @@ _ROLE = re.compile(_WORDS.pattern("disguises.roles"), re.MULTILINE)
 _ROLE_ANCHORS: Final[Sequence[str]] = _WORDS.read("disguises.role_anchors")
 _LIST_REACH_CHARACTERS = 2_000
 _COLON_REACH_CHARACTERS = 20
-# Longer ones have some such word as a rule.
-_MAX_PLAIN_CHARACTERS = 3_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +164,6 @@ class Inspection:
 
 def inspect(sample: Sample) -> Inspection:
     """Return what in question, contexts and answer is written for the judge; linear in their length."""
-    # Most short samples hold nothing of the kind, which is soon seen of all their texts at once.
-    if _is_plain("\n".join((sample.question, sample.answer, *sample.contexts))):
-        return Inspection((), ())
     kinds: set[str] = set()
     suspects: list[tuple[int, int, int]] = []
     for text in (sample.question, sample.answer):
@@ -192,15 +186,6 @@ def inspect(sample: Sample) -> Inspection:
         ]
     flags = (SUSPECTED, *(kind for kind in KINDS if kind in kinds)) if kinds else ()
     return Inspection(flags, tuple(suspects))
-
-
-def _is_plain(text: str) -> bool:
-    return len(text) <= _MAX_PLAIN_CHARACTERS and not (
-        may_instruct(readable := _readable(text))
-        or _has_any(_VERDICT_ANCHORS, readable)
-        or _has_any(_ROLE_ANCHORS, readable)
-        or may_be_obfuscated(text)
-    )
 
 
 def _has_any(anchors: Iterable[str], text: str) -> bool:

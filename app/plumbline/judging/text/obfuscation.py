@@ -28,7 +28,6 @@ _BASE64 = re.compile(rf"(?<![\w/+=:.-])[A-Za-z0-9+/_-]{{{_FEWEST_ENCODED},4000}}
 # A digit stands first, alone: `re` then runs over other characters many times as fast.
 _HEX = re.compile(r"[0-9a-fA-F](?<!\w.)[0-9a-fA-F][ :]?(?:[0-9a-fA-F]{2}[ :]?){39,1999}(?!\w)")
 _ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{2,5};){16}")
-_ESCAPE_MARKS = "\\%&"
 _MIN_WALL_CHARACTERS = 160
 _MAX_LOOKED_AT = 50
 _PRINTABLE_SHARE = 0.95
@@ -51,17 +50,6 @@ def find_obfuscation(text: str) -> set[str]:
         "padding": _is_padded(text),
     }
     return {kind for kind, is_found in found.items() if is_found}
-
-
-def may_be_obfuscated(text: str) -> bool:
-    """Return False if `find_obfuscation` surely finds nothing in the text; True is not certain."""
-    return (
-        (any(map(text.__contains__, _ESCAPE_MARKS)) and _ESCAPES.search(text) is not None)
-        or (max(map(len, text.split()), default=0) >= _FEWEST_ENCODED and _BASE64.search(text) is not None)
-        or _HEX.search(text) is not None
-        or not (text.isascii() or (remove_hidden(text) == text and _MIXED.search(text) is None))
-        or len(text) >= _MIN_PADDED_CHARACTERS
-    )
 
 
 def _hides_text(text: str) -> bool:

@@ -15,7 +15,6 @@ _BRACKET_REACH_CHARS = 300
 _QUOTE_REACH_CHARS = 60
 # Excerpt of the next word; longer than any that is looked for.
 _EXCERPT_CHARS = 24
-_TOKENISED_QUOTE_REACH_CHARS = 500
 
 _OPENERS: Final = "([{（［【〔《〈「『“"
 _BRACKET_CLOSERS: Final = ")]}）］】〕》〉」』”"
@@ -34,7 +33,6 @@ _EVENT = re.compile(
 _OPENING = frozenset((*_OPENERS, '"'))
 _CLOSERS = frozenset(")]}）］】〕》〉」』”’»›")
 _STRAIGHT_CLOSERS = frozenset("\"'*_`~")
-_DETACHED_CLOSER = re.compile(r"\s(?:[\"'”’)\]]|'')(?=\s|\Z)")
 _TITLE_MARKS = frozenset("《〈")
 _QUOTES = frozenset('"“「『')
 _INTRODUCES_QUOTE = frozenset("）)：:，,。！？!?—…；")
@@ -176,8 +174,6 @@ class _Splitter:
         is_plain = next_word < limit and text[run_end] == " " and text[next_word].isalpha()
         if not is_plain or text.startswith(_PLAIN_CITATION, next_word):
             closed_end = self._skip_closers(run_end)
-            if text[at - 1].isspace():
-                closed_end = self._skip_detached_closer(closed_end, at)
             end = self._skip_citations(closed_end)
             next_word = _after(_TO_NEXT_WORD, text, end, limit)
         following = text[next_word : min(limit, next_word + _EXCERPT_CHARS)]
@@ -202,19 +198,6 @@ class _Splitter:
             return position not in self._close_by_open
         after = self._text[position + 1]
         return after.isspace() or after in _CLOSERS or after in _STRAIGHT_CLOSERS
-
-    def _skip_detached_closer(self, position: int, stop: int) -> int:
-        """Skip the closing quote of tokenised text: `he said " stop . " then` ."""
-        match = _DETACHED_CLOSER.match(self._text, position, self._block.end)
-        if match is None:
-            return position
-        mark = match.group().strip()
-        if mark == "'":
-            first = max(0, self._start - 1, stop - _TOKENISED_QUOTE_REACH_CHARS)
-            is_closing = self._text.count(" ' ", first, stop) % 2 == 1
-        else:
-            is_closing = mark != '"' or match.end() - 1 in self._closing
-        return match.end() if is_closing else position
 
     def _skip_citations(self, position: int) -> int:
         limit = self._block.end
