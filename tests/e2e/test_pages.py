@@ -233,6 +233,7 @@ def test_rows_of_a_long_run_are_filtered_and_paged(browser: Any, service: str, r
         page.keyboard.press("j")
         page.wait_for_url("**/rows/201**")
         page.locator("[name=person]").type("jude k")
+        page.keyboard.press("Enter")
         assert page.locator("[name=person]").input_value() == "jude k"
 
     assert [int(each) for each in numbers] == list(range(200, 400, 4))
