@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.cli.score.local import score_in_order
 from plumbline.cli.score.results import RunOutput, result_files
-from plumbline.cli.score.run import Budget, StopSignal
+from plumbline.cli.score.run import RunLimits
 from plumbline.ground.errors import InvalidInput
 from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.text.sample import Sample
@@ -51,20 +51,20 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-def take_rows(one: GatedScorer, stop: StopSignal) -> tuple[asyncio.Task[None], list[int]]:
+def take_rows(one: GatedScorer, limits: RunLimits) -> tuple[asyncio.Task[None], list[int]]:
     """Begin to score nine rows, three at a time; return the task and the rows that are done."""
     done: list[int] = []
 
     async def take() -> None:
-        async for each in score_in_order(one.score, records(9), stop, Budget(None, stop), concurrency=3):
+        async for each in score_in_order(one.score, records(9), limits, concurrency=3):
             done.append(each.row)  # noqa: PERF401 - looked at before the end
 
     return asyncio.create_task(take()), done
 
 
 async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> None:
-    one, stop = GatedScorer(), StopSignal()
-    taking, done = take_rows(one, stop)
+    one, limits = GatedScorer(), RunLimits()
+    taking, done = take_rows(one, limits)
     await turns()
     assert (one.begun, done) == ([0, 1, 2], [])
     one.let(1, 2)
@@ -76,10 +76,10 @@ async def test_rows_come_in_order_and_no_more_are_under_way_than_allowed() -> No
 
 
 async def test_a_halt_lets_what_is_under_way_finish_and_begins_nothing() -> None:
-    one, stop = GatedScorer(), StopSignal()
-    taking, done = take_rows(one, stop)
+    one, limits = GatedScorer(), RunLimits()
+    taking, done = take_rows(one, limits)
     await turns()
-    stop.set("interrupted")
+    limits.stop("interrupted")
     one.let(*range(9))
     await taking
 
@@ -90,14 +90,14 @@ async def test_a_halt_lets_what_is_under_way_finish_and_begins_nothing() -> None
 async def test_what_is_spent_ends_the_run_and_an_unknown_price_does_at_once(
     cost: float | None, begun: list[int]
 ) -> None:
-    one, stop = GatedScorer(cost=cost), StopSignal()
+    one, limits = GatedScorer(cost=cost), RunLimits(1.0)
     one.let(*range(9))
 
-    scored = score_in_order(one.score, records(9), stop, Budget(1.0, stop), concurrency=1)
+    scored = score_in_order(one.score, records(9), limits, concurrency=1)
     done = [each.row async for each in scored]
 
     assert done == one.begun == begun
-    assert stop.is_set == (cost != 0.0)
+    assert limits.is_stopped == (cost != 0.0)
 
 
 def output_of(tmp_path: Path, *, digest: str = "d1", restart: bool = False) -> RunOutput:

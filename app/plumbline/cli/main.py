@@ -2,12 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.util import find_spec
-from types import MappingProxyType
 from typing import Any, Final, NoReturn
 
 from plumbline.cli import COMMAND_TABLE
@@ -17,35 +16,10 @@ from plumbline.ground.version import VERSION
 
 _NAME: Final = "plumbline"
 _USAGE_ERROR: Final = 2
-_NEEDS_SERVICE: Final = "needs the service: pip install 'plumbline-rag[service]'"
-_NEEDS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "retrieval": "needs numpy and scipy: pip install 'plumbline-rag[retrieval]'",
-        "mcp": "needs the MCP SDK: pip install 'plumbline-rag[mcp]'",
-    }
-)
-# By what shows that a command can run, where the base install has it not
-_PACKAGES: Final[Mapping[str, str]] = MappingProxyType(
-    dict.fromkeys(("serve", "worker", "calibrate", "detectors", "lab", "batch-file", "keys", "doctor"), "fastapi")
-    | {"retrieval": "scipy", "mcp": "mcp"}
-)
+_TABLE: Final = load_data(COMMAND_TABLE)
+_NAMES: Final = _TABLE["names"]
 # A process loads the file of its own command alone, which takes up to seconds.
-COMMANDS: Final = (
-    "serve", "worker", "score", "report", "rate", "calibrate", "detectors", "retrieval", "lab", "batch-file", "keys",
-    "doctor", "mcp",
-)  # fmt: skip
-# Commands before 0.3.
-_NEW_NAMES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "judge": "doctor judge",
-        "prepare": "doctor prepare",
-        "choose-threshold": "rate threshold",
-        "drift": "rate drift",
-        "evaluate": "retrieval evaluate",
-        "compare": "retrieval compare",
-        "fuse": "retrieval fuse",
-    }
-)
+COMMANDS: Final[tuple[str, ...]] = tuple(_NAMES["commands"])
 # They stand where a plain `rate` has a file, so argparse gets them as one word with their command.
 _PARTS_OF_RATE: Final = ("threshold", "drift")
 
@@ -54,17 +28,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, or 2 with one line on standard error for errors of the user."""
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        if given and given[0] in _NEW_NAMES:
-            raise InvalidInput(f"{given[0]!r} is now 'plumbline {_NEW_NAMES[given[0]]}'")
+        if given and (new_name := _NAMES["renamed"].get(given[0])):
+            raise InvalidInput(f"{given[0]!r} is now 'plumbline {new_name}'")
         options = build_parser(given).parse_args(given)
         code: int = options.run(options)
     except PlumblineError as error:
         sys.stderr.write(f"plumbline: {error}\n")
         return _USAGE_ERROR
     except ModuleNotFoundError as error:
-        if not _is_third_party(error):
+        if error.name is None or error.name.partition(".")[0] == "plumbline":
             raise
-        sys.stderr.write(f"plumbline {given[0]} {_NEEDS.get(given[0], _NEEDS_SERVICE)}\n")
+        sys.stderr.write(f"plumbline {given[0]} {_explain_missing(given[0])}\n")
         return _USAGE_ERROR
     return code
 
@@ -98,11 +72,9 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     if named in COMMANDS:
         import_module(f"plumbline.cli.{named.replace('-', '_')}").add_command(commands)
     else:
-        table = load_data(COMMAND_TABLE)
         for command in COMMANDS:
-            is_there = _is_installed(_PACKAGES.get(command, "argparse"))
-            needs = _NEEDS.get(command, _NEEDS_SERVICE)
-            commands.add_parser(command, help=table[command]["help"] if is_there else needs)
+            is_there = _is_installed(_TABLE[command].get("needs", "argparse"))
+            commands.add_parser(command, help=_TABLE[command]["help"] if is_there else _explain_missing(command))
     return parser
 
 
@@ -112,8 +84,9 @@ def _is_installed(package: str) -> bool:
     return False
 
 
-def _is_third_party(error: ModuleNotFoundError) -> bool:
-    return error.name is not None and error.name.partition(".")[0] != "plumbline"
+def _explain_missing(command: str) -> str:
+    text: str = _NAMES["missing"][_TABLE[command].get("needs", "fastapi")]
+    return text
 
 
 if __name__ == "__main__":

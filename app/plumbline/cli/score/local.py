@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from plumbline.assembly import build, build_encoder, make_plan
-from plumbline.cli.score.run import Budget, ResultLine, StopSignal
+from plumbline.cli.score.run import ResultLine, RunLimits
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE
@@ -46,8 +46,7 @@ _WINDOW: Final = 2
 async def score_in_order(
     score: Callable[[Record | RecordProblem], Awaitable[ScoredRow]],
     rows: Iterable[Record | RecordProblem],
-    stop: StopSignal,
-    budget: Budget,
+    limits: RunLimits,
     *,
     concurrency: int,
 ) -> AsyncGenerator[ScoredRow, None]:
@@ -57,10 +56,10 @@ async def score_in_order(
 
     async def score_one(row: Record | RecordProblem) -> ScoredRow | None:
         async with room:
-            if stop.is_set:
+            if limits.is_stopped:
                 return None
             scored = await score(row)
-            budget.pay(scored.usage.cost)
+            limits.pay(scored.usage.cost)
             return scored
 
     if concurrency == 1:
@@ -128,7 +127,7 @@ class LocalEngine:
         }
 
     async def score_rows(
-        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
+        self, rows: Iterable[Record | RecordProblem], limits: RunLimits
     ) -> AsyncGenerator[ResultLine, None]:
         """Yield the results; a model that they will need is loaded before the first is taken."""
         async with AsyncExitStack() as stack:
@@ -150,7 +149,7 @@ class LocalEngine:
             usual = _BESIDE_ENCODER if TierName.EMBEDDING in self.tiers else 1
             usual = MAX_MODEL_CALLS if self.vectors is not None else usual
             usual = self.settings.batch_concurrency if self.judges else usual
-            work = score_in_order(scorer.score, rows, stop, budget, concurrency=self._concurrency or usual)
+            work = score_in_order(scorer.score, rows, limits, concurrency=self._concurrency or usual)
             async with aclosing(work) as done:
                 async for scored in done:
                     yield ResultLine(scored.row, scored.line)

@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Final
 
-from plumbline.cli.score.run import Budget, ResultLine, StopSignal
+from plumbline.cli.score.run import ResultLine, RunLimits
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
@@ -34,7 +34,7 @@ class RemoteEngine:
         return {"service": self._url, "options": self._options.model_dump(mode="json")}
 
     async def score_rows(
-        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
+        self, rows: Iterable[Record | RecordProblem], limits: RunLimits
     ) -> AsyncGenerator[ResultLine, None]:
         """Yield the results. A failure of the service stops the run (ClientError): it makes no row an error."""
         # Unreadable rows stay here until those before them have come back
@@ -56,10 +56,10 @@ class RemoteEngine:
                         read = read_line(line)
                         if isinstance(read, str):
                             raise AnswerUnreadable("a row of the answer is not one of this service")
-                        budget.pay(read.cost)
+                        limits.pay(read.cost)
                         yield ResultLine(read.row, line)
             except _TEMPORARY as error:
-                stop.set(str(error))
+                limits.stop(str(error))
                 return
         for problem in unsent:
             yield _line_of(problem)

@@ -23,39 +23,35 @@ from plumbline.schemas.language import render_line
 from plumbline.schemas.report import ReportLanguage
 
 
-class StopSignal:
-    """Request to start no more rows, with its reason; rows in flight are finished."""
+class RunLimits:
+    """What ends a run, with the `reason`: a signal, a failure, or its cost, that of its earlier parts included.
 
-    def __init__(self) -> None:
+    Once it `is_stopped` no row starts; rows in flight are finished.
+    """
+
+    def __init__(self, max_cost: float | None = None) -> None:
+        self._max_cost = max_cost
+        self._spent = 0.0
         self.reason: str | None = None
 
-    def set(self, reason: str) -> None:
+    def stop(self, reason: str) -> None:
         """Start no more rows; the first reason stands."""
         self.reason = self.reason or reason
 
     @property
-    def is_set(self) -> bool:
+    def is_stopped(self) -> bool:
         return self.reason is not None
-
-
-class Budget:
-    """Bound on the cost of a run, its earlier parts included; sets the stop signal once it is spent."""
-
-    def __init__(self, max_cost: float | None, stop: StopSignal) -> None:
-        self._max_cost = max_cost
-        self._stop = stop
-        self._spent = 0.0
 
     def pay(self, cost: float | None) -> None:
         """Add the cost of a row, or of an earlier part; None: its price is unknown."""
         if self._max_cost is None:
             return
         if cost is None:
-            self._stop.set("the price of a call is not known, so its cost cannot be bounded; see PLUMBLINE_LLM_PRICES")
+            self.stop("the price of a call is not known, so its cost cannot be bounded; see PLUMBLINE_LLM_PRICES")
             return
         self._spent += cost
         if self._spent >= self._max_cost:
-            self._stop.set(f"{self._spent:.6g} is spent, of {self._max_cost:g}; raise --max-cost to resume")
+            self.stop(f"{self._spent:.6g} is spent, of {self._max_cost:g}; raise --max-cost to resume")
 
 
 class ResultLine(NamedTuple):
@@ -74,12 +70,10 @@ class Engine(Protocol):
     def identity(self) -> dict[str, object]:
         """Return what this place and its options decide of the results."""
 
-    def score_rows(
-        self, rows: Iterable[Record | RecordProblem], stop: StopSignal, budget: Budget
-    ) -> AsyncGenerator[ResultLine, None]:
+    def score_rows(self, rows: Iterable[Record | RecordProblem], limits: RunLimits) -> AsyncGenerator[ResultLine, None]:
         """Yield the results in the order of `rows`, which are consumed as there is room for them.
 
-        Once `stop` is set no row starts; rows in flight are yielded, and then it ends. It may set `stop` itself if no
+        Once the limits stop it no row starts; rows in flight are yielded, and then it ends. It may stop itself if no
         further row can be scored. Close it unless all is consumed.
         """
 
@@ -118,26 +112,25 @@ class Run:
         `echo` gets each line that is written. Returns None if every row is written, else one line on why some are not.
         Raises InvalidInput: the input cannot be read, the lines cannot be written, or are not those of this file.
         """
-        stop = StopSignal()
-        budget = Budget(max_cost, stop)
+        limits = RunLimits(max_cost)
 
         async def work() -> None:
             with self._source.open() as reader:
                 self.count_written_rows()
                 before = frozenset(self.output.done)
                 if before:
-                    budget.pay(self.counts.builder.tally.usage().cost)
+                    limits.pay(self.counts.builder.tally.usage().cost)
                 reporting = [] if self._progress is None else [asyncio.create_task(self._report(self._progress))]
                 try:
-                    await self._write(engine.score_rows(self._rows(reader, stop, before), stop, budget), reader, echo)
+                    await self._write(engine.score_rows(self._rows(reader, limits, before), limits), reader, echo)
                 finally:
                     self.mended = reader.mended
                     await end_tasks(reporting)
 
-        if not _run_interruptibly(work, stop):
+        if not _run_interruptibly(work, limits):
             return "stopped at once"
         counts = self.counts
-        left = None if self._is_done else self._damage or stop.reason or "it was stopped"
+        left = None if self._is_done else self._damage or limits.reason or "it was stopped"
         if self._progress is not None:
             self._progress.end(counts, left)
         return None if left is None else f"{counts.builder.rows} rows written, more remain: {left}"
@@ -164,11 +157,11 @@ class Run:
                 self.counts.share = self._share_of(reader.position)
 
     def _rows(
-        self, reader: RecordReader, stop: StopSignal, before: Collection[int]
+        self, reader: RecordReader, limits: RunLimits, before: Collection[int]
     ) -> Iterator[Record | RecordProblem]:
         """Yield the rows that had no line before; damage in the file ends them: those in front have results."""
         limit = self._source.limit
-        while not stop.is_set:
+        while not limits.is_stopped:
             try:
                 row = None if limit is not None and reader.position.row >= limit else next(reader, None)
             except InvalidInput as error:
@@ -189,12 +182,12 @@ class Run:
             await asyncio.sleep(progress.every_seconds)
 
 
-def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], stop: StopSignal) -> bool:
-    """Run `work` in an event loop until a second Ctrl-C or SIGTERM, which returns False; the first one sets `stop`."""
+def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], limits: RunLimits) -> bool:
+    """Run `work` in an event loop until a second Ctrl-C or SIGTERM, which returns False; the first one stops it."""
 
     async def attend() -> None:
         task = asyncio.current_task()
-        with _signals(stop, asyncio.get_running_loop(), lambda: task is not None and task.cancel()):
+        with _signals(limits, asyncio.get_running_loop(), lambda: task is not None and task.cancel()):
             await work()
 
     try:
@@ -205,12 +198,12 @@ def _run_interruptibly(work: Callable[[], Coroutine[None, None, None]], stop: St
 
 
 @contextlib.contextmanager
-def _signals(stop: StopSignal, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object]) -> Iterator[None]:
+def _signals(limits: RunLimits, loop: asyncio.AbstractEventLoop, cancel: Callable[[], object]) -> Iterator[None]:
     def interrupt() -> None:
-        if stop.is_set:
+        if limits.is_stopped:
             cancel()
             return
-        stop.set("interrupted")
+        limits.stop("interrupted")
         sys.stderr.write("plumbline: finishing the rows in flight, then stopping; interrupt again to stop at once\n")
 
     def handle(_: int, __: FrameType | None) -> None:
