@@ -1,35 +1,23 @@
 """The one way by which every integration judges: a running service, or this process."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack
 
 from plumbline.client import Plumbline
 from plumbline.client.row import Rows
-from plumbline.client.samples import AnyOptions, OptionFields
+from plumbline.client.samples import OptionFields
 from plumbline.ground.service_address import explain_missing_service, find_url
 from plumbline.rows.records.reading import read_sample
 from plumbline.schemas.evaluation import EvaluationResult
 
-
-class EvaluationClient(Protocol):
-    def evaluate(
-        self,
-        *,
-        contexts: Iterable[str],
-        answer: str,
-        question: str = "",
-        reference: str | None = None,
-        **options: Unpack[OptionFields],
-    ) -> EvaluationResult: ...
-
-    def evaluate_many(
-        self, samples: Iterable[dict[str, Any]], *, options: AnyOptions = None, in_order: bool = False
-    ) -> Rows[dict[str, Any]]: ...
-
-    def close(self) -> None: ...
+if TYPE_CHECKING:
+    from plumbline.integrations.local_plumbline import LocalPlumbline
 
 
-def open_client(url: str | None = None) -> EvaluationClient:
+EvaluationClient: TypeAlias = "Plumbline | LocalPlumbline"
+
+
+def open_client(url: str | None = None) -> "EvaluationClient":
     """Return the client of `url`, or of PLUMBLINE_URL, else the judges of this process; raise ConfigurationError."""
     if (found := find_url(url)) is not None:
         return Plumbline(found)
@@ -71,14 +59,14 @@ class Checker:
     """
 
     def __init__(
-        self, url: str | None = None, *, client: EvaluationClient | None = None, **options: Unpack[OptionFields]
+        self, url: str | None = None, *, client: "EvaluationClient | None" = None, **options: Unpack[OptionFields]
     ) -> None:
         self._url = url
         self._client = client
         self._options = options
 
     @property
-    def client(self) -> EvaluationClient:
+    def client(self) -> "EvaluationClient":
         if self._client is None:
             self._client = open_client(self._url)
         return self._client

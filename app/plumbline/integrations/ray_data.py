@@ -42,7 +42,7 @@ class ColumnScorer:
         *,
         columns: ColumnMap | str | None = None,
         prefix: str = "plumbline_",
-        client: EvaluationClient | None = None,
+        client: "EvaluationClient | None" = None,
         **options: Unpack[OptionFields],
     ) -> None:
         self._columns = columns

@@ -153,11 +153,13 @@ def build_options(
     """
     check_judge_names(request, judge_names, place=place)
     costs = [cost for cost in (request.max_cost, settings.llm_max_cost) if cost is not None]
+    usual = settings.llm_escalation
+    usual_escalation = None if usual in (request.judges or (DEFAULT_JUDGE,)) else usual
     return JudgeOptions(
         tenant=tenant,
         judges=tuple(request.judges or ()),
         samples=request.samples,
-        escalation=request.escalation or _usual_escalation(request, settings),
+        escalation=request.escalation or usual_escalation,
         disputed=request.disputed,
         citation_base=request.citation_base,
         cache=request.cache,
@@ -168,11 +170,6 @@ def build_options(
         threshold=settings.threshold if request.threshold is None else request.threshold,
         deadline_seconds=min(request.deadline_seconds or settings.deadline_seconds, settings.deadline_seconds),
     )
-
-
-def _usual_escalation(request: EvaluationOptions, settings: Settings) -> str | None:
-    name = settings.llm_escalation
-    return None if name in (request.judges or (DEFAULT_JUDGE,)) else name
 
 
 def to_wire(

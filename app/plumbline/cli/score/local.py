@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from plumbline.assembly import build, build_encoder, make_plan
-from plumbline.cli.score.run import ResultLine, RunLimits
+from plumbline.cli.score.run import RunLimits
 from plumbline.ground.concurrency import InlineExecutor, map_concurrently
 from plumbline.ground.errors import ConfigurationError
 from plumbline.ground.judge_settings import DEFAULT_JUDGE
@@ -21,6 +21,7 @@ from plumbline.judging.tiers.tier import TierName
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, resolve_judges
 from plumbline.models.embeddings.remote_encoder import resolve_embedding_service
 from plumbline.rows.evaluation_wire import check_judge_names
+from plumbline.rows.jobs.job import ResultLine
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.row_scorer import RowScorer
 from plumbline.rows.scored_row import ScoredRow

@@ -5,10 +5,11 @@ from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import aclosing
 from typing import Final
 
-from plumbline.cli.score.run import ResultLine, RunLimits
+from plumbline.cli.score.run import RunLimits
 from plumbline.client.async_client import AsyncPlumbline
 from plumbline.client.batches import DEFAULT_BATCH_SIZE, DEFAULT_IN_FLIGHT
 from plumbline.client.failures import AnswerCut, AnswerUnreadable, Busy, NotReached, ServiceFailed, TimedOut
+from plumbline.rows.jobs.job import ResultLine
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.result_lines import read_line
 from plumbline.rows.scored_row import unreadable_row

@@ -8,13 +8,14 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Iterator
 from contextlib import aclosing
 from types import FrameType
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from plumbline.cli.progress import RunCounts, ScoreProgress
 from plumbline.cli.score.results import RunOutput
 from plumbline.cli.score.source import InputSource
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import InvalidInput
+from plumbline.rows.jobs.job import ResultLine
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
 from plumbline.rows.report.building import ReportBuilder
@@ -52,13 +53,6 @@ class RunLimits:
         self._spent += cost
         if self._spent >= self._max_cost:
             self.stop(f"{self._spent:.6g} is spent, of {self._max_cost:g}; raise --max-cost to resume")
-
-
-class ResultLine(NamedTuple):
-    """Number of a row and its line of results."""
-
-    row: int
-    line: bytes
 
 
 class Engine(Protocol):
@@ -130,14 +124,11 @@ class Run:
         if not _run_interruptibly(work, limits):
             return "stopped at once"
         counts = self.counts
-        left = None if self._is_done else self._damage or limits.reason or "it was stopped"
+        is_done = self._is_exhausted and self._taken == counts.rows_now
+        left = None if is_done else self._damage or limits.reason or "it was stopped"
         if self._progress is not None:
             self._progress.end(counts, left)
         return None if left is None else f"{counts.builder.rows} rows written, more remain: {left}"
-
-    @property
-    def _is_done(self) -> bool:
-        return self._is_exhausted and self._taken == self.counts.rows_now
 
     async def _write(
         self,

@@ -27,20 +27,19 @@ from plumbline.ground.store.tables import (
 )
 from plumbline.ground.texts import CodedText
 from plumbline.rows.jobs.job import JobState, Lease, LeaseStatus, ResultLine, RowFilter
-from plumbline.rows.jobs.job_table import SUMS_OF_RESULTS, counts_of, enter_state, is_of_job, is_spent, read_job
+from plumbline.rows.jobs.job_table import SUMS_OF_RESULTS, USED, counts_of, enter_state, is_of_job, is_spent, read_job
 from plumbline.rows.scored_row import RowStatus, ScoredRow
 
 # Of a deleted job, deleted in one transaction: results, and chunks of rows, which are far larger.
 _SWEPT_RESULTS: Final = 2_000
 _SWEPT_CHUNKS: Final = 20
-_USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
-_RESULT_COLUMNS: Final = ("status", "tier", "degraded", "passed", *_USED, "cost", "line")
+_RESULT_COLUMNS: Final = ("status", "tier", "degraded", "passed", *USED, "cost", "line")
 # A row that has a result keeps it, unless it is to be scored again; what the replaced one cost was spent all the same.
 _PUT_RESULT: Final = text(
     f"INSERT INTO result (key, {', '.join(_RESULT_COLUMNS)}) VALUES (:key, :{', :'.join(_RESULT_COLUMNS)})"
     " ON CONFLICT (key) DO UPDATE SET redo = 0, "
     + ", ".join(
-        f"{name} = result.{name} + excluded.{name}" if name in (*_USED, "cost") else f"{name} = excluded.{name}"
+        f"{name} = result.{name} + excluded.{name}" if name in (*USED, "cost") else f"{name} = excluded.{name}"
         for name in _RESULT_COLUMNS
     )
     + " WHERE result.redo = 1"
@@ -187,7 +186,19 @@ def rows_left(sql: Transaction, lease: Lease) -> tuple[set[int], dict[int, int],
 def put_results(sql: Transaction, lease: Lease, chunk: LeasedChunk, rows: Sequence[ScoredRow]) -> None:
     """Store results; a row that has one keeps it, unless it is to be scored again."""
     base = chunk.number << ROW_BITS
-    sql.execute_many(_PUT_RESULT, [{"key": base + row.row, **_result(row)} for row in rows])
+    results: list[dict[str, Any]] = [
+        {
+            "key": base + row.row,
+            "status": row.status.value,
+            "tier": row.tier,
+            "degraded": int(row.is_degraded),
+            "passed": None if row.passed is None else int(row.passed),
+            **{name: getattr(row.usage, name) for name in (*USED, "cost")},
+            "line": row.line,
+        }
+        for row in rows
+    ]
+    sql.execute_many(_PUT_RESULT, results)
     set_in_flight(sql, lease, chunk, chunk.under_way - {row.row for row in rows})
 
 
@@ -267,15 +278,3 @@ def set_in_flight(sql: Transaction, lease: Lease, chunk: LeasedChunk, rows: Iter
 
 def _place(number: int, lease: Lease) -> dict[str, int]:
     return {"number": number, "at": lease.chunk, "by_fence": lease.fence}
-
-
-def _result(row: ScoredRow) -> dict[str, Any]:
-    return {
-        "status": row.status.value,
-        "tier": row.tier,
-        "degraded": int(row.is_degraded),
-        "passed": None if row.passed is None else int(row.passed),
-        **{name: getattr(row.usage, name) for name in _USED},
-        "cost": row.usage.cost,
-        "line": row.line,
-    }

@@ -41,7 +41,7 @@ from plumbline.rows.scored_row import RowStatus
 
 _STATUSES: Final = tuple(status.value for status in RowStatus)
 _TIERS: Final = ("llm", "detector", "embedding", "lexical")
-_USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+USED: Final = ("calls", "unmetered_calls", "prompt_tokens", "completion_tokens", "cached_tokens")
 
 # What each count of a chunk adds up over its results.
 _COUNTED: Final[Mapping[str, Any]] = {
@@ -50,7 +50,7 @@ _COUNTED: Final[Mapping[str, Any]] = {
     "degraded": RESULT.c.degraded,
     "passed": sa.case((RESULT.c.passed == 1, 1), else_=0),
     "not_passed": sa.case((RESULT.c.passed == 0, 1), else_=0),
-    **{name: RESULT.c[name] for name in _USED},
+    **{name: RESULT.c[name] for name in USED},
     "cost": sa.func.coalesce(RESULT.c.cost, 0),
     "unpriced": sa.case((RESULT.c.cost.is_(None), 1), else_=0),
 }
@@ -224,7 +224,7 @@ def counts_of(sql: Transaction, number: int) -> JobCounts:
         passed=int(of["passed"]),
         not_passed=int(of["not_passed"]),
         usage=Usage(
-            **{name: int(of[name]) for name in _USED},
+            **{name: int(of[name]) for name in USED},
             cost=None if of["unpriced"] else float(of["cost"]),
         ),
     )

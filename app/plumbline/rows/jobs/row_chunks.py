@@ -41,9 +41,8 @@ def chunked_rows(
     form: str,
     columns: str | None,
     named: NamedColumns = NONE_NAMED,
-    chunk_rows: int = CHUNK_ROWS,
 ) -> Iterator[RowChunk]:
-    """Yield the rows of an upload in chunks of at most `chunk_rows` rows and about 4 MiB.
+    """Yield the rows of an upload in chunks of at most 100 rows and about 4 MiB.
 
     Raises InvalidInput: as `RecordReader` before the first row; the last chunk reports damage behind it. The rows of a
     Parquet file end where they take 250 times the file's bytes.
@@ -51,27 +50,22 @@ def chunked_rows(
     left = _FREE_BYTES + _MAX_EXPANSION * upload.stat().st_size if form == "parquet" else None
     with RecordReader(upload, format=form, columns=columns, named=named) as reader:
         lines: list[bytes] = []
-        size = 0
-        while True:
+        damage: str | None = None
+        while damage is None:
             try:
                 row = next(reader, None)
             except InvalidInput as error:
-                damage = CodedText("file_damaged", row=reader.position.row, reason=error.detail)
+                row, damage = None, CodedText("file_damaged", row=reader.position.row, reason=error.detail)
+            if row is not None:
+                lines.append(encode_row(row) + b"\n")
+                if left is not None and (left := left - len(lines[-1])) < 0:
+                    damage = CodedText("file_expands", row=reader.position.row, times=_MAX_EXPANSION)
+            is_full = len(lines) == CHUNK_ROWS or sum(map(len, lines)) >= _CHUNK_BYTES
+            if damage or (lines and (is_full or row is None)):
                 yield RowChunk(len(lines), b"".join(lines), damage)
-                return
+                lines = []
             if row is None:
-                break
-            lines.append(encode_row(row) + b"\n")
-            size += len(lines[-1])
-            if left is not None and (left := left - len(lines[-1])) < 0:
-                detail = CodedText("file_expands", row=reader.position.row, times=_MAX_EXPANSION)
-                yield RowChunk(len(lines), b"".join(lines), detail)
                 return
-            if len(lines) == chunk_rows or size >= _CHUNK_BYTES:
-                yield RowChunk(len(lines), b"".join(lines))
-                lines, size = [], 0
-        if lines:
-            yield RowChunk(len(lines), b"".join(lines))
 
 
 def pack(data: bytes) -> bytes:

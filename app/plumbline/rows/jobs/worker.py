@@ -113,7 +113,12 @@ class Worker:
         structlog.contextvars.bind_contextvars(job=run.lease.job_id)
         renewing = asyncio.create_task(run.keep_renewing())
         try:
-            await self._score(run)
+            try:
+                handler = self._handler_of(run.lease)
+            except PlumblineError as error:
+                await retry_while_unavailable(partial(self._store.fail, run.lease, str(error)))
+            else:
+                await run.work(handler)
         except StoreUnavailable as error:
             # The lease expires, and another owner does it again.
             _LOG.warning("chunk_left", detail=str(error))
@@ -122,14 +127,6 @@ class Worker:
             log_failure(error, "chunk_failed", chunk=run.lease.chunk)
         finally:
             await end_tasks([renewing])
-
-    async def _score(self, run: ChunkRun) -> None:
-        try:
-            handler = self._handler_of(run.lease)
-        except PlumblineError as error:
-            await retry_while_unavailable(partial(self._store.fail, run.lease, str(error)))
-            return
-        await run.work(handler)
 
     def _forget_run(self, task: "asyncio.Task[None]") -> None:
         del self._runs[task]

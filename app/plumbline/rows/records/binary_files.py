@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, RowSource, check_unique
 
 # Rows that are turned into Python values at once.
 _BATCH_ROWS: Final = 256
@@ -21,7 +21,7 @@ def load_pyarrow(name: str) -> Any:
         raise InvalidInput(CodedText("parquet_needs"), place=name) from None
 
 
-class ParquetRows:
+class ParquetRows(RowSource):
     """The rows of a Parquet file, a batch at a time, lists as lists; `columns` are the schema's names.
 
     `source`: the file where it is in memory; `path` then only names it. Raises InvalidInput: pyarrow is missing, or the
@@ -29,7 +29,6 @@ class ParquetRows:
     """
 
     columns: tuple[str, ...]
-    note = ""
 
     def __init__(self, path: Path, source: BinaryIO | None = None) -> None:
         self._name = path.name
@@ -74,11 +73,10 @@ def _values(batch: Any) -> Iterator[Mapping[str, object] | BadRow]:
 _MAX_BYTES: Final = 256 * 1024 * 1024
 
 
-class SheetRows:
+class SheetRows(RowSource):
     """The rows of the first sheet below its header, as cells by column; dates in ISO form. Raises InvalidInput."""
 
     columns: tuple[str, ...]
-    note = ""
 
     def __init__(self, path: Path) -> None:
         try:
@@ -95,10 +93,7 @@ class SheetRows:
             raise InvalidInput(CodedText("excel_unreadable", reason=said), place=path.name) from error
         self._header = next((place for place, cells in enumerate(self._cells) if any(map(_text, cells))), 0)
         names = [_text(cell).strip() for cell in self._cells[self._header]] if self._cells else []
-        for name in names:
-            if name and names.count(name) > 1:
-                place = f"{path.name}:{self._header + 1}"
-                raise InvalidInput(CodedText("column_repeated", name=quoted(name)), place=place)
+        check_unique(names, place=f"{path.name}:{self._header + 1}")
         self._names, self.columns = names, tuple(filter(None, names))
 
     def __iter__(self) -> Iterator[RawRow]:

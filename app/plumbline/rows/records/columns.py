@@ -62,10 +62,6 @@ class ColumnPreset:
     lacks: Mapping[str, str] = field(default_factory=dict)
     is_loose: bool = False
 
-    def names_of(self, name: str) -> tuple[str, ...]:
-        names: tuple[str, ...] = getattr(self, name)
-        return names
-
 
 _READ: Final = load_data("rows/records/columns")
 # `huggingface`, the last one, is guessed only where no other format fits.
@@ -100,7 +96,7 @@ def apply_preset(name: str, found: Collection[str], named: NamedColumns = NONE_N
     chosen = _fill(preset, found, named)
     for needed in _NEEDED:
         if needed not in chosen:
-            names = " or ".join(quoted(column) for column in preset.names_of(needed))
+            names = " or ".join(quoted(column) for column in getattr(preset, needed))
             lacks = CodedText("preset_needs", name=name, columns=names, field=needed)
             why = [said for column, said in preset.lacks.items() if column in found]
             raise _unclear([lacks, *why], found, needed)
@@ -120,22 +116,16 @@ def detect_columns(found: Collection[str], named: NamedColumns = NONE_NAMED) -> 
         # The first preset of several that agree: ours
         preset_by_column = {chosen[name]: preset.name for preset, chosen in reversed(fitting) if name in chosen}
         if len(preset_by_column) > 1:
-            several = tuple(f"{quoted(str(column))} ({preset})" for column, preset in preset_by_column.items())
-            raise _unclear([CodedText("could_be", name=name, columns=several[:-1], last=several[-1])], found, name)
+            several = [f"{quoted(str(column))} ({preset})" for column, preset in preset_by_column.items()]
+            raise _ambiguous(name, several, found)
     # max takes the first of equals: ours
     preset, chosen = max(fitting, key=lambda each: len(each[1]) + len(each[0].marks))
-    if "answer" not in named:
-        _refuse_another_answer(chosen, found)
-    return _choice(preset, chosen, found)
-
-
-def _refuse_another_answer(chosen: NamedColumns, found: Collection[str]) -> None:
-    """Refuse a file with another column that answers are often in: one of the two may be the correct answer."""
     used = _first_parts(chosen)
     others = [column for column in _spelled(found, "answer") if column not in used]
-    if others:
-        several = tuple(quoted(str(column)) for column in (chosen["answer"], *others))
-        raise _unclear([CodedText("could_be", name="answer", columns=several[:-1], last=several[-1])], found, "answer")
+    if others and "answer" not in named:
+        # One of the two may be the correct answer
+        raise _ambiguous("answer", [quoted(str(column)) for column in (chosen["answer"], *others)], found)
+    return _choice(preset, chosen, found)
 
 
 def _guess(found: Collection[str], named: NamedColumns) -> NamedColumns:
@@ -144,8 +134,7 @@ def _guess(found: Collection[str], named: NamedColumns) -> NamedColumns:
     for name in FIELDS:
         present = [column for column in _spelled(found, name) if column not in taken] if name not in named else []
         if len(present) > 1 and name != "custom_id":
-            several = tuple(map(quoted, present))
-            raise _unclear([CodedText("could_be", name=name, columns=several[:-1], last=several[-1])], found, name)
+            raise _ambiguous(name, [*map(quoted, present)], found)
         if present:
             chosen[name] = present[0]
     missing = [name for name in _NEEDED if name not in chosen]
@@ -159,14 +148,14 @@ def _guess(found: Collection[str], named: NamedColumns) -> NamedColumns:
 def _spelled(found: Collection[str], name: str) -> list[str]:
     """Return the columns with a common spelling of a field's name, the commonest first."""
     spelled = {column.strip().lower().replace(" ", "_"): column for column in reversed([*found])}
-    return [spelled[spelling] for spelling in _ALL[-1].names_of(name) if spelling in spelled]
+    return [spelled[spelling] for spelling in getattr(_ALL[-1], name) if spelling in spelled]
 
 
 def _fill(preset: ColumnPreset, found: Collection[str], named: NamedColumns) -> NamedColumns:
     _check_named(named, found)
     chosen, taken = dict(named), _first_parts(named)
     for name in FIELDS:
-        columns = (each for each in preset.names_of(name) if each in found and each.partition(".")[0] not in taken)
+        columns = (each for each in getattr(preset, name) if each in found and each.partition(".")[0] not in taken)
         if name not in named and (column := next(columns, None)) is not None:
             chosen[name] = column
     return chosen
@@ -193,7 +182,7 @@ def _choice(preset: ColumnPreset, chosen: NamedColumns, found: Collection[str]) 
         if name not in chosen and common:
             chosen[name] = common[0]
     # A later row may have a field that this one lacks
-    usual = {name: preset.names_of(name)[0] for name in _OPTIONAL if preset.names_of(name)}
+    usual = {name: getattr(preset, name)[0] for name in _OPTIONAL if getattr(preset, name)}
     map_ = ColumnMap(**{**usual, **chosen}, context_separator=preset.separator)  # type: ignore[arg-type]
     note = f"; {preset.note}" if preset.note else ""
     return ChosenColumns(map_, f"read as {preset.name}: {_describe(map_, chosen)}{note}")
@@ -212,6 +201,10 @@ def _list_columns(found: Collection[str]) -> CodedText:
     if more > 0:
         return CodedText("found_columns_and_more", names=names, count=more)
     return CodedText("found_columns", names=names) if found else CodedText("found_no_column")
+
+
+def _ambiguous(name: str, several: Sequence[str], found: Collection[str]) -> InvalidInput:
+    return _unclear([CodedText("could_be", name=name, columns=tuple(several[:-1]), last=several[-1])], found, name)
 
 
 def _unclear(faults: Sequence[str], found: Collection[str], *fields: str) -> InvalidInput:

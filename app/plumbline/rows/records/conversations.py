@@ -90,7 +90,10 @@ def _message(item: object, name: str, tool_by_call: dict[object, str]) -> Messag
     # RAGFlow's messages have the passages of an answer beside it
     cited = "reference" if isinstance(item.get("reference"), list) else "contexts"
     passages = _passages(item.get(cited) or [], f"{name}.{cited}")
-    if role == "tool" and not _has_results(content):
+    kinds_within = (
+        [each.get("type") for each in content if isinstance(each, Mapping)] if isinstance(content, list) else []
+    )
+    if role == "tool" and not any(_RESULTS.fullmatch(str(kind)) for kind in kinds_within):
         call_id = _first(item, "tool_call_id", "call_id")
         passages += _result(content, call_id, _first(item, "name", "tool_name") or tool_by_call.get(call_id), name)
         return Message(role, "", tuple(passages))
@@ -166,12 +169,6 @@ def _note_call(call: object, tool_by_call: dict[object, str]) -> None:
     call_id = _first(call, "call_id", "toolCallId", "toolUseId", "id")
     if isinstance(name, str) and isinstance(call_id, str):
         tool_by_call[call_id] = name
-
-
-def _has_results(content: object) -> bool:
-    return isinstance(content, list) and any(
-        isinstance(each, Mapping) and _RESULTS.fullmatch(str(each.get("type"))) for each in content
-    )
 
 
 def _result(value: object, call_id: object, tool: object, name: str) -> list[Passage]:

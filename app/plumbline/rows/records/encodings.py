@@ -97,17 +97,14 @@ def _compare(text: bytes) -> tuple[str | None, str | None]:
     points = {name: worth for name, worth in points.items() if name in _RIVALS}
     best = max(points.values(), default=0.0)
     close = [name for name, worth in points.items() if worth >= best - _MARGIN]
-    if "cp1252" in close and _is_western(text):
-        return "cp1252", None
+    if "cp1252" in close:
+        read = text.decode("cp1252")
+        if not _MISREAD.search(read) and all(each.isascii() or each.lower() in _WESTERN for each in read):
+            return "cp1252", None
     multibyte = [name for name in close if name in ("gb18030", "big5", "shift_jis", "euc_kr")]
     if multibyte == ["gb18030"] and _is_common_chinese(text):
         return "gb18030", None
     return None, close[0] if len(close) == 1 else None
-
-
-def _is_western(text: bytes) -> bool:
-    read = text.decode("cp1252")
-    return not _MISREAD.search(read) and all(each.isascii() or each.lower() in _WESTERN for each in read)
 
 
 def _is_common_chinese(text: bytes) -> bool:

@@ -39,7 +39,7 @@ _ROWS_TRIED: Final = 3
 
 def open_json(
     path: Path, *, encoding: str = UTF_8, fits: FieldTest | None = None, max_bytes: int | None = MAX_ROW_BYTES
-) -> "RowSource":
+) -> RowSource:
     """Open the rows of a file of JSON, by what stands in it: an array, objects one behind the other, or one a line.
 
     `fits`: tells which fields make a sample, as `rows_in_object` takes it. `max_bytes`: of a file that is one array or
@@ -82,10 +82,8 @@ def _decode_array(data: bytes) -> Sequence[msgspec.Raw | Mapping[str, object] | 
     raise InvalidInput(_no_object(rows).text)
 
 
-class ListedRows:
+class ListedRows(RowSource):
     """Rows in memory, encoded ones decoded one at a time; `note` tells where in their file they were."""
-
-    columns: tuple[str, ...] | None = None
 
     def __init__(
         self,
@@ -110,11 +108,8 @@ class ListedRows:
         self._rows = ()
 
 
-class JsonLineRows:
+class JsonLineRows(RowSource):
     """The rows of a JSON Lines file, plain or gzip; blank lines are no rows. Raises InvalidInput."""
-
-    columns: tuple[str, ...] | None = None
-    note = ""
 
     def __init__(self, path: Path, *, max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8) -> None:
         self._lines = TextLines(path, max_bytes=max_bytes, encoding=encoding)

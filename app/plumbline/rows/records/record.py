@@ -1,12 +1,13 @@
 """Records, the problems of bad rows, checks of single values, and passages: strings, or objects of many forms."""
 
 import json
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from plumbline.ground.errors import quoted
+from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.phrases import load_data
 from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import NO_LABELS, ContextLabels, Passage, Sample
@@ -82,20 +83,26 @@ class RawRow(NamedTuple):
     after: ReadPosition
 
 
-class RowSource(Protocol):
+class RowSource(ABC):
     """The rows of one file; `columns` is None if each row names its own fields, `note` tells where they were found."""
 
-    note: str
+    columns: tuple[str, ...] | None = None
+    note = ""
 
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """The names of the columns."""
-
+    @abstractmethod
     def __iter__(self) -> Iterator[RawRow]:
         """Yield the rows, once."""
 
+    @abstractmethod
     def close(self) -> None:
         """Close the file."""
+
+
+def check_unique(columns: Sequence[str], *, place: str) -> None:
+    """Raise InvalidInput if two columns of a table have the same name."""
+    for column in columns:
+        if column and columns.count(column) > 1:
+            raise InvalidInput(CodedText("column_repeated", name=quoted(column)), place=place)
 
 
 def parse_json_text(value: object, starts: tuple[str, ...] = ("{", "[{")) -> object:

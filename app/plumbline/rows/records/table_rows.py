@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, TextLine, TextLines, too_long
 from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, RowSource, check_unique
 
 # The standard limit is 128 KiB a cell; rows have a limit of their own.
 csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
@@ -22,11 +22,10 @@ _NEVER_CLOSED: Final = (CodedText("quote_not_closed"), CodedText("a_closing_quot
 _LINE_COST: Final = 150
 
 
-class TableRows:
+class TableRows(RowSource):
     """The rows below the header, as cells by column; `columns` are the header's names. Raises InvalidInput."""
 
     columns: tuple[str, ...]
-    note = ""
 
     def __init__(
         self, path: Path, *, delimiter: str = ",", max_bytes: int = MAX_ROW_BYTES, encoding: str = UTF_8
@@ -64,9 +63,7 @@ class TableRows:
         except BadRow as bad:
             raise InvalidInput(CodedText("header_says", fault=bad.text), place=f"{self._name}:1") from None
         columns = tuple(cell.strip() for cell in cells)
-        for column in columns:
-            if column and columns.count(column) > 1:
-                raise InvalidInput(CodedText("column_repeated", name=quoted(column)), place=f"{self._name}:1")
+        check_unique(columns, place=f"{self._name}:1")
         return columns
 
     def _fields(self, line: TextLine) -> tuple[Mapping[str, object] | BadRow, TextLine]:

@@ -18,7 +18,15 @@ from plumbline.judging.text.sample import Message
 from plumbline.rows.records.conversations import parse_messages
 from plumbline.rows.records.encodings import UTF_8
 from plumbline.rows.records.json_rows import open_json
-from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, context_field, parse_json_text, parse_passage
+from plumbline.rows.records.record import (
+    BadRow,
+    RawRow,
+    ReadPosition,
+    RowSource,
+    context_field,
+    parse_json_text,
+    parse_passage,
+)
 
 _DEEPEST: Final = 4
 # The event of today's convention that has a call's messages as attributes.
@@ -89,15 +97,14 @@ class _Span:
         return []
 
 
-class TraceRows:
+class TraceRows(RowSource):
     """The traces of a file, held in memory, in the order of their first spans. Raises InvalidInput, as `open_json`."""
-
-    columns: tuple[str, ...] | None = None
-    note = ""
 
     def __init__(self, path: Path, *, encoding: str = UTF_8) -> None:
         self._source = open_json(path, encoding=encoding, max_bytes=None)
-        self.close = self._source.close
+
+    def close(self) -> None:
+        self._source.close()
 
     def __iter__(self) -> Iterator[RawRow]:
         spans_by_trace: dict[str, list[_Span]] = {}
