@@ -162,15 +162,8 @@ class JobStore:
 
     async def _finish(self, begun: Written, new: NewJob, upload: Upload) -> Submission:
         job_id = f"job_{secrets.token_hex(12)}"
-        rows = begun
-        path, form, columns, named = upload
         try:
-            with closing(group_chunks(chunked_rows(path, form=form, columns=columns, named=named))) as groups:
-                try:
-                    while group := await asyncio.to_thread(next, groups, None):
-                        rows = await self._database.write(partial(add_rows, before=rows, group=group))
-                except InvalidInput as error:
-                    rows = begun._replace(damage=error.detail)
+            rows = await self._write_rows(begun, upload)
             return await self._database.write(lambda sql: finish_submission(sql, job_id, new, rows), is_durable=True)
         except BaseException:
             # Else it is done once nothing has been added to it for a while.
@@ -335,6 +328,17 @@ class JobStore:
 
     async def close(self) -> None:
         await self._database.close()
+
+    async def _write_rows(self, begun: Written, upload: Upload) -> Written:
+        written = begun
+        path, form, columns, named = upload
+        with closing(group_chunks(chunked_rows(path, form=form, columns=columns, named=named))) as groups:
+            try:
+                while group := await asyncio.to_thread(next, groups, None):
+                    written = await self._database.write(partial(add_rows, before=written, group=group))
+            except InvalidInput as error:
+                return begun._replace(damage=error.detail)
+        return written
 
     async def _read_job(self, tenant: str, job_id: str, work: Callable[[Transaction, int], T]) -> T:
         return await self._database.read(lambda sql: work(sql, job_table.number_of(sql, tenant, job_id)))

@@ -183,7 +183,7 @@ def _choice(preset: ColumnPreset, chosen: NamedColumns, found: Collection[str]) 
             chosen[name] = common[0]
     # A later row may have a field that this one lacks
     usual = {name: getattr(preset, name)[0] for name in _OPTIONAL if getattr(preset, name)}
-    map_ = ColumnMap(**{**usual, **chosen}, context_separator=preset.separator)  # type: ignore[arg-type]
+    map_ = ColumnMap(**{**usual, **chosen}, context_separator=preset.separator)
     note = f"; {preset.note}" if preset.note else ""
     return ChosenColumns(map_, f"read as {preset.name}: {_describe(map_, chosen)}{note}")
 
