@@ -42,7 +42,7 @@ class ContextAmounts:
         Open are those of the question, what one step makes of the amounts of passages `near`, and figures of a table
         whose heading alone has their unit.
         """
-        if not names_amount(prepare_text(sentence)):
+        if not names_amount(prepare_text(sentence)) or self._holds_sentence(sentence):
             return (), ()
         lacking = missing(read_amounts(sentence), self._facts)
         if not lacking:
@@ -56,6 +56,11 @@ class ContextAmounts:
         if len(sentence) > len("".join(made_up.wordings)) + _MORE_THAN_AMOUNT:
             made_up = drop_calculated(made_up, near, is_called=True)
         return made_up.wordings, tuple(wording for wording in lacking.wordings if wording not in made_up.wordings)
+
+    def _holds_sentence(self, sentence: str) -> bool:
+        """Return True if a context has the sentence to the letter, and no number of it may go on beyond its ends."""
+        is_closed = not sentence[:1].isdigit() and not sentence[-1:].isalnum()
+        return is_closed and any(sentence in context for context in self._contexts)
 
     def _is_headed(self, amount: Amount) -> bool:
         """Return True if the contexts have its figure, and its unit in brackets: "Revenue (USD m)" above "81"."""
