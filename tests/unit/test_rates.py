@@ -152,7 +152,7 @@ def test_the_report_tells_the_rate_where_labels_exist_and_else_that_its_means_ar
     assert json.loads(capsys.readouterr().out)["rates"] == [rate]
     assert main(["report", results, "--labels", labels]) == 0
     page = capsys.readouterr().out
-    assert f"unfaithful answers: {rate['estimate']['corrected']['share']:.1%}, 95 % interval" in page
+    assert f"{rate['estimate']['corrected']['share']:.1%} of the answers are unfaithful" in page
     assert "None of these means is the share" not in page
     assert main(["report", results]) == 0
     assert "None of these means is the share" in capsys.readouterr().out

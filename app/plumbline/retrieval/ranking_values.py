@@ -210,8 +210,8 @@ def _excluding_words(name: str) -> set[str]:
 # Where a value may begin: a list, an object, a pair, or a Python object as `repr` prints it.
 _START: Final = re.compile(r"[\[{]|\((?=\s*+['\"])|\b[A-Za-z]\w{0,60}+\((?=\w{1,60}+=)")
 _TOKEN: Final = re.compile(
-    r"""\s*+(?:(?://|\#)[^\n]*+\s*+)*+(?:(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>,)|(?P<colon>[:=])"""
-    r"""|(?P<text>"(?:[^"\\]|\\.)*+"|'(?:[^'\\]|\\.)*+')"""
+    r"""\s*+(?>(?:(?://|\#)[^\n]*+\s*+)*)(?:(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>,)|(?P<colon>[:=])"""
+    r"""|(?P<text>"(?>(?:[^"\\]|\\.)*)"|'(?>(?:[^'\\]|\\.)*)')"""
     r"""|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?!\w)|(?P<word>[^\W\d][\w.]*+))""",
     re.DOTALL,
 )
