@@ -107,7 +107,8 @@ def _schema(name: str, schema: Mapping[str, Any], described: dict[str, str]) -> 
     """Yield a schema; a field that an earlier one describes in the same words refers to that."""
     yield f"### {name}"
     if schema.get("description"):
-        yield str(schema["description"])
+        # What a docstring says of each field stands in /openapi.json.
+        yield re.split(r"\n\n(?=Args:| {4})", str(schema["description"]))[0]
     required = set(schema.get("required", ()))
     short: dict[str, list[str]] = {}
     long: list[str] = []
