@@ -231,6 +231,10 @@ class JobStore:
         """Return the labels of a job in the order in which they were given; of one person, if named."""
         return await self._read_job(tenant, job_id, lambda sql, number: job_table.labels_of(sql, number, person))
 
+    async def count_labels(self, tenant: str) -> dict[str, int]:
+        """Return the number of labels of each labelled job of a tenant."""
+        return await self._database.read(lambda sql: job_table.count_labels(sql, tenant))
+
     async def job_stats(self) -> JobStats:
         return await self._database.read(job_table.count_jobs) if self._database.backend.exists else NO_JOBS
 

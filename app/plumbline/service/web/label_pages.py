@@ -63,9 +63,9 @@ def label_routes() -> APIRouter:
 
 async def show_labels(request: Request, store: JobStoreDep, tenant: TenantDep) -> Response:
     jobs = await store.jobs(tenant, before=None, limit=_RUNS_OFFERED)
-    kept = [(run_of(job), await store.labels(tenant, job.id)) for job in jobs if job.counts.done]
-    counts = {run.info.id: sum(each.label is not None for each in labels) for run, labels in kept}
-    return render_page(request, "labels.html", runs=[run for run, _ in kept], counts=counts)
+    runs = [run_of(job) for job in jobs if job.counts.done]
+    counts = {run.info.id: 0 for run in runs} | await store.count_labels(tenant)
+    return render_page(request, "labels.html", runs=runs, counts=counts)
 
 
 async def show_next(
