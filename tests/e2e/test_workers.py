@@ -149,3 +149,25 @@ def test_a_worker_that_cannot_start_ends_the_service_with_one_line(tmp_path: Pat
     assert [line for line in service.lines if not line.startswith("{")] == [
         "plumbline: prompt verify_claims/v4.en.toml: cannot be read (No such file or directory)\n"
     ]
+
+
+def test_workers_killed_before_any_serves_are_told_and_replaced(tmp_path: Path) -> None:
+    with worker_service({"PLUMBLINE_WARM_UP": "false", "PLUMBLINE_DATA_DIR": str(tmp_path)}) as service:
+        parent = service.process.pid
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        starting: list[int] = []
+        while len(starting) < 2:
+            starting = [
+                int(pid)
+                for pid in children.read_text().split()
+                if b"spawn_main" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            ]
+        for pid in starting:
+            os.kill(pid, signal.SIGKILL)
+
+        answer = service.wait_until_ready().get("/healthz")
+        service.end()
+
+        assert answer.status_code == 200
+        assert not {*starting} & {*service.pids()}
+        assert all(service.of(f"Child process [{pid}] died") for pid in starting)
