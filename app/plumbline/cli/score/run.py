@@ -25,7 +25,7 @@ from plumbline.schemas.report import ReportLanguage
 
 
 class RunLimits:
-    """What ends a run, with the `reason`: a signal, a failure, or its cost, that of its earlier parts included.
+    """Limits of a run: a signal, a failure, or its cost with that of earlier parts; `reason` tells which ended it.
 
     Once it `is_stopped` no row starts; rows in flight are finished.
     """
