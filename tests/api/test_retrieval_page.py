@@ -6,16 +6,18 @@ import httpx2
 import pytest
 
 from tests.api.test_pages import OWN, scripts, text_of
-from tests.making.bad_files import BAD_FILES, GOOD_QRELS, GOOD_RUN
+from tests.making.bad_files import BAD_FILES, BAD_TABLES, GOOD_QRELS, GOOD_RUN
 from tests.reading.report_html import HOSTILE
 from tests.running.service import plain_settings, running
 
 OTHER = GOOD_RUN.replace(b"q1", b"q7")
 
 
-async def send(client: httpx2.AsyncClient, *, qrels: bytes = GOOD_QRELS, runs: Any = (), **texts: str) -> Any:
+async def send(
+    client: httpx2.AsyncClient, *, qrels: bytes = GOOD_QRELS, runs: Any = (), lang: str = "en", **texts: str
+) -> Any:
     files = [("qrels", ("qrels.txt", qrels)), *(("run", run) for run in runs or [("run.txt", GOOD_RUN)])]
-    return await client.post("/retrieval", files=files, data=texts, headers=OWN)
+    return await client.post(f"/retrieval?lang={lang}", files=files, data=texts, headers=OWN)
 
 
 async def test_two_runs_are_measured_and_compared_as_the_api_compares_them() -> None:
@@ -35,16 +37,19 @@ async def test_two_runs_are_measured_and_compared_as_the_api_compares_them() -> 
     assert all(name in text_of(example) for name in api["runs"][0]["measures"])
 
 
-@pytest.mark.parametrize("fault", BAD_FILES)
-async def test_a_bad_file_is_told_beside_the_form(fault: str) -> None:
-    part, content, line, said = BAD_FILES[fault]
+@pytest.mark.parametrize("fault", [*BAD_FILES, *BAD_TABLES])
+async def test_a_bad_file_is_told_beside_the_form_in_the_language_of_the_page(fault: str) -> None:
+    part, content, line, said = {**BAD_FILES, **BAD_TABLES}[fault]
+    files = {"qrels": content} if part == "qrels" else {"runs": [("run.txt", content)]}
     async with running(plain_settings()) as client:
-        answer = await send(client, **{"qrels": content} if part == "qrels" else {"runs": [("run.txt", content)]})
+        answer, chinese = await send(client, **files), await send(client, **files, lang="zh")
 
     assert answer.status_code == 422
     assert f"{part}.txt{line}: " in text_of(answer)
     assert said in text_of(answer)
     assert 'name="qrels"' in answer.text
+    assert f"{part}.txt{line}：" in text_of(chinese)
+    assert said not in text_of(chinese)
 
 
 async def test_limits_and_origins_are_those_of_the_other_pages() -> None:

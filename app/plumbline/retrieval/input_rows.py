@@ -84,7 +84,7 @@ def load(source: Any, limits: ReadLimits) -> "bytes | Mapping[Any, Any] | Rows":
 
     frame = frame_rows(source)
     if frame is None:
-        raise InvalidInput(f"wanted a mapping by query, rows, a frame or a path, found {type(source).__name__}")
+        raise InvalidInput(CodedText("source_unknown", found=type(source).__name__))
     return _number(frame)
 
 
@@ -133,21 +133,21 @@ def _table(data: bytes, name: str, sign: str, header_line: int, limits: ReadLimi
         columns = [fold(cell) for cell in next(reader)]
         for column in columns:
             if column and columns.count(column) > 1:
-                raise file_error(f"column {quoted(column)} is named twice", name, header_line)
+                raise file_error(CodedText("named_twice", name=quoted(column)), name, header_line)
         start, count = header_line + reader.line_num, 0
         for record in reader:
             if record and not record[0].startswith("#"):
                 count += 1
                 if count > limits.max_rows:
-                    raise file_error(f"more than {limits.max_rows} rows, the limit", name, start)
+                    raise file_error(CodedText("too_many_rows", limit=limits.max_rows), name, start)
                 if len(record) != len(columns):
-                    wanted = f"expected {len(columns)} cells as in the header, found {len(record)}"
-                    raise file_error(wanted, name, start)
+                    detail = CodedText("cells_expected", count=len(columns), found=len(record))
+                    raise file_error(detail, name, start)
                 cells = zip(columns, map(str.strip, record), strict=True)
                 yield Row(format_place(name, start), {column: cell for column, cell in cells if column})
             start = header_line + reader.line_num
     except csv.Error as error:
-        raise file_error(f"the row cannot be read: {error}", name, start) from error
+        raise file_error(CodedText("row_unreadable", reason=str(error)), name, start) from error
 
 
 def _parquet(data: bytes, name: str, limits: ReadLimits) -> Iterator[Row]:
@@ -176,7 +176,7 @@ def _load_json(data: bytes, name: str) -> "Mapping[Any, Any] | Rows":
         try:
             value = _LINES.decode_lines(data)
         except (msgspec.DecodeError, RecursionError):
-            raise file_error(f"is not JSON: {error}", name) from None
+            raise file_error(CodedText("file_not_json", reason=str(error)), name) from None
         filled = [number for number, line in numbered_lines(data) if line.strip()]
         return _number(value, [format_place(name, number) for number in filled])
     if isinstance(value, Mapping):
@@ -190,7 +190,7 @@ def _number(rows: Iterable[Any], places: Sequence[str] = (), *, name: str = "") 
     for number, (row, line) in enumerate(zip_longest(rows, places), start=1):
         place = line or f"{start}row {number}"
         if not isinstance(row, Mapping):
-            raise InvalidInput(f"found {quoted(repr(row))}, wanted an object with columns", place=place)
+            raise InvalidInput(CodedText("row_expected", found=quoted(repr(row))), place=place)
         yield Row(place, {fold(column): cell for column, cell in row.items()})
 
 
@@ -227,8 +227,7 @@ def parse_cell(cell: Any, place: str, column: str) -> list[Any]:
         return list(cell["hits"])
     elif isinstance(cell, list | tuple):
         return list(cell)
-    wanted = f"column {quoted(column)} should hold a list such as ['doc-1', 'doc-2']"
-    raise InvalidInput(f"{wanted}, found {quoted(repr(cell))}", place=place)
+    raise InvalidInput(CodedText("list_expected", name=quoted(column), found=quoted(repr(cell))), place=place)
 
 
 def list_columns(cells: Mapping[str, Any]) -> str:

@@ -119,12 +119,12 @@ def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: b
         pool = _Pool(alternatives)
         if isinstance(held, Mapping):
             for query, judged in held.items():
-                pool.add(_id(query, "the id of a query"), judged, str(query))
+                pool.add(_id(query, is_query=True), judged, str(query))
         else:
             for row in held:
                 pool.add_row(row)
             if not pool.qrels:
-                raise InvalidInput("holds no judgment" if name else "there is no judgment")
+                raise InvalidInput(CodedText("holds_no_judgment") if name else CodedText("no_judgment"))
         return Judgments(pool.qrels, pool.merged, pool.name_by_id)
 
 
@@ -158,13 +158,13 @@ class _Pool:
                 self._grade(query, document, grade, f"{place}/{document}")
             return
         if isinstance(judged, str | bytes) or not isinstance(judged, Iterable):
-            raise InvalidInput("wanted grades by document, or the relevant documents", place=place)
+            raise InvalidInput(CodedText("grades_expected"), place=place)
         for each in judged:
             if isinstance(each, Mapping):
                 cells = {fold(name): cell for name, cell in each.items()}
                 self._grade(query, first_of(cells, DOCUMENTS), first_of({"": 1, **cells}, (*GRADES, "")), place)
             elif isinstance(each, list | tuple) and self._has_alternatives and each:
-                names = [_id(one, "the id of a document", place) for one in each]
+                names = [_id(one, place) for one in each]
                 self.name_by_id.setdefault(query, {}).update(dict.fromkeys(names, names[0]))
                 self._grade(query, names[0], 1, place)
             else:
@@ -175,7 +175,7 @@ class _Pool:
         column = next((name for name in GOLD_LISTS if name in row.cells), None)
         if column is not None:
             if query in self.qrels:
-                raise InvalidInput(f"query {quoted(query)} has a second row", place=row.place)
+                raise InvalidInput(CodedText("second_row", name=quoted(query)), place=row.place)
             self.add(query, parse_cell(row.cells[column], row.place, column), row.place)
             return
         document = _document(row, GOLD_LISTS)
@@ -184,10 +184,11 @@ class _Pool:
         self._grade(query, document, _cell_number(grade), row.place)
 
     def _grade(self, query: str, document: Any, grade: Any, place: str) -> None:
-        name, own = _id(document, "the id of a document", place), self.qrels[query]
+        name, own = _id(document, place), self.qrels[query]
         whole = _whole(grade, place)
         if own.get(name, whole) != whole:
-            raise InvalidInput(f"document {quoted(name)} has two grades, {own[name]} and {whole}", place=place)
+            detail = CodedText("two_grades", name=quoted(name), one=own[name], other=whole)
+            raise InvalidInput(detail, place=place)
         self.merged += name in own
         own[name] = whole
 
@@ -218,7 +219,7 @@ def read_run(
             held = rows
         given, offered = _by_query(held) if isinstance(held, Mapping) else _group_rows(held)
         if not given and not isinstance(held, Mapping):
-            raise InvalidInput("holds no row" if is_file else "there is no row")
+            raise InvalidInput(CodedText("holds_no_row") if is_file else CodedText("no_row"))
         replies = {query: found for query, found in given.items() if isinstance(found, str)}
         rankings = _parse_replies(replies, offered or candidates or {}, limits, append_missing) if replies else {}
         results = {query: _results(query, found) for query, found in given.items() if query not in rankings}
@@ -231,8 +232,8 @@ def _by_query(held: Mapping[Any, Any]) -> tuple[dict[str, Any], Mapping[str, Seq
     offered = held.get("candidates") or {}
     wrapped = next((held[key] for key in ("llm_outputs", "results") if isinstance(held.get(key), Mapping)), None)
     if isinstance(held.get("hits"), Mapping) or isinstance(held.get("responses"), list):
-        raise InvalidInput("an answer of Elasticsearch names no query: send an answer for each, by query id")
-    given = {_id(query, "the id of a query"): found for query, found in (wrapped or held).items()}
+        raise InvalidInput(CodedText("answer_without_query"))
+    given = {_id(query, is_query=True): found for query, found in (wrapped or held).items()}
     return given, offered if wrapped else {}
 
 
@@ -248,25 +249,24 @@ def _group_rows(rows: Iterable[Row]) -> tuple[dict[str, Any], dict[str, Sequence
         is_reply = isinstance(reply, str) and column in (None, "candidates")
         if is_reply or column is not None:
             if query in given:
-                raise InvalidInput(f"query {quoted(query)} has a second row", place=row.place)
+                raise InvalidInput(CodedText("second_row", name=quoted(query)), place=row.place)
             given[query] = reply if is_reply else parse_cell(cells[column or ""], row.place, column or "")
             if is_reply and cells.get("candidates") is not None:
                 listed = parse_cell(cells["candidates"], row.place, "candidates")
                 offered[query] = list(_results(query, listed))
             continue
-        document = _id(_document(row, (*FOUND_LISTS, *REPLIES)), "the id of a document", row.place)
+        document = _id(_document(row, (*FOUND_LISTS, *REPLIES)), row.place)
         own = given.setdefault(query, {})
         if document in own:
-            raise InvalidInput(
-                f"document {quoted(document)} is listed twice for query {quoted(query)}", place=row.place
-            )
+            detail = CodedText("listed_twice", name=quoted(document), query=quoted(query))
+            raise InvalidInput(detail, place=row.place)
         name = next((name for name in (*SCORES, *RANKS) if name in cells), None)
         own[document] = None if name is None else _finite(_cell_number(cells[name]), row.place, name)
         if name in RANKS:
             ranked.add(query)
     for query in ranked:
         if len({*given[query].values()}) < len(given[query]):
-            raise InvalidInput("two documents have one rank", place=query)
+            raise InvalidInput(CodedText("two_of_one_rank"), place=query)
         given[query] = sorted(given[query], key=given[query].__getitem__)
     return {
         query: [*own] if isinstance(own, dict) and None in own.values() else own for query, own in given.items()
@@ -295,24 +295,16 @@ def _results(query: str, found: Any) -> Results:
         found = hits["hits"] if isinstance(hits, Mapping) else hits
     if isinstance(found, Mapping):
         is_plain = set(map(type, found)) <= {str}
-        scores = (
-            found
-            if is_plain
-            else {_id(document, "the id of a document", place): each for document, each in found.items()}
-        )
+        scores = found if is_plain else {_id(document, place): each for document, each in found.items()}
         check_scores(query, scores)
         return scores
     if isinstance(found, str | set | frozenset | bytes) or not isinstance(found, Iterable):
-        detail = f"found a {type(found).__name__}, wanted scores by document or ids best first"
-        raise InvalidInput(detail, place=place)
+        raise InvalidInput(CodedText("results_expected", found=type(found).__name__), place=place)
     documents = list(found)
     if set(map(type, documents)) <= {str}:
         return documents
     rows = [_hit(each) for each in documents]
-    ids = [
-        _id(document, "the id of a document", f"{place}: rank {rank}")
-        for rank, (document, _) in enumerate(rows, start=1)
-    ]
+    ids = [_id(document, f"{place}: rank {rank}") for rank, (document, _) in enumerate(rows, start=1)]
     if any(score is None for _, score in rows) or len(set(ids)) < len(ids):
         return ids
     return _results(query, dict(zip(ids, (score for _, score in rows), strict=True)))
@@ -340,21 +332,20 @@ def _query(row: Row) -> str:
     if cell is None and any(name in row.cells for name in (*GOLD_LISTS, *FOUND_LISTS)) and "query_id" not in row.cells:
         cell = row.cells.get("id", row.cells.get("_id", row.place.rpartition(" ")[2].rpartition(":")[2]))
     if cell is None:
-        detail = f"wanted a column of queries, such as query_id; found {list_columns(row.cells)}"
-        raise InvalidInput(detail, place=row.place)
-    return _id(cell, "the id of a query", row.place)
+        raise InvalidInput(CodedText("no_query_column", found=list_columns(row.cells)), place=row.place)
+    return _id(cell, row.place, is_query=True)
 
 
 def _document(row: Row, lists: Iterable[str]) -> Any:
     names = [name for name in DOCUMENTS if name in row.cells]
     if not names:
-        wanted = ", ".join((*DOCUMENTS[:2], *list(lists)[:2]))
-        detail = f"wanted a column of documents, such as {wanted}; found {list_columns(row.cells)}"
+        wanted = (*DOCUMENTS[:2], *list(lists)[:2])
+        detail = CodedText("no_document_column", names=wanted, found=list_columns(row.cells))
         raise InvalidInput(detail, place=row.place)
     return row.cells[names[0]]
 
 
-def _id(value: Any, what: str, place: str = "") -> str:
+def _id(value: Any, place: str = "", *, is_query: bool = False) -> str:
     """Return an id as text: a text that is not empty, or a whole number."""
     if isinstance(value, str) and value:
         return value
@@ -366,8 +357,10 @@ def _id(value: Any, what: str, place: str = "") -> str:
             return str(operator.index(value))
     except TypeError:
         pass
-    hint = "; name alternatives as such" if isinstance(value, list | tuple) else ""
-    raise InvalidInput(f"found {quoted(repr(value))}, wanted {what}{hint}", place=place)
+    wanted = CodedText("id_of_query") if is_query else CodedText("id_of_document")
+    detail = CodedText("id_expected", found=quoted(repr(value)), wanted=wanted)
+    is_list = isinstance(value, list | tuple)
+    raise InvalidInput(CodedText("name_alternatives", flaw=detail) if is_list else detail, place=place)
 
 
 def _cell_number(cell: Any) -> Any:
@@ -380,7 +373,7 @@ def _cell_number(cell: Any) -> Any:
 
 def _finite(value: Any, place: str, what: str) -> float:
     if isinstance(value, str | bool | None) or not math.isfinite(value):
-        raise InvalidInput(f"{what} {quoted(str(value))} is not a finite number", place=place)
+        raise InvalidInput(CodedText("cell_not_finite", name=what, value=quoted(str(value))), place=place)
     return float(value)
 
 
@@ -391,8 +384,7 @@ def _whole(grade: Any, place: str) -> int:
             return int(grade)
     except (TypeError, ValueError, OverflowError):
         pass
-    detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {MAX_GRADE}"
-    raise InvalidInput(detail, place=place)
+    raise InvalidInput(CodedText("grade_expected", found=quoted(repr(grade)), limit=MAX_GRADE), place=place)
 
 
 @contextmanager
@@ -406,4 +398,4 @@ def _in_file(name: str) -> Iterator[None]:
         place = f"{format_place(name)}: {error.place}" if error.place else format_place(name)
         raise InvalidInput(error.detail, place=place) from None
     except RecursionError:
-        raise InvalidInput("is nested too deep", place=format_place(name)) from None
+        raise InvalidInput(CodedText("nested_too_deep"), place=format_place(name)) from None

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.combination import rank_results
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.run import FloatArray, IntArray, Results, check_scores, document_place
@@ -65,7 +66,7 @@ def order(
             return _order_scored(query_id, scores, grades, conventions)
         return _order_normalised(query_id, results, grades, conventions, normalise_id)
     if isinstance(results, str):
-        raise InvalidInput("found a text, wanted scores by document or a list of ids", place=query_id)
+        raise InvalidInput(CodedText("text_for_results"), place=query_id)
     documents: Sequence[str] = results if normalise_id is None else [normalise_id(document) for document in results]
     if is_filtered:
         documents = [document for document in documents if _stays(query_id, document, grades, conventions)]
@@ -200,7 +201,4 @@ def _duplicate(query_id: str, documents: Iterable[str]) -> InvalidInput:
     seen: set[str] = set()
     # set.add returns None, so this is the first document met twice.
     repeated = next(document for document in documents if document in seen or seen.add(document))  # type: ignore[func-returns-value]
-    return InvalidInput(
-        "the document was retrieved twice; remove it, or set duplicates to 'first'",
-        place=document_place(query_id, repeated),
-    )
+    return InvalidInput(CodedText("retrieved_twice"), place=document_place(query_id, repeated))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.order import IdNormaliser, Order, order
 from plumbline.retrieval.run import MAX_GRADE, FloatArray, IntArray, Qrels, Results, Run, document_place
@@ -116,7 +117,7 @@ def normalise_qrels(qrels: Qrels, normalise_id: IdNormaliser | None) -> Qrels:
             grades and not (max(grades.values()) <= MAX_GRADE and min(grades.values()) >= -MAX_GRADE)
         ):
             document, grade = next(row for row in grades.items() if type(row[1]) is not int or abs(row[1]) > MAX_GRADE)
-            detail = f"found the grade {quoted(repr(grade))}, wanted a whole number up to {MAX_GRADE}"
+            detail = CodedText("grade_expected", found=quoted(repr(grade)), limit=MAX_GRADE)
             raise InvalidInput(detail, place=document_place(query_id, document))
     if normalise_id is None:
         return qrels

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 
 IntArray: TypeAlias = npt.NDArray[np.int64]
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -37,9 +38,8 @@ def check_scores(query_id: str, scores: Mapping[str, float]) -> FloatArray:
         values = np.array([np.nan])
     if not np.isfinite(values).all():
         document, score = next(row for row in scores.items() if not _is_finite(row[1]))
-        raise InvalidInput(
-            f"found the score {quoted(str(score))}, wanted a finite number", place=document_place(query_id, document)
-        )
+        detail = CodedText("score_expected", found=quoted(str(score)))
+        raise InvalidInput(detail, place=document_place(query_id, document))
     return values
 
 

@@ -78,30 +78,27 @@ def _gunzip(data: bytes, name: str, max_bytes: int) -> bytes:
                     continue
                 members += 1
                 if members > MAX_GZIP_MEMBERS:
-                    detail = f"the gzip data has more than {MAX_GZIP_MEMBERS} members; compress it in one piece"
-                    raise file_error(detail, name)
+                    raise file_error(CodedText("gzip_of_many_members", limit=MAX_GZIP_MEMBERS), name)
                 inflater = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
             out.write(inflater.decompress(pending, max_bytes + 1 - out.tell()))
             if out.tell() > max_bytes:
                 raise FileTooLarge(CodedText("gzip_expands", limit=max_bytes), place=format_place(name))
             pending = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             if out.tell() > max(UNWATCHED_BYTES, MAX_EXPANSION * (position - len(pending))):
-                detail = f"the gzip data expands to more than {MAX_EXPANSION} times of what was sent"
-                raise file_error(detail, name)
+                raise file_error(CodedText("gzip_expands_times", times=MAX_EXPANSION), name)
     except zlib.error as error:
-        raise file_error(f"the gzip data is broken: {error}", name) from error
+        raise file_error(CodedText("gzip_damaged", reason=str(error)), name) from error
     if not inflater.eof:
-        raise file_error("the gzip data ends too early; was the upload cut off?", name)
+        raise file_error(CodedText("gzip_cut"), name)
     return out.getvalue()
 
 
 def _check_text(data: bytes, name: str) -> None:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise file_error("is UTF-16; send text as UTF-8, plain or gzip", name)
+        raise file_error(CodedText("is_utf16"), name)
     nul = data.find(b"\0")
     if nul >= 0:
-        detail = "holds a NUL byte; send text as UTF-8, plain or gzip"
-        raise file_error(detail, name, _find_line(data, nul))
+        raise file_error(CodedText("holds_nul"), name, _find_line(data, nul))
     if data.isascii():
         return
     decoder = codecs.getincrementaldecoder("utf-8")()
@@ -112,8 +109,7 @@ def _check_text(data: bytes, name: str) -> None:
             decoder.decode(view[start : start + _BLOCK_BYTES], final=start + _BLOCK_BYTES >= len(data))
         except UnicodeDecodeError as error:
             line_number = _find_line(data, start - held + error.start)
-            detail = "is not UTF-8; send text as UTF-8, plain or gzip"
-            raise file_error(detail, name, line_number) from error
+            raise file_error(CodedText("is_not_utf8"), name, line_number) from error
 
 
 def _find_line(data: bytes, offset: int) -> int:

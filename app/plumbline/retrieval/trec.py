@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.run import Results, Run
 from plumbline.retrieval.text_file import ReadLimits, file_error, numbered_lines
 
@@ -35,26 +36,28 @@ def columns_of(
     rows = _rows(data, name, limits)
     first = next(rows, None)
     if first is None:
-        wanted = (
-            f"judgment; expected lines of {_QRELS_FORM}" if are_judgments else f"row; expected lines of {_RUN_FORM}"
-        )
-        raise file_error(f"holds no {wanted}", name)
+        of_run = CodedText("holds_no_row_of", form=_RUN_FORM)
+        raise file_error(CodedText("holds_no_judgment_of", form=_QRELS_FORM) if are_judgments else of_run, name)
     found = len(first[1])
     if not are_judgments and found >= _RUN_FIELDS:
         return None
     size, form = (_QRELS_FIELDS, _QRELS_FORM) if are_judgments else (_TRIPLE_FIELDS, _RANKED_FORM)
     if found != size:
-        also = "" if are_judgments else f"6 fields {_RUN_FORM} or "
-        other = {_RUN_FIELDS: "a run", _QRELS_FIELDS: "judgments"}.get(found)
-        hint = f"; that is {other}: are the files swapped?" if other else ""
-        raise file_error(f"expected {also}{size} fields {form}, found {found}{hint}", name, first[0])
+        fields = CodedText("fields", count=size, form=form)
+        if not are_judgments:
+            fields = CodedText("fields_or", fields=CodedText("fields", count=_RUN_FIELDS, form=_RUN_FORM), other=fields)
+        flaw = CodedText("fields_expected", fields=fields, found=found)
+        if found in (_RUN_FIELDS, _QRELS_FIELDS):
+            that = CodedText("that_is_run") if found == _RUN_FIELDS else CodedText("that_is_judgments")
+            flaw = CodedText("files_swapped", flaw=flaw, that=that)
+        raise file_error(flaw, name, first[0])
     return _equal_columns(chain([first], rows), name, size, form)
 
 
 def _equal_columns(rows: Iterable[_Row], name: str, size: int, form: str) -> Iterator[tuple[int, list[str]]]:
     for line_number, fields in rows:
         if len(fields) != size:
-            raise file_error(f"expected {size} fields {form}, found {len(fields)}", name, line_number)
+            raise _miscounted(fields, size, form, name, line_number)
         yield line_number, [fields[0].decode(), fields[-2].decode(), fields[-1].decode()]
 
 
@@ -88,7 +91,7 @@ def _rows(data: bytes, name: str, limits: ReadLimits) -> Iterator[_Row]:
             continue
         count += 1
         if count > limits.max_rows:
-            raise file_error(f"more than {limits.max_rows} rows, the limit", name, line_number)
+            raise file_error(CodedText("too_many_rows", limit=limits.max_rows), name, line_number)
         yield line_number, fields
 
 
@@ -97,28 +100,29 @@ def _scores(rows: Iterable[_Row], name: str) -> dict[str, Results]:
     current, scores = b"", dict[str, float]()
     for line_number, fields in rows:
         if len(fields) < _RUN_FIELDS:
-            raise file_error(f"expected 6 fields {_RUN_FORM}, found {len(fields)}", name, line_number)
+            raise _miscounted(fields, _RUN_FIELDS, _RUN_FORM, name, line_number)
         if fields[0] != current:
             current = fields[0]
             scores = results.setdefault(current.decode(), {})  # type: ignore[assignment]  # only dicts go in
         doc_id = fields[2].decode()
         if doc_id in scores:
-            raise _duplicate(name, line_number, doc_id, current)
-        scores[doc_id] = _number(fields[4], name, line_number, "score")
+            detail = CodedText("listed_twice", name=quoted(doc_id), query=quoted(current))
+            raise file_error(detail, name, line_number)
+        scores[doc_id] = _score(fields[4], name, line_number)
     return results
 
 
-def _number(field: bytes, name: str, line_number: int, what: str) -> float:
+def _score(field: bytes, name: str, line_number: int) -> float:
     try:
         value = float(field)
     except ValueError:
         value = math.nan
     # Python reads 1_0 as 10; no other reader of these files does.
     if not math.isfinite(value) or b"_" in field:
-        raise file_error(f"{what} {quoted(field)} is not a finite number", name, line_number)
+        raise file_error(CodedText("cell_not_finite", name="score", value=quoted(field)), name, line_number)
     return value
 
 
-def _duplicate(name: str, line_number: int, doc_id: str, query: bytes) -> InvalidInput:
-    detail = f"document {quoted(doc_id)} is listed twice for query {quoted(query)}"
-    return file_error(detail, name, line_number)
+def _miscounted(found: list[bytes], size: int, form: str, name: str, line_number: int) -> InvalidInput:
+    fields = CodedText("fields", count=size, form=form)
+    return file_error(CodedText("fields_expected", fields=fields, found=len(found)), name, line_number)
