@@ -60,7 +60,7 @@ _NO_CALIBRATIONS = CalibrationTable(())
 # Samples that are worked on at a time, and a first guess of the characters a second, by what works on them: the event
 # loop (short texts, tier lexical), the scoring threads, or the model of a tier. Judges have limits of their own.
 # Two long texts at a time take as long as one after the other, and `/healthz` waits twice as long for the interpreter.
-_WORK_LIMITS = {"loop": (1, 1_000_000), "threads": (4, 1_000_000), "long": (1, 500_000), "model": (8, 50_000)}
+_WORK_LIMITS = {"loop": (1, 1_000_000), "threads": (4, 1_000_000), "long": (1, 1_000_000), "model": (8, 50_000)}
 
 # Flag of a result whose tier gives no answer as much as the threshold.
 UNREACHABLE = "threshold_unreachable"
