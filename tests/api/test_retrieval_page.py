@@ -56,12 +56,14 @@ async def test_limits_and_origins_are_those_of_the_other_pages() -> None:
     async with running(plain_settings(max_retrieval_body_bytes=2048)) as client:
         large = await send(client, qrels=GOOD_QRELS * 1000)
         wrong = await send(client, measures="ndgc@10, map")
+        chinese = await send(client, measures="ndgc@10, map", lang="zh")
         foreign = await client.post(
             "/retrieval", files=[("qrels", b"")], headers={"origin": "https://elsewhere.example"}
         )
 
     assert (large.status_code, wrong.status_code, foreign.status_code) == (413, 422, 400)
     assert "did you mean 'ndcg@10'" in text_of(wrong)
+    assert "未知指标 'ndgc@10'；是否应为 'ndcg@10'？" in text_of(chinese)
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, "x" * 10_000])

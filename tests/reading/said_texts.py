@@ -11,13 +11,16 @@ from plumbline.judging.text.injection import KINDS
 
 PACKAGE = Path(plumbline.__file__).parent
 # Failures of tiers are in results, and faults of rows in their errors; other details are of the service.
-_EVERYWHERE = {"TierFailure": 1, "CallFailure": 1, "BadRow": 0}
+_EVERYWHERE = {"TierFailure": 1, "CallFailure": 1, "BadRow": 0, "file_error": 0}
 _IN_SERVICE = {
     name: 0
     for name, each in vars(errors).items()
     if isinstance(each, type) and issubclass(each, errors.PlumblineError) and name not in ("ConfigurationError",)
 }
-_OF_SERVICE = ("service/", "rows/jobs/", "rows/records/", "rows/row_scorer.py", "rows/evaluation_wire.py", "schemas/")
+_OF_SERVICE = (
+    "service/", "retrieval/", "rows/jobs/", "rows/records/", "rows/row_scorer.py", "rows/evaluation_wire.py",
+    "schemas/",
+)  # fmt: skip
 # Said to who runs the service: its start, its files
 _BESIDE = ("service/access/keys.py", "rows/records/result_table.py")
 

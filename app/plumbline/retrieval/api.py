@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.comparison import RunComparison, compare_reports, report_runs, tune_by_measure
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluation import evaluate as evaluate_run
@@ -172,7 +173,7 @@ def name_files(paths: Sequence[str | Path], *, is_repeatable: bool = False) -> d
         )
         name = "/".join(own[-depth:])
         if name in named and not is_repeatable:
-            raise InvalidInput(f"two runs are named {name!r}; each needs a name of its own")
+            raise InvalidInput(CodedText("runs_of_one_name", name=name))
         named[name if name not in named else f"{name} {len(named) + 1}"] = Path(path)
     return named
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.ground.uncertainty import (
     benjamini_hochberg,
     bonferroni,
@@ -105,9 +106,9 @@ def compare(
         chosen = list(pairs)
         for a, b in chosen:
             if a not in values_by_run or b not in values_by_run or a == b:
-                raise InvalidInput(f"{a[:80]!r} and {b[:80]!r} are no pair of the runs")
+                raise InvalidInput(CodedText("no_pair_of_runs", one=a[:80], other=b[:80]))
         if not chosen or len(set(chosen)) < len(chosen):
-            raise InvalidInput("expected at least one pair, and each of them once")
+            raise InvalidInput(CodedText("pairs_expected"))
     elif baseline is not None:
         chosen = [(name, baseline) for name in values_by_run if name != baseline]
     else:
@@ -150,22 +151,21 @@ def _check(
 ) -> None:
     fewest = 2
     if len(values_by_run) < fewest:
-        raise InvalidInput(f"a comparison needs at least two runs, found {len(values_by_run)}")
+        raise InvalidInput(CodedText("two_runs_needed", found=len(values_by_run)))
     if not len(query_ids):
-        raise InvalidInput("a comparison needs at least one query, found none")
+        raise InvalidInput(CodedText("query_needed"))
     for name, values in values_by_run.items():
         if np.shape(values) != (len(query_ids),):
-            raise InvalidInput(
-                f"run {name[:80]!r}: expected one value for each of {len(query_ids)} queries, found {np.shape(values)}"
-            )
+            shape = str(np.shape(values))
+            raise InvalidInput(CodedText("values_expected", name=name[:80], count=len(query_ids), found=shape))
     if baseline is not None and baseline not in values_by_run:
-        raise InvalidInput(f"baseline {baseline[:80]!r} is none of the runs")
+        raise InvalidInput(CodedText("baseline_unknown", name=baseline[:80]))
     if test not in TESTS:
-        raise InvalidInput(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")
+        raise InvalidInput(CodedText("test_unknown", name=test, names=tuple(TESTS)))
     if correction not in CORRECTIONS:
-        raise InvalidInput(f"unknown correction {correction!r}; expected one of {', '.join(CORRECTIONS)}")
+        raise InvalidInput(CodedText("correction_unknown", name=correction, names=tuple(CORRECTIONS)))
     if not 0.0 < alpha < 1.0:
-        raise InvalidInput(f"alpha must lie between 0 and 1, found {alpha!r}")
+        raise InvalidInput(CodedText("alpha_wrong", found=alpha))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ def report_runs(
     names: set[str] = set()
     for run in runs:
         if run.name in names:
-            raise InvalidInput(f"two runs are named {run.name!r}; each needs a name of its own")
+            raise InvalidInput(CodedText("runs_of_one_name", name=run.name))
         names.add(run.name)
     reports = []
     for run in runs:
@@ -224,7 +224,8 @@ def report_runs(
         except InvalidInput as error:
             if not error.place:
                 raise
-            raise InvalidInput(f"{error.detail} (run {run.name[:80]!r})", place=error.place) from error
+            detail = CodedText("flaw_of_run", flaw=error.detail, name=run.name[:80])
+            raise InvalidInput(detail, place=error.place) from error
         if not allow_disjoint:
             refuse_disjoint(evaluation)
         summaries = {}
@@ -241,14 +242,11 @@ def report_runs(
 def compare_reports(reports: Sequence[RunReport], **options: Any) -> tuple[RunComparison, ...]:
     """Compare the runs by every measure, with the options of `compare`; raise InvalidInput for different queries."""
     if not reports:
-        raise InvalidInput("a comparison needs at least two runs, found none")
+        raise InvalidInput(CodedText("no_runs_to_compare"))
     first = reports[0].evaluation
     for report in reports:
         if report.evaluation.query_ids != first.query_ids:
-            raise InvalidInput(
-                f"run {report.name!r} was evaluated on other queries than {reports[0].name!r}: use conventions with "
-                "missing_queries 'zero', or give runs of the same queries"
-            )
+            raise InvalidInput(CodedText("runs_of_other_queries", one=report.name, other=reports[0].name))
     return tuple(
         comparison
         for measure in first.values
@@ -280,6 +278,6 @@ def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:
         return None
     timed = np.fromiter(milliseconds, dtype=np.float64)
     if not np.isfinite(timed).all() or (timed < 0).any():
-        raise InvalidInput("a latency is negative or not finite; expected milliseconds")
+        raise InvalidInput(CodedText("latency_wrong"))
     p50, p95, p99 = (float(each) for each in np.percentile(timed, (50, 95, 99)))
     return LatencySummary(float(timed.mean()), p50, p95, p99, len(timed))

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args, get_origin, get_type_hints
 
 from plumbline.ground.errors import InvalidInput, quoted
-from plumbline.retrieval.measure import nearest
+from plumbline.ground.texts import CodedText
+from plumbline.retrieval.measure import suggest
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +91,12 @@ def build_conventions(preset: str = "trec_eval", **overrides: object) -> Convent
     Raises InvalidInput: no such preset, parameter or value; the nearest is named.
     """
     if preset not in PRESETS:
-        raise InvalidInput(f"unknown preset {quoted(preset)}; {_nearest_or_all(preset, tuple(PRESETS))}")
+        raise InvalidInput(CodedText("conventions_unknown", name=quoted(preset), hint=suggest(preset, tuple(PRESETS))))
     checked = {name: _check(name, value) for name, value in overrides.items()}
     # Each value was checked against its field's type, by name, which mypy cannot follow.
     conventions: Conventions = replace(PRESETS[preset], **checked)  # type: ignore[arg-type]
     if conventions.id_pattern is not None and conventions.id_rule != "regex":
-        raise InvalidInput("only the id_rule 'regex' has a pattern", place="id_pattern")
+        raise InvalidInput(CodedText("pattern_of_regex_alone"), place="id_pattern")
     return conventions
 
 
@@ -109,53 +110,47 @@ def as_dict(conventions: Conventions) -> dict[str, object]:
 
 def _check(name: str, value: object) -> object:
     if name not in _NAMES:
-        raise InvalidInput(f"unknown convention {quoted(name)}; {_nearest_or_all(name, _NAMES)}", place=name)
+        raise InvalidInput(CodedText("convention_unknown", name=quoted(name), hint=suggest(name, _NAMES)), place=name)
     if name in CHOICES:
         return _choice(name, value)
     if name in BOOLEANS:
         if not isinstance(value, bool):
-            raise InvalidInput(f"found {quoted(str(value))}, wanted true or false", place=name)
+            raise InvalidInput(CodedText("boolean_expected", found=quoted(str(value))), place=name)
         return value
     if name == "gain_map":
         return None if value is None else _gain_map(value)
     if name == "id_pattern":
         if value is not None and not isinstance(value, str):
-            raise InvalidInput(f"found {quoted(str(value))}, wanted a regular expression", place="id_pattern")
+            raise InvalidInput(CodedText("regex_expected", found=quoted(str(value))), place="id_pattern")
         return value
     return None if value is None and name in ("max_rel", "max_documents") else _grade(name, value)
 
 
 def _choice(name: str, value: object) -> str:
     if name == "duplicates" and value == "keep":
-        raise InvalidInput(
-            "duplicates 'keep' would count a document twice; wanted first, max_score or error", place=name
-        )
+        raise InvalidInput(CodedText("duplicates_kept"), place=name)
     choices = CHOICES[name]
     if not isinstance(value, str) or value not in choices:
-        raise InvalidInput(f"unknown value {quoted(str(value))}; {_nearest_or_all(str(value), choices)}", place=name)
+        detail = CodedText("choice_unknown", name=quoted(str(value)), hint=suggest(str(value), choices))
+        raise InvalidInput(detail, place=name)
     return value
 
 
 def _grade(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidInput(f"found {quoted(str(value))}, wanted a whole number from 1", place=name)
+        raise InvalidInput(CodedText("count_expected", found=quoted(str(value))), place=name)
     return value
 
 
 def _gain_map(value: object) -> tuple[tuple[int, float], ...]:
     if not isinstance(value, Mapping) or not value:
-        raise InvalidInput('wanted gains by grade, such as {"1": 1, "2": 3}', place="gain_map")
+        raise InvalidInput(CodedText("gains_expected"), place="gain_map")
     pairs = []
     for grade, gain in value.items():
         is_digits = isinstance(grade, str) and _WHOLE_NUMBER.fullmatch(grade)
         whole = _grade("gain_map", int(grade) if is_digits else grade)
         # The bound keeps sums finite; a NaN fails the comparison too.
         if isinstance(gain, bool) or not isinstance(gain, int | float) or not 0 <= gain <= _MAX_GAIN:
-            raise InvalidInput(f"found the gain {quoted(str(gain))}, wanted a number from 0 to 1e100", place="gain_map")
+            raise InvalidInput(CodedText("gain_wrong", found=quoted(str(gain))), place="gain_map")
         pairs.append((whole, float(gain)))
     return tuple(sorted(pairs))
-
-
-def _nearest_or_all(word: str, known: tuple[str, ...]) -> str:
-    near = nearest(word, known)
-    return f"did you mean '{near}'?" if near else f"known are {', '.join(known)}"

@@ -101,7 +101,7 @@ def evaluate(
     ranked = rank(judged, run, query_ids=kept, conventions=resolved, normalise_id=normalise_id, depth=depth)
     wrong = next((doc_id for doc_id, length in (lengths or {}).items() if not 0 <= length < math.inf), None)
     if wrong is not None:
-        detail = f"{(lengths or {})[wrong]} is no length; expected tokens, 0 or more"
+        detail = CodedText("length_wrong", found=(lengths or {})[wrong])
         raise InvalidInput(detail, place=f"lengths/{quoted(wrong)[1:-1]}")
     if any(measure.name == "recall_budget" for measure in asked) and lengths is not None:
         ranked = replace(ranked, lengths=_lengths(run, ranked, lengths, resolved))
@@ -131,10 +131,7 @@ def _select_queries(
 ) -> tuple[str, ...]:
     if missing and conventions.missing_queries == "error":
         first = next(query_id for query_id in qrels if query_id in missing)
-        raise InvalidInput(
-            f"{len(missing)} judged queries are missing from the run; add them, or set missing_queries to 'zero'",
-            place=quoted(first)[1:-1],
-        )
+        raise InvalidInput(CodedText("queries_lacking", count=len(missing)), place=quoted(first)[1:-1])
     dropped = missing if conventions.missing_queries == "skip" else frozenset()
     dropped |= barren if conventions.no_relevant == "skip" else frozenset()
     return tuple(query_id for query_id in qrels if query_id not in dropped)
@@ -211,14 +208,14 @@ def _lengths(
 ) -> tuple[FloatArray, ...]:
     """Return the lengths of the documents of each query, best first."""
     if ranked.duplicates_removed and conventions.dedupe == "before_cutoff":
-        raise InvalidInput("a budget of tokens counts chunks: it needs 'after_cutoff'", place="dedupe")
+        raise InvalidInput(CodedText("budget_counts_chunks"), place="dedupe")
     if conventions.judged_only or conventions.ignore_identical_ids:
-        raise InvalidInput("a budget of tokens counts every document, in one order", place="recall_budget")
+        raise InvalidInput(CodedText("budget_counts_all"), place="recall_budget")
     found = []
     for query_id in ranked.query_ids:
         documents = rank_results(run.results.get(query_id, ()), ties=conventions.ties).doc_ids
         lacking = next((doc_id for doc_id in documents if doc_id not in lengths), None)
         if lacking is not None:
-            raise InvalidInput("has no length in tokens", place=document_place(query_id, lacking))
+            raise InvalidInput(CodedText("length_missing"), place=document_place(query_id, lacking))
         found.append(np.array([lengths[doc_id] for doc_id in documents], dtype=np.float64))
     return tuple(found)

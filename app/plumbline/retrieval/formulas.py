@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.measure import Measure
 from plumbline.retrieval.ranking import RankedRows, Rankings, precision_at_hits
@@ -178,7 +179,7 @@ def _recall_budget(inputs: MeasureInputs, measure: Measure) -> FloatArray:
     """Return h(k) / R, k being the first documents that together fit the tokens."""
     tokens = dict(measure.params)["tokens"]
     if inputs.rankings.lengths is None:
-        raise InvalidInput(f"'{measure}' needs the length of every document in tokens", place="lengths")
+        raise InvalidInput(CodedText("lengths_needed", name=str(measure)), place="lengths")
     depths = [int(np.searchsorted(np.cumsum(each), tokens, side="right")) for each in inputs.rankings.lengths]
     return _ratio(inputs.hits(np.array(depths, dtype=np.int64)), inputs.total)
 
@@ -214,7 +215,7 @@ def _graded_average_precision(inputs: MeasureInputs, measure: Measure) -> FloatA
     max_rel = inputs.conventions.max_rel
     highest = int(inputs.rankings.pool_grade.max(initial=1))
     if max_rel is not None and highest > max_rel:
-        raise InvalidInput(f"found the grade {highest}, above max_rel {max_rel}; map_graded would exceed 1")
+        raise InvalidInput(CodedText("grade_above_max_rel", grade=highest, limit=max_rel))
     return _weighted_average_precision(inputs, measure, lambda grades: grades / float(max_rel or highest))
 
 
@@ -266,17 +267,17 @@ def _gains(grades: IntArray, conventions: Conventions, measure: Measure) -> Floa
     kept = np.where(grades >= lowest, grades, 0)
     if measure.name == "ndcg_exp":
         if kept.max(initial=0) > _MAX_EXPONENT:
-            raise InvalidInput(f"found the grade {kept.max()}; ndcg_exp takes grades up to {_MAX_EXPONENT}")
+            raise InvalidInput(CodedText("grade_too_high", grade=int(kept.max()), limit=_MAX_EXPONENT))
         return np.asarray(np.exp2(kept.astype(np.float64)) - 1)
     if measure.name != "ndcg_gains":
         return kept.astype(np.float64)
     if conventions.gain_map is None:
-        raise InvalidInput('ndcg_gains needs the gains by grade, such as {"1": 1, "2": 3}', place="gain_map")
+        raise InvalidInput(CodedText("gains_needed"), place="gain_map")
     gain_by_grade = {0: 0.0, **dict(conventions.gain_map)}
     distinct, index = np.unique(kept, return_inverse=True)
     unknown = [grade for grade in distinct.tolist() if grade not in gain_by_grade]
     if unknown:
-        raise InvalidInput(f"no gain for the grade {unknown[0]}", place="gain_map")
+        raise InvalidInput(CodedText("gain_missing", grade=unknown[0]), place="gain_map")
     return np.array([gain_by_grade[grade] for grade in distinct.tolist()], dtype=np.float64)[index]
 
 

@@ -105,12 +105,12 @@ def resolve(
     Raises InvalidInput: an argument is out of its range.
     """
     if run_count < 1:
-        raise InvalidInput("fusion needs at least one run, found none")
+        raise InvalidInput(CodedText("run_needed"))
     if method not in FORMULAS:
-        raise InvalidInput(f"unknown fusion method {method!r}; expected one of {', '.join(METHODS)}")
+        raise InvalidInput(CodedText("fusion_unknown", name=method, names=METHODS))
     if depth is not None and depth < 1:
-        raise InvalidInput(f"depth must be at least 1, found {depth!r}")
-    known_norm = _one_of("min-max" if norm is None else norm, NORMS, "normalisation")
+        raise InvalidInput(CodedText("depth_wrong", found=depth))
+    known_norm = _one_of("min-max" if norm is None else norm, NORMS, CodedText("normalisation"))
     return Recipe(
         method=method,
         norm="none" if method in RANK_BASED else known_norm,
@@ -152,9 +152,7 @@ def _combine_query(query_id: str, pool: Pool, weights: FloatArray, recipe: Recip
         return {}
     scores = combine(pool, weights, method=recipe.method, params=recipe.params)
     if not np.isfinite(scores).all():
-        raise InvalidInput(
-            f"scores of query {query_id[:80]!r} are too large to be added up; choose a normalisation such as 'min-max'"
-        )
+        raise InvalidInput(CodedText("scores_too_large", name=query_id[:80]))
     # The columns are in the order of ties, and the sort is stable.
     best_first = np.argsort(-scores, kind="stable")[: recipe.depth].tolist()
     return dict(zip([pool.doc_ids[column] for column in best_first], scores[best_first].tolist(), strict=True))
@@ -166,24 +164,24 @@ def _checked_weights(weights: Sequence[float] | None, method: str, run_count: in
     if method not in WEIGHTED:
         raise InvalidInput(_no_weights(method))
     if len(weights) != run_count:
-        raise InvalidInput(f"expected one weight for each of {run_count} runs, found {len(weights)}")
+        raise InvalidInput(CodedText("weights_expected", count=run_count, found=len(weights)))
     if not all(math.isfinite(weight) and weight >= 0.0 for weight in weights) or not any(weights):
-        raise InvalidInput(f"weights must be finite, not negative and not all 0, found {list(weights)}")
+        raise InvalidInput(CodedText("weights_wrong", found=str(list(weights))))
     return tuple(float(weight) for weight in weights)
 
 
-def _no_weights(method: str) -> str:
-    return f"{method} takes no weights; expected one of {', '.join(sorted(WEIGHTED))} with weights"
+def _no_weights(method: str) -> CodedText:
+    return CodedText("weights_not_taken", method=method, names=sorted(WEIGHTED))
 
 
 def _checked_params(params: Mapping[str, float], method: str) -> Mapping[str, float]:
     defaults = PARAMS.get(method, {})
     for key, value in params.items():
         if key not in defaults:
-            wanted = f"expected {', '.join(defaults)}" if defaults else "it takes none"
-            raise InvalidInput(f"{method} has no parameter {key!r}; {wanted}")
+            hint = CodedText("expected_are", names=tuple(defaults)) if defaults else CodedText("takes_none")
+            raise InvalidInput(CodedText("parameter_unknown", method=method, name=key, hint=hint))
         if not (math.isfinite(value) and value >= 0.0):
-            raise InvalidInput(f"parameter {key!r} of {method} must be 0 or more, found {value!r}")
+            raise InvalidInput(CodedText("parameter_wrong", name=key, method=method, found=value))
     return {**defaults, **{key: float(value) for key, value in params.items()}}
 
 
@@ -191,7 +189,7 @@ def _one_of(value: str, known: Sequence[_Choice], what: str) -> _Choice:
     for each in known:
         if each == value:
             return each
-    raise InvalidInput(f"unknown {what} {value!r}; expected one of {', '.join(known)}")
+    raise InvalidInput(CodedText("option_unknown", what=what, name=value, names=known))
 
 
 def _warnings(runs: Sequence[Run], recipe: Recipe, norm: str | None) -> Iterator[str]:
@@ -305,7 +303,7 @@ def tune_weights(
         fused = Run(recipe.method, _combine_queries(pools, replace(recipe, weights=weights)))
         array = np.asarray(objective(fused, shuffled), dtype=np.float64)
         if array.shape != (len(shuffled),) or not np.isfinite(array).all():
-            raise InvalidInput(f"the objective must give one finite value for each of {len(shuffled)} queries")
+            raise InvalidInput(CodedText("objective_wrong", count=len(shuffled)))
         return array
 
     values = np.stack([value_weights(weights) for weights in grid])
@@ -332,12 +330,12 @@ def tune_weights(
 def simplex_grid(run_count: int, *, step: float) -> tuple[tuple[float, ...], ...]:
     """Return every way to share 1 among the runs in whole steps, counted in integers; raise InvalidInput."""
     if not (_SMALLEST_STEP <= step <= 1.0 and abs(1.0 / step - round(1.0 / step)) <= _SCORE_NOISE / step):
-        raise InvalidInput(f"step must be 1 divided by a whole number, such as 0.1, found {step!r}")
+        raise InvalidInput(CodedText("step_wrong", found=step))
     parts = round(1.0 / step)
     point_count = math.comb(parts + run_count - 1, run_count - 1)
     if point_count > _MOST_POINTS:
         raise InvalidInput(
-            f"step {step!r} gives {point_count} weights for {run_count} runs; take a larger one, at most {_MOST_POINTS}"
+            CodedText("step_too_small", step=step, found=point_count, runs=run_count, limit=_MOST_POINTS)
         )
     return tuple(tuple(part / parts for part in shares) for shares in _compositions(parts, run_count))
 
@@ -355,9 +353,9 @@ def _shuffle(query_ids: Sequence[str], *, folds: int, seed: int) -> list[str]:
     ordered = sorted(set(query_ids))
     least = 2
     if not least <= folds <= len(ordered):
-        raise InvalidInput(f"folds must lie between 2 and the number of queries, {len(ordered)}; found {folds!r}")
+        raise InvalidInput(CodedText("folds_wrong", limit=len(ordered), found=folds))
     if seed < 0:
-        raise InvalidInput(f"seed must not be negative, found {seed!r}")
+        raise InvalidInput(CodedText("seed_negative", found=seed))
     return [ordered[place] for place in np.random.default_rng(seed).permutation(len(ordered))]
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.conventions import CHOICES, Conventions
-from plumbline.retrieval.measure import nearest
+from plumbline.retrieval.measure import suggest
 from plumbline.retrieval.run import Qrels, Run
 
 IdRule = Callable[[str], str]
@@ -49,13 +49,11 @@ def build_id_rule(name: str, *, pattern: str | None = None) -> IdRule:
     other than one group or of more than 1,000 characters; from the function: a list of several UUIDs.
     """
     if name not in ID_RULES:
-        near = nearest(name, ID_RULES)
-        hint = f"did you mean {near!r}?" if near else f"known are {', '.join(ID_RULES)}"
-        raise InvalidInput(f"unknown id rule {name[:40]!r}; {hint}")
+        raise InvalidInput(CodedText("id_rule_unknown", name=name[:40], hint=suggest(name, ID_RULES)))
     if name == "regex":
         return _regex_rule(pattern)
     if pattern is not None:
-        raise InvalidInput(f"the id rule {name!r} takes no pattern; use the rule 'regex'")
+        raise InvalidInput(CodedText("id_rule_without_pattern", name=name))
     if name == "urn_uuid":
         return _urn_uuid
     return str if name == "none" else lambda doc_id: _CHUNK.sub("", doc_id) or doc_id
@@ -121,20 +119,20 @@ def find_uuids(text: str) -> tuple[str, ...]:
 def _urn_uuid(doc_id: str) -> str:
     found = find_uuids(doc_id)
     if len(found) > 1 and doc_id.lstrip().startswith("["):
-        raise InvalidInput(f"one id was expected, and the list {doc_id[:40]!r}… holds {len(found)} UUIDs")
+        raise InvalidInput(CodedText("several_uuids", start=doc_id[:40], count=len(found)))
     return found[0] if found else doc_id
 
 
 def _regex_rule(pattern: str | None) -> IdRule:
     if not pattern:
-        raise InvalidInput("the id rule 'regex' needs a pattern with one group")
+        raise InvalidInput(CodedText("pattern_needed"))
     if len(pattern) > _MAX_PATTERN:
-        raise InvalidInput(f"the pattern has {len(pattern)} characters; at most {_MAX_PATTERN} are read")
+        raise InvalidInput(CodedText("pattern_too_long", count=len(pattern), limit=_MAX_PATTERN))
     try:
         # here, not above: platforms without a wheel keep the other rules
         import re2  # noqa: PLC0415
     except ImportError:
-        raise InvalidInput("the id rule 'regex' needs google-re2, which is not installed here") from None
+        raise InvalidInput(CodedText("re2_needed")) from None
     options = re2.Options()
     options.max_mem = _MAX_PATTERN_BYTES
     options.log_errors = False
@@ -142,11 +140,11 @@ def _regex_rule(pattern: str | None) -> IdRule:
         compiled = re2.compile(pattern, options)
     except re2.error as error:
         reason = error.args[0].decode("utf-8", "replace") if error.args else "refused"
-        raise InvalidInput(f"the pattern is not one that RE2 takes: {reason[:200]}") from None
+        raise InvalidInput(CodedText("pattern_wrong", reason=reason[:200])) from None
     except UnicodeEncodeError:
-        raise InvalidInput("the pattern holds a lone surrogate; send text") from None
+        raise InvalidInput(CodedText("pattern_no_text")) from None
     if compiled.groups != 1:
-        raise InvalidInput(f"the pattern has {compiled.groups} groups; mark the document id with exactly one")
+        raise InvalidInput(CodedText("pattern_groups", count=compiled.groups))
 
     def apply(doc_id: str) -> str:
         found = compiled.search(doc_id)

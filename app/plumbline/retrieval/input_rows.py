@@ -103,7 +103,7 @@ def _load_file(source: str | Path | NamedFile, limits: ReadLimits) -> "bytes | M
     try:
         data = source.content if isinstance(source, NamedFile) else Path(source).read_bytes()
     except OSError as error:
-        raise file_error(f"cannot be read ({error.strerror})", str(source)) from error
+        raise file_error(CodedText("unreadable", reason=str(error.strerror)), str(source)) from error
     if data.startswith(PARQUET):
         return _parquet(data, name, limits)
     data = read_text_bytes(data, name=name, limits=limits)

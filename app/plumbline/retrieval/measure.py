@@ -2,12 +2,13 @@
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
 from plumbline.ground.errors import InvalidInput, quoted
+from plumbline.ground.texts import CodedText
 
 
 class Cutoff(Enum):
@@ -136,6 +137,12 @@ def _from_trec(text: str) -> str:
     return f"{cut[1]}@{cut[2]}" if cut else text
 
 
+def suggest(word: str, known: Sequence[str]) -> CodedText:
+    """Return the question whether the nearest known word was meant, or all of them if none is near."""
+    near = nearest(word, known)
+    return CodedText("did_you_mean", name=near) if near else CodedText("known_are", names=known)
+
+
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word most like this one, or None if none is near."""
     return next(iter(difflib.get_close_matches(word[:_MATCHED_CHARACTERS], list(known), n=1)), None)
@@ -145,41 +152,38 @@ def _split(text: str) -> tuple[str, str | None, str | None]:
     """Return the canonical name, and parameters and cutoff as written."""
     shape = _SHAPE.fullmatch(text.strip().lower())
     if shape is None:
-        raise InvalidInput(f"unknown measure {quoted(text)}; wanted a name and a cutoff, as in 'ndcg@10'")
+        raise InvalidInput(CodedText("measure_unreadable", text=quoted(text)))
     name = _NAME_BY_ALIAS.get(shape["name"], shape["name"])
     if name not in CUTOFF_BY_NAME:
-        raise InvalidInput(f"unknown measure {quoted(text)}; {_suggestion(name, shape['k'])}")
+        raise InvalidInput(CodedText("measure_unknown", text=quoted(text), hint=_suggestion(name, shape["k"])))
     return name, shape["params"], shape["k"]
 
 
-def _suggestion(name: str, cutoff: str | None) -> str:
+def _suggestion(name: str, cutoff: str | None) -> CodedText:
     near = nearest(name, [*CUTOFF_BY_NAME, *_NAME_BY_ALIAS])
     if near is None:
-        return f"known are {', '.join(CUTOFF_BY_NAME)}"
+        return CodedText("known_are", names=tuple(CUTOFF_BY_NAME))
     takes = CUTOFF_BY_NAME[_NAME_BY_ALIAS.get(near, near)]
-    if takes is Cutoff.NONE or (cutoff is None and takes is Cutoff.OPTIONAL):
-        return f"did you mean '{near}'?"
-    return f"did you mean '{near}@{cutoff if cutoff and _WHOLE_NUMBER.fullmatch(cutoff) else 10}'?"
+    if not (takes is Cutoff.NONE or (cutoff is None and takes is Cutoff.OPTIONAL)):
+        near = f"{near}@{cutoff if cutoff and _WHOLE_NUMBER.fullmatch(cutoff) else 10}"
+    return CodedText("did_you_mean", name=near)
 
 
 def _cutoff(text: str, name: str, cutoff: str | None) -> int | None:
     takes = CUTOFF_BY_NAME[name]
     if cutoff is None and takes is Cutoff.REQUIRED:
-        raise InvalidInput(f"measure {quoted(text)} needs a cutoff; did you mean '{name}@10'?")
+        raise InvalidInput(CodedText("cutoff_needed", text=quoted(text), name=name))
     if cutoff is not None and takes is Cutoff.NONE:
-        raise InvalidInput(f"measure {quoted(text)} takes no cutoff; did you mean '{name}'?")
+        raise InvalidInput(CodedText("cutoff_not_taken", text=quoted(text), name=name))
     if cutoff is not None and not _WHOLE_NUMBER.fullmatch(cutoff):
-        raise InvalidInput(
-            f"measure {quoted(text)} has the cutoff {quoted(cutoff)}, wanted a whole number from 1; "
-            f"did you mean '{name}@10'?"
-        )
+        raise InvalidInput(CodedText("cutoff_wrong", text=quoted(text), cutoff=quoted(cutoff), name=name))
     return None if cutoff is None else int(cutoff)
 
 
 def _parameters(text: str, name: str, params: str | None) -> tuple[tuple[str, float], ...]:
     if name not in _PARAMETER_BY_NAME:
         if params is not None:
-            raise InvalidInput(f"measure {quoted(text)} takes no parameters; did you mean '{name}'?")
+            raise InvalidInput(CodedText("no_parameters_taken", text=quoted(text), name=name))
         return ()
     parameter, least, most, default = _PARAMETER_BY_NAME[name]
     if params is None and default is not None:
@@ -190,8 +194,8 @@ def _parameters(text: str, name: str, params: str | None) -> tuple[tuple[str, fl
     except ValueError:
         value = least
     if not least < value < most:
-        example = {"p": "0 < p < 1, as in 'rbp(p=0.8)'", "r": "0 <= r <= 1, as in 'iprec(r=0.1)'"}.get(
-            parameter, f"{parameter} > 0, as in '{name}({parameter}=2)'"
+        bounds, example = {"p": ("0 < p < 1", "rbp(p=0.8)"), "r": ("0 <= r <= 1", "iprec(r=0.1)")}.get(
+            parameter, (f"{parameter} > 0", f"{name}({parameter}=2)")
         )
-        raise InvalidInput(f"measure {quoted(text)} has wrong parameters; wanted {example}")
+        raise InvalidInput(CodedText("parameters_wrong", text=quoted(text), bounds=bounds, example=example))
     return ((parameter, value),)

@@ -12,6 +12,7 @@ from string import ascii_lowercase
 from types import MappingProxyType
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.retrieval.comparison import RunComparison
 
 
@@ -44,7 +45,7 @@ def comparison_table(comparisons: Sequence[RunComparison]) -> Table:
     Raises InvalidInput: nothing was compared.
     """
     if not comparisons:
-        raise InvalidInput("nothing was compared, so there is no table of it")
+        raise InvalidInput(CodedText("nothing_compared"))
     seconds = {each.b for each in comparisons}
     baseline = seconds if len(seconds) == 1 else ()
     names = tuple(dict.fromkeys((*baseline, *(name for each in comparisons for name in (each.a, each.b)))))
