@@ -1,6 +1,6 @@
 """How close tier `llm` comes to the ideal, against a judge of 200 ms in a process of its own, and what a call costs.
 
-    python benchmarks/judge.py [--rounds 5] [--concurrency 64 256] [--loop asyncio]
+    python benchmarks/judge.py [--rounds 5] [--concurrency 64 256]
 
 By turns the transport alone and whole samples (5 contexts and an answer of 3 sentences through `Scorer.score`), 1,000
 each at 64 under way and 4,000 at 256, so that a run has as many waves; then a batch under a budget of requests a minute
@@ -18,8 +18,6 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
@@ -130,17 +128,15 @@ async def one_round(judge: JudgeServer, concurrency: int) -> dict[str, Figures]:
         return found
 
 
-def by_turns(loops: list[str], concurrencies: list[int], rounds: int) -> dict[str, dict[str, Figures]]:
-    """The median of each figure, for each loop, number under way and kind of call."""
+def by_turns(concurrencies: list[int], rounds: int) -> dict[str, dict[str, Figures]]:
+    """The median of each figure, for each number under way and kind of call."""
     found: dict[str, list[Figures]] = {}
     with judge_server(LATENCY_SECONDS) as judge:
         for number in range(rounds):
             for concurrency in concurrencies:
-                for loop in loops:
-                    with asyncio.Runner(loop_factory=factory(loop)) as runner:
-                        for name, figures in runner.run(one_round(judge, concurrency)).items():
-                            found.setdefault(f"{loop} {concurrency} {name}", []).append(figures)
-                            print(number, loop, concurrency, name, {key: round(it, 3) for key, it in figures.items()})
+                for name, figures in asyncio.run(one_round(judge, concurrency)).items():
+                    found.setdefault(f"{concurrency} {name}", []).append(figures)
+                    print(number, concurrency, name, {key: round(it, 3) for key, it in figures.items()})
     return {
         name: {
             "least": {key: round(min(each[key] for each in rows), 3) for key in rows[0]},
@@ -149,14 +145,6 @@ def by_turns(loops: list[str], concurrencies: list[int], rounds: int) -> dict[st
         }
         for name, rows in found.items()
     }
-
-
-def factory(loop: str) -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """What makes an event loop of this name."""
-    if loop == "asyncio":
-        return None
-    made: Callable[[], asyncio.AbstractEventLoop] = import_module(loop).new_event_loop
-    return made
 
 
 async def batch(chat: FailoverChatModel, calls: int, seconds: float) -> tuple[float, int, Ledger]:
@@ -196,19 +184,15 @@ def limited() -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Throughput of tier llm against a judge that takes 200 ms.")
-    known = ["asyncio", *(["uvloop"] if find_spec("uvloop") else [])]
     parser.add_argument("--concurrency", type=int, nargs="+", default=[64, 256], help="calls under way (%(default)s)")
     parser.add_argument("--rounds", type=int, default=5, help="default: %(default)s")
-    parser.add_argument(
-        "--loop", nargs="+", choices=known, default=known[:1], help="event loops, by turns (%(default)s)"
-    )
     options = parser.parse_args()
     configure_logging("WARNING")
     print(
         json.dumps(
             {
                 "rounds": options.rounds,
-                "throughput": by_turns(options.loop, options.concurrency, options.rounds),
+                "throughput": by_turns(options.concurrency, options.rounds),
                 "limited": limited(),
             }
         )
