@@ -36,9 +36,9 @@ from plumbline.retrieval.input_rows import NamedFile
 from plumbline.retrieval.inputs import read_qrels, read_run
 from plumbline.retrieval.llm_rankings import parse_ranking
 from plumbline.retrieval.text_file import ReadLimits
+from plumbline.rows.report.text_blocks import Piece, split_blocks
 
 SIZES = (31_250, 250_000, 500_000, 1_000_000)
-QUICK_SIZES = (31_250, 125_000)
 LIMIT_SECONDS = 2.0
 _SHOWN_SECONDS = 0.1
 _HOPELESS_SECONDS = 80.0
@@ -51,7 +51,7 @@ def _segmentation(text: str) -> None:
 
 
 def void(_: object) -> None:
-    """Forgets a result."""
+    """Forget a result."""
 
 
 def _sample(text: str) -> None:
@@ -148,6 +148,7 @@ PARSERS: dict[str, Callable[[str], None]] = {
     "reply": _reply,
     "trec": _trec,
     "abstention": lambda text: void(abstains(text)),
+    "blocks": lambda text: void(split_blocks((Piece(text),))),
     "windows": _windows,
     "ranking": lambda text: void(parse_ranking(text[:100_000], candidates=["a", "doc_1", "1"])),
     "id pattern": _pattern,
@@ -186,24 +187,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parsers", help="separated by commas (default: all)")
     parser.add_argument("--families", help="separated by semicolons (default: all)")
-    parser.add_argument("--quick", action="store_true", help="31 and 125 kB only, and what that comes to at 1 MB")
     parser.add_argument("--all", action="store_true", help="print the quick ones too")
     options = parser.parse_args()
     families = options.families.split(";") if options.families else list(FAMILIES)
     parsers = options.parsers.split(",") if options.parsers else list(PARSERS)
     for unknown in {*parsers} - {*PARSERS} | {*families} - {*FAMILIES}:
         parser.error(f"{unknown!r} is no parser or family; parsers are {', '.join(PARSERS)}")
-    sizes = QUICK_SIZES if options.quick else SIZES
     rows: list[tuple[float, float, int, str, str]] = []
     crashes = []
     for name, family in product(parsers, families):
         try:
-            found = measured(name, family, sizes)
+            found = measured(name, family, SIZES)
         except Exception as error:
             crashes.append((name, family, f"{type(error).__name__}: {error}"[:120]))
             continue
-        growth = exponent(sizes, found)
-        tried = sizes[len(found) - 1]
+        growth = exponent(SIZES, found)
+        tried = SIZES[len(found) - 1]
         rows.append((found[-1] * (SIZES[-1] / tried) ** max(0.0, growth), growth, tried, name, family))
         if rows[-1][0] > LIMIT_SECONDS:
             print(f"SLOW {name} / {family}: {[round(each, 3) for each in found]}", file=sys.stderr, flush=True)

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 from plumbline.judging.text.sample import Sample
-from plumbline.rows.report.judged_answer import JudgedAnswer, Piece, Span, judged_answer, mark
+from plumbline.rows.report.judged_answer import JudgedAnswer, Span, judged_answer, mark
 from plumbline.rows.report.page import render_html
 from plumbline.rows.report.result_lines import ResultRow, RowResult, read_line
+from plumbline.rows.report.text_blocks import Piece
 from tests.making.result_rows import build_report, scored_line
 from tests.reading.report_html import HOSTILE, Page
 

@@ -18,6 +18,7 @@ from plumbline.rows.report.result_lines import (
     RowResult,
     Verdict,
 )
+from plumbline.rows.report.text_blocks import Block, Piece, split_blocks
 
 _CITED_GRAVITY: Final = ("supported", "partial", "not_supported", "wrong_passage", "no_such_passage")
 # Characters of a context on both sides of a claim's quote, and of the quote.
@@ -27,17 +28,6 @@ _LONGEST_QUOTE: Final = 4_000
 _BRIEF_AROUND: Final = 600
 _BRIEF_CONTEXTS: Final = 20
 _GAP: Final = " … "
-
-
-class Piece(NamedTuple):
-    """A part of a text. `kind`: empty, the verdict that it is evidence for, or `nearest` for one without any support.
-
-    `sentence`: number of the sentence that it belongs to, counted from 1; 0 for none.
-    """
-
-    text: str
-    kind: str = ""
-    sentence: int = 0
 
 
 class Span(NamedTuple):
@@ -55,6 +45,10 @@ class ShownContext(NamedTuple):
     number: int
     pieces: tuple[Piece, ...]
 
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return split_blocks(self.pieces)
+
 
 class Passage(NamedTuple):
     """Evidence in its context, shortened on both sides; `context` counts from 1, and is None for an unknown quote.
@@ -67,6 +61,10 @@ class Passage(NamedTuple):
     is_verified: bool
     is_located: bool = False
 
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return split_blocks(self.pieces)
+
 
 class ShownClaim(NamedTuple):
     claim: Claim
@@ -78,6 +76,10 @@ class SentencePart(NamedTuple):
 
     text: str
     citation: Citation | None = None
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        return split_blocks((Piece(self.text),))
 
 
 class ShownSentence(NamedTuple):

@@ -17,8 +17,8 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.jobs.job import Job
 from plumbline.rows.jobs.store import JobStore
 from plumbline.rows.report.comparison import MOVE_KINDS, ComparisonTally, Move, compare_runs
-from plumbline.rows.report.judged_answer import Piece
 from plumbline.rows.report.result_lines import UNSUPPORTED, Claim, ResultRow, RowResult, Scored, read_head, read_line
+from plumbline.rows.report.text_blocks import Piece
 from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import result_lines
 from plumbline.service.api.jobs import checked_id
