@@ -5,7 +5,7 @@ import math
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import closing, suppress
 from functools import partial
 from itertools import count, takewhile
@@ -211,13 +211,17 @@ class JobStore:
 
     async def record(self, tenant: str, job_id: str, row: int) -> Record | RecordProblem | None:
         """Return a row as it was submitted; None if the job has no such row. Raises InvalidInput: the rows are lost."""
+        return next(iter(await self.records(tenant, job_id, {row})), None)
 
-        def find(sql: Transaction, number: int) -> tuple[int | None, bytes | None]:
-            n = chunk_table.chunk_with(sql, number, row)
-            return n, None if n is None else chunk_table.read_chunk(sql, number, n)
+    async def records(self, tenant: str, job_id: str, rows: Set[int]) -> list[Record | RecordProblem]:
+        """Return some rows as they were submitted, in order; InvalidInput: they are lost. Reads all of their chunks."""
 
-        n, data = await self._read_job(tenant, job_id, find)
-        return None if n is None else next((each for each in unpack(data) if each.row == row), None)
+        def find(sql: Transaction, number: int) -> list[bytes | None]:
+            chunks = {n for row in rows if (n := chunk_table.chunk_with(sql, number, row)) is not None}
+            return [chunk_table.read_chunk(sql, number, n) for n in sorted(chunks)]
+
+        found = await self._read_job(tenant, job_id, find)
+        return [each for data in found for each in unpack(data) if each.row in rows]
 
     async def put_label(self, tenant: str, job_id: str, label: Label) -> None:
         """Store a label durably, in place of the person's label of this row. Raises JobUnknown."""

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
@@ -184,6 +185,8 @@ def _encode(lines: Sequence[ResultLine], page: ResultsPage, *, is_first: bool) -
 # The page holds untrusted texts, so it must not act with this service's origin.
 _PAGE_HEADERS: Final = {"Content-Security-Policy": "sandbox allow-scripts", "X-Content-Type-Options": "nosniff"}
 _REPORT_ROWS_AT_A_TIME: Final = 500
+# About a chunk, which is read as a whole.
+_SAMPLE_ROWS_AT_A_TIME: Final = 100
 _MOST_WORST: Final = 1_000
 _MOST_GATES: Final = 50
 
@@ -232,14 +235,16 @@ class JobReports:
 
         def samples(report: Report) -> dict[str, Sample]:
             found = {}
-            for row in (kept.row for kept in (*report.worst, *report.unscored) if kept.row.custom_id is not None):
+            shown = (kept.row for kept in (*report.worst, *report.unscored))
+            rows = sorted(row.row for row in shown if row.custom_id is not None)
+            for _, near in groupby(rows, key=lambda row: row // _SAMPLE_ROWS_AT_A_TIME):
+                reading = store.records(job.tenant, job.id, {*near})
                 try:
-                    record = asyncio.run_coroutine_threadsafe(store.record(job.tenant, job.id, row.row), loop).result()
+                    records = asyncio.run_coroutine_threadsafe(reading, loop).result()
                 except InvalidInput:
                     # The upload is lost
                     break
-                if isinstance(record, Record):
-                    found[record.custom_id] = record.sample
+                found.update({each.custom_id: each.sample for each in records if isinstance(each, Record)})
             return found
 
         def build() -> Response:
