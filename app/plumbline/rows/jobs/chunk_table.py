@@ -243,9 +243,10 @@ def read_lines(sql: Transaction, number: int, rows: Sequence[int]) -> list[Resul
     return [ResultLine(key - base, line) for key, line in sql.execute(query.order_by(RESULT.c.key))]
 
 
-def chunk_with(sql: Transaction, number: int, row: int) -> int | None:
-    is_in = and_(CHUNK.c.first_row <= row, CHUNK.c.first_row + CHUNK.c.rows > row)
-    return sql.execute(select(CHUNK.c.n).where(CHUNK.c.job == number, is_in)).scalar_one_or_none()
+def chunks_between(sql: Transaction, number: int, first: int, last: int) -> list[int]:
+    """Return the numbers of the chunks with the rows from `first` to `last`, in order."""
+    is_in = and_(CHUNK.c.first_row <= last, CHUNK.c.first_row + CHUNK.c.rows > first)
+    return [*sql.execute(select(CHUNK.c.n).where(CHUNK.c.job == number, is_in).order_by(CHUNK.c.n)).scalars()]
 
 
 def read_chunk(sql: Transaction, number: int, n: int) -> bytes | None:

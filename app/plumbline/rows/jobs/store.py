@@ -214,11 +214,11 @@ class JobStore:
         return next(iter(await self.records(tenant, job_id, {row})), None)
 
     async def records(self, tenant: str, job_id: str, rows: Set[int]) -> list[Record | RecordProblem]:
-        """Return some rows as they were submitted, in order; InvalidInput: they are lost. Reads all of their chunks."""
+        """Return some rows as they were submitted, in order, reading all between them; InvalidInput: they are lost."""
 
         def find(sql: Transaction, number: int) -> list[bytes | None]:
-            chunks = {n for row in rows if (n := chunk_table.chunk_with(sql, number, row)) is not None}
-            return [chunk_table.read_chunk(sql, number, n) for n in sorted(chunks)]
+            chunks = chunk_table.chunks_between(sql, number, min(rows), max(rows))
+            return [chunk_table.read_chunk(sql, number, n) for n in chunks]
 
         found = await self._read_job(tenant, job_id, find)
         return [each for data in found for each in unpack(data) if each.row in rows]

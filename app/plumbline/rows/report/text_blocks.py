@@ -9,6 +9,8 @@ from typing import Final, NamedTuple
 _BOLD: Final = re.compile(r"\*\*(?=[^\s*])([^*\n]{1,400}+)\*\*")
 _HEADING: Final = re.compile(r" {0,3}#{1,6} +(?=\S)")
 _ITEM: Final = re.compile(r"[ \t]*[-*+•] +(?=\S)")
+# Most texts have none of them.
+_SIGNS: Final = re.compile(r"[|*]|^[ \t]*+[-+•#]", re.MULTILINE)
 _BAR: Final = re.compile(r"(?<!\\)\|")
 _DIVIDER_SIGNS: Final = frozenset("|:- \t")
 # Of one table; what follows is another block.
@@ -40,6 +42,8 @@ class Block(NamedTuple):
 def split_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...]:
     """Return the blocks of a text in order. Signs of Markdown go, every word and every mark stays."""
     text = "".join(piece.text for piece in pieces)
+    if len(pieces) == 1 and not _SIGNS.search(text):
+        return (Block("text", (((pieces[0]._replace(text=text.strip()),),),)),) if text.strip() else ()
     cut = _Cutter(pieces, text)
     ends = list(accumulate(len(line) for line in text.splitlines(keepends=True)))
     lines = list(zip([0, *ends], ends, strict=False))
