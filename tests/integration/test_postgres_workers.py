@@ -62,10 +62,10 @@ async def test_chunks_of_a_worker_that_is_gone_are_done_by_another(postgres_stor
     job = await submitted(dying, rows_of(ROWS))
     leases = [await dying.lease() for _ in range(3)]
     # what a kill does: nothing is given back
+    await postgres_stores.aged(dying, 11)
     await dying.close()
     handler = Handler()
     async with working(postgres_stores, handler) as store:
-        await postgres_stores.aged(store, 11)
         done = await ended(store, job.id)
 
     assert None not in leases
