@@ -5,8 +5,8 @@
 Every sentence is called supported, at the context with most of its words. `as it is`: people marked nothing in it, or
 marked a number, name or date of few words, or other words. Planted into one true sentence a row, each in turn: another
 number, name or month, which no context has; a number of the contexts in place of another one (`swapped`); a denial, or
-one taken away. Rows fall into two halves by their contexts: bounds and rules were chosen on `seen` ones; nobody looked
-at what the check makes of the `fresh` ones until it was done. The last line is JSON.
+one taken away. Rows fall into two halves by their contexts: bounds and rules were chosen on `seen` ones; the
+check was done before its results on the `fresh` ones were read. The last line is JSON.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""How CPU grows with hostile texts: python -m benchmarks.growth [--parsers NAMES] [--families NAMES] [--all]
+"""Measure how CPU grows with hostile texts: python -m benchmarks.growth [--parsers NAMES] [--families NAMES] [--all]
 
 Every parser on every family of texts (`hostile_families`), at a quarter, a half and all of a megabyte of UTF-8. Prints
 what takes over a tenth of a second at the last, the slowest first, with the exponent of its growth: log of the ratio of

@@ -70,7 +70,7 @@ def finished_job(client: httpx2.Client) -> str:
 
 
 def said(result: dict[str, Any]) -> dict[str, Any]:
-    """What a result says, without its name and how long it took."""
+    """Return a result without its name and its times."""
     kept = {name: value for name, value in result.items() if name not in ("id", "trace", "offset_unit")}
     return {**kept, "judge": result["trace"]["judge"], "cost": result["trace"]["usage"]["cost"]}
 
@@ -97,7 +97,7 @@ def test_a_run_killed_and_stopped_by_its_cost_says_what_the_service_a_batch_and_
     job = client.get(f"/v1/jobs/{finished_job(client)}/results").text.splitlines()
 
     assert (spent, ended) == (3, 0)
-    # Of the call that was under way nobody read the answer.
+    # The answer to the call in flight at the kill was never read.
     assert 3 <= killed < stopped < 20 <= calls <= 21
     rows = [said(row["result"]) for row in read_rows(out)]
     assert [row["passed"] for row in rows] == [passed for *_, passed in CASES]

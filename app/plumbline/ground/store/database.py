@@ -96,9 +96,7 @@ class Database:
         self._changing = threading.Lock()
         # The tables were seen to be of this version.
         self._is_checked = self._is_closed = False
-        self._rest = Rest()
-        # No connection is tried until then, in monotonic seconds.
-        self._silent_until = 0.0
+        self._rest, self._connecting = Rest(), Rest()
 
     async def write(self, work: Callable[[Transaction], T], *, is_durable: bool = False) -> T:
         """Run `work` and commit; run it again after a conflict. `is_durable`: survive a power failure too."""
@@ -204,15 +202,18 @@ class Database:
 
     def _connect(self) -> Any:
         # Callers queue for threads: each would wait for a silent server anew.
-        if time.monotonic() < self._silent_until:
+        if not self._connecting.may_try():
             raise StoreUnavailable(CodedText("database_silent"))
         started = time.monotonic()
         try:
             raw = self.backend.connect()
         except Exception:
             if time.monotonic() - started > _SILENT_SECONDS:
-                self._silent_until = time.monotonic() + _REST_SECONDS
+                self._connecting.fail()
+            else:
+                self._connecting.end()
             raise
+        self._connecting.end()
         # What SQLAlchemy asks of a new connection can be aborted, too.
         call: _Abortable | None = getattr(self._own, "call", None)
         if call is not None:

@@ -30,7 +30,7 @@ _MAX_PLACES = 16
 # A claim with more amounts that nothing has is not calculated.
 _MAX_CALCULATED = 40
 _HOUR, _NOON = 60, 12
-# "Two adults and one child pay 15 crowns in total": more than one step, which nobody takes here.
+# "Two adults and one child pay 15 crowns in total": it takes more than one step, and only single steps are tried.
 _MOST_COUNTED_TOGETHER = 2
 _TOTAL = re.compile(WORDS.pattern("calculations.total"))
 _Range = tuple[float, float]

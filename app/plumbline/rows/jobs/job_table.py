@@ -255,8 +255,8 @@ def count_jobs(sql: Transaction) -> JobStats:
 
 
 def put_label(sql: Transaction, number: int, label: Label) -> None:
-    values = {"person": label.person, "label": label.label, "sentences": json.dumps(label.sentences)}
-    values["note"] = label.note
+    values = {"person": label.person, "label": label.label, "note": label.note}
+    values["sentences"] = json.dumps(label.sentences)
     sql.execute(_PUT_LABEL, {"job": number, "row_n": label.row, "at": sql.now, **values})
 
 

@@ -50,6 +50,7 @@ def chunked_rows(
     left = _FREE_BYTES + _MAX_EXPANSION * upload.stat().st_size if form == "parquet" else None
     with RecordReader(upload, format=form, columns=columns, named=named) as reader:
         lines: list[bytes] = []
+        size = 0
         damage: str | None = None
         while damage is None:
             try:
@@ -58,12 +59,13 @@ def chunked_rows(
                 row, damage = None, CodedText("file_damaged", row=reader.position.row, reason=error.detail)
             if row is not None:
                 lines.append(encode_row(row) + b"\n")
+                size += len(lines[-1])
                 if left is not None and (left := left - len(lines[-1])) < 0:
                     damage = CodedText("file_expands", row=reader.position.row, times=_MAX_EXPANSION)
-            is_full = len(lines) == CHUNK_ROWS or sum(map(len, lines)) >= _CHUNK_BYTES
+            is_full = len(lines) == CHUNK_ROWS or size >= _CHUNK_BYTES
             if damage or (lines and (is_full or row is None)):
                 yield RowChunk(len(lines), b"".join(lines), damage)
-                lines = []
+                lines, size = [], 0
             if row is None:
                 return
 
