@@ -309,7 +309,17 @@ def read_table(
 
 def split_cells(row: str) -> list[str]:
     text = row.strip().lstrip(">").strip()
-    return [cell.strip() for cell in _BAR.split(text.removeprefix("|").removesuffix("|"))]
+    return [text[start:end].strip() for start, end in find_cells(text, 0, len(text))]
+
+
+def find_cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the places of the cells of the row text[start:end], without the bars at its ends."""
+    start += text.startswith("|", start, end)
+    end -= start < end and text[end - 1] == "|"
+    for bar in _BAR.finditer(text, start, end):
+        yield start, bar.start()
+        start = bar.end()
+    yield start, end
 
 
 def _column(cell: str, name_of: Callable[[str], str]) -> tuple[str, str]:

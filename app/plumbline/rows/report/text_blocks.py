@@ -2,19 +2,20 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
+from plumbline.judging.text.blocks import TABLE_RULE, TextBlock
+from plumbline.judging.text.blocks import split_blocks as read_blocks
+from plumbline.judging.text.structured import find_cells
+
 _BOLD: Final = re.compile(r"\*\*(?=[^\s*])([^*\n]{1,400}+)\*\*")
-_HEADING: Final = re.compile(r" {0,3}#{1,6} +(?=\S)")
-_ITEM: Final = re.compile(r"[ \t]*[-*+•] +(?=\S)")
+_SIGN: Final = re.compile(r"(?:#{1,6}|[-*+•]) +(?=\S)")
 # Most texts have none of them.
 _SIGNS: Final = re.compile(r"[|*]|^[ \t]*+[-+•#]", re.MULTILINE)
-_BAR: Final = re.compile(r"(?<!\\)\|")
-_DIVIDER_SIGNS: Final = frozenset("|:- \t")
 # Of one table; what follows is another block.
-_MOST_ROWS, _MOST_BARS = 500, 100
+_MOST_ROWS: Final = 500
 
 
 class Piece(NamedTuple):
@@ -45,53 +46,39 @@ def split_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...]:
     if len(pieces) == 1 and not _SIGNS.search(text):
         return (Block("text", (((pieces[0]._replace(text=text.strip()),),),)),) if text.strip() else ()
     cut = _Cutter(pieces, text)
-    ends = list(accumulate(len(line) for line in text.splitlines(keepends=True)))
-    lines = list(zip([0, *ends], ends, strict=False))
     blocks: list[Block] = []
-    first = number = 0
-    while number <= len(lines):
-        start, end = lines[number] if number < len(lines) else (len(text), len(text))
-        height = _table_height(text, lines, number)
-        sign = None if height else _HEADING.match(text, start, end) or _ITEM.match(text, start, end)
-        if height or sign or number == len(lines):
-            if text[first:start].strip():
-                blocks.append(Block("text", ((cut(first, start),),)))
-            if height:
-                rows = (lines[number], *lines[number + 2 : number + height])
-                cells = (tuple(cut(*cell) for cell in _cells(text, *row)) for row in rows)
-                blocks.append(Block("table", tuple(cells)))
-            elif sign:
-                kind = "heading" if "#" in sign[0] else "item"
-                blocks.append(Block(kind, ((cut(sign.end(), end),),)))
-            number += max(1, height)
-            first = lines[number - 1][1] if number <= len(lines) else len(text)
-        else:
-            number += 1
-    return tuple(blocks)
+    found = list(read_blocks(text))
+    # Where the text begins that no block has yet.
+    rest = number = 0
+    while number < len(found):
+        start, end, kind = found[number].start, found[number].end, found[number].kind
+        height = _table_height(text, found, number)
+        sign = _SIGN.match(text, start, end) if kind in ("heading", "list_item") else None
+        if (height or sign) and text[rest:start].strip():
+            blocks.append(Block("text", ((cut(rest, start),),)))
+        if height:
+            rows = (found[number], *found[number + 2 : number + height])
+            cells = (tuple(cut(*cell) for cell in find_cells(text, row.start, row.end)) for row in rows)
+            blocks.append(Block("table", tuple(cells)))
+            rest = found[number + height - 1].end
+        elif sign:
+            rest = text.find("\n", start, end) + 1 or end
+            blocks.append(Block("heading" if "#" in sign[0] else "item", ((cut(sign.end(), rest),),)))
+        number += max(1, height)
+    return (*blocks, Block("text", ((cut(rest, len(text)),),))) if text[rest:].strip() else tuple(blocks)
 
 
-def _table_height(text: str, lines: Sequence[tuple[int, int]], number: int) -> int:
-    """Return the number of lines of the table that begins with a line, 0 if none does: a head, a rule, rows."""
-    if number + 1 >= len(lines) or "|" not in text[slice(*lines[number])]:
-        return 0
-    rule = text[slice(*lines[number + 1])].strip()
-    if "--" not in rule or not 0 < rule.count("|") <= _MOST_BARS or not _DIVIDER_SIGNS.issuperset(rule):
+def _table_height(text: str, found: Sequence[TextBlock], number: int) -> int:
+    """Return the number of blocks of the table that begins with a block, 0 if none does: a head, a rule, rows."""
+    head, *below = found[number : number + 2]
+    if head.kind != "table_row" or not below or not TABLE_RULE.match(text, below[0].start, below[0].end):
         return 0
     height = 2
-    while number + height < len(lines) and height < _MOST_ROWS and "|" in text[slice(*lines[number + height])]:
+    for above, row in pairwise(found[number + 1 : number + _MOST_ROWS]):
+        if "|" not in text[row.start : row.end] or text.count("\n", above.end, row.start) > 1:
+            break
         height += 1
     return height
-
-
-def _cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the places of the cells of a row; bars at its ends are no cells of their own."""
-    row = text[start:end].rstrip()
-    bars = [start + found.start() for found in _BAR.finditer(row)]
-    first = bars.pop(0) + 1 if row.lstrip().startswith("|") else start
-    last = bars.pop() if bars and row.endswith("|") else start + len(row)
-    for bar in (*bars, last):
-        yield first, bar
-        first = bar + 1
 
 
 class _Cutter:
