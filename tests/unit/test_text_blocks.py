@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.rows.report.text_blocks import Piece, split_blocks
+from plumbline.rows.report.text_blocks import Block, Piece, split_blocks
 
 
 def shown(*pieces: Piece) -> list[tuple[str, list[list[str]]]]:
@@ -41,6 +41,12 @@ def test_marks_go_on_over_cells_and_bold_words() -> None:
 @pytest.mark.parametrize("text", ["a | b\nc | d", "** not bold **", "2 ** 3", "#hash", "-1 degree", "|---|"])
 def test_what_only_looks_like_markdown_stays_as_it_is(text: str) -> None:
     assert shown(Piece(text)) == [("text", [[text]])]
+
+
+def test_a_very_long_text_is_shown_as_it_is() -> None:
+    pieces = Piece("# a\n" * 50_000), Piece("- b\n", "supported", 1)
+
+    assert split_blocks(pieces) == (Block("text", ((pieces,),)),)
 
 
 @given(st.lists(st.text("ab |*#-\\\n", max_size=12), max_size=6))

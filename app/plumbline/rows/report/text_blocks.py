@@ -14,6 +14,8 @@ _BOLD: Final = re.compile(r"\*\*(?=[^\s*])([^*\n]{1,400}+)\*\*")
 _SIGN: Final = re.compile(r"(?:#{1,6}|[-*+•]) +(?=\S)")
 # Most texts have none of them.
 _SIGNS: Final = re.compile(r"[|*]|^[ \t]*+[-+•#]", re.MULTILINE)
+# A longer text is shown as it is.
+_LONGEST: Final = 200_000
 # Of one table; what follows is another block.
 _MOST_ROWS: Final = 500
 
@@ -45,6 +47,8 @@ def split_blocks(pieces: Sequence[Piece]) -> tuple[Block, ...]:
     text = "".join(piece.text for piece in pieces)
     if len(pieces) == 1 and not _SIGNS.search(text):
         return (Block("text", (((pieces[0]._replace(text=text.strip()),),),)),) if text.strip() else ()
+    if len(text) > _LONGEST:
+        return (Block("text", ((tuple(pieces),),)),)
     cut = _Cutter(pieces, text)
     blocks: list[Block] = []
     found = list(read_blocks(text))
