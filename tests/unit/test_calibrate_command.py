@@ -108,10 +108,10 @@ def test_the_scale_is_that_of_the_calibration_in_force(tmp_path: Path, monkeypat
 
 
 def _write_steep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Put a calibration in force that is nearly sure, and return labels of which one answer of 24 denies it."""
-    entry = {"tier": "lexical", "model": MODEL, "language": "en", "weights": {"character_coverage": 40.0}}
+    """Put a calibration in force that is right on all answers but one of 24, and return them."""
+    entry = {"tier": "lexical", "model": MODEL, "language": "en", "weights": {"character_coverage": 12.0}}
     steep = tmp_path / "steep.json"
-    steep.write_text(json.dumps({"version": 3, "entries": [{**entry, "intercept": -20.0}]}), encoding="utf-8")
+    steep.write_text(json.dumps({"version": 3, "entries": [{**entry, "intercept": -6.0}]}), encoding="utf-8")
     monkeypatch.setenv("PLUMBLINE_CALIBRATION", str(steep))
     rows = _rows(misleading=0)
     rows[0] = {**rows[0], "answer": OTHER.format(place="mill")}

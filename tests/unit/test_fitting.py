@@ -134,7 +134,7 @@ def test_the_log_loss_is_that_of_the_scores_by_hand() -> None:
 @pytest.mark.parametrize("sample", SAMPLES, ids=["copied", "partly", "copies", "foreign"])
 def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: CalibrationGate | None) -> None:
     weights = {"character_coverage": 2.5, "near_pairs": 0.3}
-    calibration = _calibration(weights, -1.2, gate=gate).model_copy(update={"doubted": DOUBTED})
+    calibration = _calibration(weights, -1.2, gate=gate).model_copy(update={"doubted": DOUBTED, "above": 0.4})
     case = case_of(sample.answer, *sample.contexts)
     findings = collect_lexical_findings(case)
     measured = distinct_findings(case, findings)
@@ -169,11 +169,32 @@ def test_an_answer_of_copies_alone_has_the_score_of_a_copy() -> None:
 def test_the_weights_have_the_sign_of_what_was_planted() -> None:
     answers = _drawn(200)
 
-    weights, intercept, _ = fit_weights(answers, None, row_weights=balanced_weights(answers))
+    weights, intercept, *_ = fit_weights(answers, None, row_weights=balanced_weights(answers))
 
     # The second measure is noise.
     assert weights["character_coverage"] > 3 * abs(weights["near_pairs"])
     assert intercept < 0.0
+
+
+@pytest.mark.parametrize(("datasets", "expected"), [(10, (0.2, 0.6)), (9, (1.0, 1.0))], ids=["enough sets", "too few"])
+def test_what_speaks_for_an_answer_counts_less_where_enough_sets_show_it(
+    datasets: int, expected: tuple[float, float]
+) -> None:
+    # Answers of low coverage are all unfaithful, of those of high coverage a third.
+    generator = np.random.default_rng(0)
+    coverage = generator.uniform(0.0, 1.0, 600)
+    labels = (coverage > 0.5) & (generator.uniform(size=600) > 1 / 3)
+    names = [f"set-{number % datasets}" for number in range(600)]
+    answers = _answers(list(coverage), [int(label) for label in labels], datasets=names)
+
+    fitted = fit_weights(answers, None, row_weights=_even(answers))
+
+    assert expected[0] <= fitted.above <= expected[1]
+    assert fit_scale(
+        answers,
+        _calibration(fitted.weights, fitted.intercept).model_copy(update={"above": 0.4}),
+        row_weights=_even(answers),
+    ).above == pytest.approx(0.4)
 
 
 def test_a_measure_that_tells_datasets_apart_gets_no_weight_for_it() -> None:
@@ -207,7 +228,7 @@ def test_a_scale_keeps_the_order_of_weights_and_moves_the_boundary() -> None:
     answers = _answers(list(coverage), labels)
     in_force = _calibration({"character_coverage": 4.0}, -1.2)
 
-    weights, intercept, _ = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
+    weights, intercept, *_ = fit_scale(answers, in_force, row_weights=balanced_weights(answers))
 
     assert weights["character_coverage"] > 4.0
     assert 0.6 < -intercept / weights["character_coverage"] < 0.8
@@ -261,7 +282,7 @@ def test_a_doubt_counts_against_the_answer_and_gets_no_weight() -> None:
     measures = np.stack([drawn.measures[:, 0], drawn.measures[:, 1] > 0.9], axis=1)
     answers = replace(drawn, names=("character_coverage", "unknown_numbers"), measures=measures)
 
-    weights, _, doubted = fit_weights(answers, None, row_weights=balanced_weights(answers))
+    weights, _, doubted, _ = fit_weights(answers, None, row_weights=balanced_weights(answers))
 
     assert list(weights) == ["character_coverage"]
     assert doubted >= 0.0

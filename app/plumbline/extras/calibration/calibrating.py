@@ -36,7 +36,6 @@ from plumbline.judging.tiers.calibration import (
     Calibration,
     CalibrationSource,
     CalibrationTable,
-    crossing,
     find_shape,
     list_measures,
 )
@@ -190,11 +189,6 @@ _SURE, _UNSURE = 0.98, 0.02
 _BOUNDARY = 0.5
 # Around the boundary: shares below it stay below one half.
 _JUST_BELOW = 0.499
-# The intercept is moved by this at most to bring the boundary to where half of the answers are faithful.
-_LARGEST_SHIFT = 1.0
-_SHIFTS_TRIED = 12
-# Left out one by one, so few data sets as different as the four Chinese ones say nothing of a common boundary.
-_TOO_FEW_DATASETS = range(3, 10)
 # Balanced accuracy that a fit may lose on held-out answers: less is noise.
 _ACCURACY_LOST = 0.01
 
@@ -270,7 +264,6 @@ def calibrate(
     """Fit a calibration for the tier, model and language of the one in force.
 
     Each dataset counts the same, and so does each label in it: 0.5 is the boundary where both labels are as common.
-    The intercept is then moved until half of the held-out answers that score 0.5 are faithful.
 
     Args:
         measured: at least 10 answers of each label.
@@ -289,28 +282,20 @@ def calibrate(
     def fit_calibration(answers: MeasuredAnswers) -> Calibration:
         row_weights = balanced_weights(answers)
         if fit == "weights":
-            weights, intercept, doubted = fit_weights(answers, gate, row_weights=row_weights)
+            parameters = fit_weights(answers, gate, row_weights=row_weights)
         else:
-            weights, intercept, doubted = fit_scale(answers, in_force, row_weights=row_weights)
-        rounded = {name: round(weight, 4) for name, weight in weights.items()}
-        update = {"gate": gate, "weights": rounded, "intercept": round(intercept, 4), "doubted": doubted}
-        return in_force.model_copy(update=update)
+            parameters = fit_scale(answers, in_force, row_weights=row_weights)
+        return in_force.model_copy(update={"gate": gate, **parameters._asdict()})
 
     before = predict(answers, in_force)
-    fold_fits = cross_fit(answers, split_folds(answers, parts=_FOLDS), fit_calibration)
-    shift = 0.0
-    if len(np.unique(answers.datasets)) not in _TOO_FEW_DATASETS:
-        shift = _find_shift(answers, lambda by: cross_predict(answers, fold_fits, shift=by))
-    after = cross_predict(answers, fold_fits, shift=shift)
+    after = cross_predict(answers, cross_fit(answers, split_folds(answers, parts=_FOLDS), fit_calibration))
     agreement = measure_agreement(_build_rows(answers, after), draws=draws)
     auroc = agreement.macro.auroc.value
     measured_on = {"rows": len(answers), "auroc": None if auroc is None else round(auroc, 4)}
-    calibration = fit_calibration(answers)
     has_bounds = in_force.tier in (TierName.EMBEDDING, TierName.LEXICAL)
     return CalibrationReport(
-        calibration=calibration.model_copy(
+        calibration=fit_calibration(answers).model_copy(
             update={
-                "intercept": round(calibration.intercept + shift, 4),
                 "reliability": _pin_to_boundary(_reliability(answers, after)),
                 "bounds": in_force.bounds | fit_bounds(answers, after, gate) if has_bounds else {},
                 "source": source.model_copy(update=measured_on),
@@ -326,21 +311,6 @@ def calibrate(
 def _build_rows(answers: MeasuredAnswers, scores: FloatArray) -> ScoredRows:
     datasets, clusters = ([str(name) for name in names] for names in (answers.datasets, answers.clusters))
     return ScoredRows(scores, answers.labels.astype(np.int64), datasets, clusters)
-
-
-def _find_shift(answers: MeasuredAnswers, scores_by_shift: Callable[[float], FloatArray]) -> float:
-    """Return the shift of the intercept with which half of the answers that score 0.5 are faithful.
-
-    By bisection: the higher the shift, the higher the scores, and the fewer of those above 0.5 are faithful.
-    """
-    low, high = -_LARGEST_SHIFT, _LARGEST_SHIFT
-    for _ in range(_SHIFTS_TRIED):
-        middle = (low + high) / 2
-        if crossing(_reliability(answers, scores_by_shift(middle)), _BOUNDARY) < _BOUNDARY:
-            low = middle
-        else:
-            high = middle
-    return round((low + high) / 2, 4)
 
 
 def _reliability(answers: MeasuredAnswers, scores: FloatArray) -> tuple[tuple[float, float], ...]:

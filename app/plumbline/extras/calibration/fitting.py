@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,11 @@ _RIDGE = 5e-2
 _RIDGE_OF_DATASETS = 5e-3
 # Draws a slope towards its old value, so that a few separable labels do not turn the curve into a step.
 _RIDGE_OF_SCALE = 1e-3
+# The least factor on a logit above 0: scores above one half keep their order in print, too.
+_LEAST_ABOVE = 0.2
+# Fewer data sets say nothing of it: of the four Chinese ones each gives another.
+_ENOUGH_DATASETS = 10
+_DIGITS = 4
 _DATASETS_AS_FOLDS = 3
 _NOTHING_TO_CALIBRATE = (
     "the tier's scores do not rise with these labels (1 is faithful, 0 is not): there is nothing to calibrate"
@@ -92,10 +97,20 @@ class MeasuredAnswers:
         return np.asarray(self.measures[:, np.isin(self.names, DOUBTS)].any(axis=1) & ~self.is_copy)
 
 
+class Parameters(NamedTuple):
+    """What is fitted of a calibration."""
+
+    weights: dict[str, float]
+    intercept: float
+    doubted: float
+    above: float
+
+
 def predict(answers: MeasuredAnswers, calibration: Calibration) -> FloatArray:
     """Return the faithfulness that the service would answer, shape (n,)."""
     design = _Design(answers, calibration.gate)
-    return design.scores(design.matrix @ _read_parameters(design, calibration) + calibration.intercept)
+    logits = design.matrix @ _read_parameters(design, calibration) + calibration.intercept
+    return design.scores(_flatten(logits, calibration.above))
 
 
 def gate_factors(answers: MeasuredAnswers, gate: CalibrationGate | None) -> FloatArray:
@@ -120,13 +135,11 @@ def fit_gate(unrelated: MeasuredAnswers, measure: str) -> CalibrationGate:
     return CalibrationGate(measure=measure, closed=closed, open=opened)
 
 
-def fit_weights(
-    answers: MeasuredAnswers, gate: CalibrationGate | None, *, row_weights: FloatArray
-) -> tuple[dict[str, float], float, float]:
-    """Fit weights, intercept and what a doubt costs by maximum likelihood.
+def fit_weights(answers: MeasuredAnswers, gate: CalibrationGate | None, *, row_weights: FloatArray) -> Parameters:
+    """Fit weights, intercept, what a doubt costs and the factor above 0 by maximum likelihood.
 
-    Minimised is the log loss of the answers' scores, with an intercept for each dataset; then, with one for all, slope
-    and intercept once more.
+    Minimised is the log loss of the answers' scores, with an intercept for each dataset; then, with one for all, slope,
+    intercept and factor.
 
     `row_weights`: shape (n,), how much each answer counts.
 
@@ -154,10 +167,11 @@ def fit_weights(
     slopes = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x[:count]
     if not slopes[: len(design.names)].any():
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
-    slope, intercept = _fit_scale(design, standard @ slopes, row_weights, ridge=0.0)
+    known = None if sets >= _ENOUGH_DATASETS else 1.0
+    slope, intercept, above = _fit_scale(design, standard @ slopes, row_weights, ridge=0.0, above=known)
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
-    return _write_parameters(design, slope * slopes / deviation, intercept)
+    return _write_parameters(design, slope * slopes / deviation, intercept, above)
 
 
 def _is_telling(answers: MeasuredAnswers) -> NDArray[np.bool_]:
@@ -175,9 +189,7 @@ def _is_telling(answers: MeasuredAnswers) -> NDArray[np.bool_]:
     return telling if telling.any() else np.ones(len(answers), dtype=bool)
 
 
-def fit_scale(
-    answers: MeasuredAnswers, calibration: Calibration, *, row_weights: FloatArray
-) -> tuple[dict[str, float], float, float]:
+def fit_scale(answers: MeasuredAnswers, calibration: Calibration, *, row_weights: FloatArray) -> Parameters:
     """Scale and shift the calibration's parameters to the labels (Platt 1999).
 
     Raises CalibrationError: the scores do not rise with the labels.
@@ -185,11 +197,12 @@ def fit_scale(
     design = _Design(answers, calibration.gate)
     parameters = _read_parameters(design, calibration)
     logits = design.matrix @ parameters + calibration.intercept
-    slope, shift = _fit_scale(design, logits, row_weights, ridge=_RIDGE_OF_SCALE)
+    above = calibration.above
+    slope, shift, _ = _fit_scale(design, logits, row_weights, ridge=_RIDGE_OF_SCALE, above=above)
     if slope <= 0:
         raise CalibrationError(_NOTHING_TO_CALIBRATE)
-    weights, intercept, doubted = _write_parameters(design, slope * parameters, slope * calibration.intercept + shift)
-    return {name: weights[name] for name in calibration.weights}, intercept, doubted
+    fitted = _write_parameters(design, slope * parameters, slope * calibration.intercept + shift, above)
+    return fitted._replace(weights={name: fitted.weights[name] for name in calibration.weights})
 
 
 def balanced_weights(answers: MeasuredAnswers) -> FloatArray:
@@ -225,12 +238,11 @@ def cross_fit(
     return [(left_out, fit(answers.pick(~left_out))) for left_out in folds]
 
 
-def cross_predict(answers: MeasuredAnswers, fold_fits: FoldFits, *, shift: float = 0.0) -> FloatArray:
-    """Return each answer's score by the calibration fitted without it, its intercept moved by `shift`; shape (n,)."""
+def cross_predict(answers: MeasuredAnswers, fold_fits: FoldFits) -> FloatArray:
+    """Return each answer's score by the calibration fitted without it; shape (n,)."""
     scores = np.full(len(answers), np.nan)
     for left_out, calibration in fold_fits:
-        moved = calibration.model_copy(update={"intercept": calibration.intercept + shift})
-        scores[left_out] = predict(answers.pick(left_out), moved)
+        scores[left_out] = predict(answers.pick(left_out), calibration)
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 
@@ -275,22 +287,36 @@ def _read_parameters(design: _Design, calibration: Calibration) -> FloatArray:
     return np.array([*weights, calibration.doubted])
 
 
-def _write_parameters(
-    design: _Design, parameters: FloatArray, intercept: float
-) -> tuple[dict[str, float], float, float]:
-    *weights, doubted = map(float, parameters)
-    return dict(zip(design.names, weights, strict=True)), float(intercept), round(doubted, 4)
+def _write_parameters(design: _Design, parameters: FloatArray, intercept: float, above: float) -> Parameters:
+    *weights, doubted = (round(float(each), _DIGITS) for each in parameters)
+    weight_by_name = dict(zip(design.names, weights, strict=True))
+    return Parameters(weight_by_name, round(float(intercept), _DIGITS), doubted, round(above, _DIGITS))
 
 
-def _fit_scale(design: _Design, logits: FloatArray, row_weights: FloatArray, *, ridge: float) -> tuple[float, float]:
+def _flatten(logits: FloatArray, above: float) -> FloatArray:
+    return np.where(logits > 0, above * logits, logits)
+
+
+def _fit_scale(
+    design: _Design, logits: FloatArray, row_weights: FloatArray, *, ridge: float, above: float | None = None
+) -> tuple[float, float, float]:
+    """Return slope, shift, and the factor above 0, which is fitted unless it is given."""
+
     def loss(parameters: FloatArray) -> tuple[float, FloatArray]:
-        value, gradient = design.log_loss(parameters[0] * logits + parameters[1], row_weights)
-        value += ridge * ((parameters[0] - 1) ** 2 + parameters[1] ** 2)
-        by_slope = gradient @ logits + 2 * ridge * (parameters[0] - 1)
-        return value, np.array([by_slope, gradient.sum() + 2 * ridge * parameters[1]])
+        slope, shift, factor = parameters
+        moved = slope * logits + shift
+        value, gradient = design.log_loss(_flatten(moved, factor), row_weights)
+        value += ridge * ((slope - 1) ** 2 + shift**2)
+        by_factor = (gradient * moved.clip(min=0)).sum()
+        gradient = gradient * np.where(moved > 0, factor, 1.0)
+        by_slope = gradient @ logits + 2 * ridge * (slope - 1)
+        return value, np.array([by_slope, gradient.sum() + 2 * ridge * shift, by_factor])
 
-    slope, intercept = minimize(loss, np.array([1.0, 0.0]), jac=True, method="L-BFGS-B").x
-    return float(slope), float(intercept)
+    factors = (_LEAST_ABOVE, 1.0) if above is None else (above, above)
+    bounds = [(None, None), (None, None), factors]
+    start = np.array([1.0, 0.0, factors[1]])
+    slope, shift, factor = map(float, minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
+    return slope, shift, factor
 
 
 Mask = NDArray[np.bool_]

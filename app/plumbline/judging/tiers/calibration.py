@@ -167,7 +167,8 @@ class Calibration(BaseModel):
     The support of a sentence is gate * 1 / (1 + exp(-logit)), logit = intercept + sum of weight * measure: seed 4's
     sigmoid over several measures, fitted on human labels (Platt 1999). The faithfulness of an answer is the same of the
     mean of its sentences' logits, by length, less `doubted` where a sentence has a name or an amount that no context
-    has, or is denied: one made-up number makes an answer unfaithful however long it is.
+    has, or is denied: one made-up number makes an answer unfaithful however long it is. A logit above 0 counts `above`
+    times: words that the contexts lack say more against an answer than words that they have say for it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -178,6 +179,7 @@ class Calibration(BaseModel):
     intercept: float = Field(allow_inf_nan=False)
     gate: CalibrationGate | None = None
     doubted: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    above: float = Field(default=1.0, gt=0, le=1)
     reliability: ReliabilityCurve = ()
     bounds: dict[Shape, ShapeBounds] = {}
     source: CalibrationSource | None = None
@@ -203,7 +205,7 @@ class Calibration(BaseModel):
 
     def support(self, measures: Mapping[str, float]) -> float:
         gate = self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0
-        return gate * sigmoid(self._logit(measures)) * (DOUBTED if is_doubted(measures) else 1.0)
+        return gate * self._share(self._logit(measures)) * (DOUBTED if is_doubted(measures) else 1.0)
 
     def score_answer(self, sentences: Sequence[tuple[float, Finding]]) -> tuple[float, float]:
         """Return the faithfulness of an answer of sentences with their lengths, and the mean factor of the gate."""
@@ -217,7 +219,10 @@ class Calibration(BaseModel):
             values = (length * self.gate.factor(found.measures[self.gate.measure]) for length, found in sentences)
             gate = sum(values) / total
         highest = OPEN_SUPPORT if any(found.open_reasons for _, found in sentences) else VERBATIM_SUPPORT
-        return min(highest, gate * sigmoid(logit)), gate
+        return min(highest, gate * self._share(logit)), gate
+
+    def _share(self, logit: float) -> float:
+        return sigmoid(logit * self.above if logit > 0 else logit)
 
     def _logit(self, measures: Mapping[str, float]) -> float:
         return self.intercept + sum(weight * measures[name] for name, weight in self.weights.items())
@@ -312,6 +317,7 @@ class CalibrationTable:
                 "intercept": wording.intercept - _ALIGNMENT_SLOPE * share * middle,
                 "gate": CalibrationGate(measure=alignment, **gate),
                 "doubted": wording.doubted,
+                "above": wording.above,
             }
         )
 
