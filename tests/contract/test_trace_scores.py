@@ -1,4 +1,4 @@
-"""Scores for Phoenix and Langfuse as their APIs take them, and evaluators whose contract is a plain dict."""
+"""Scores for Phoenix and Langfuse as their APIs take them, and the event on a span."""
 
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
@@ -7,12 +7,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.integrations.checker import Checker
-from plumbline.integrations.langsmith import faithfulness_evaluator
 from plumbline.integrations.span_events import add_evaluation_event
 from plumbline.integrations.trace_scores import langfuse_score, phoenix_annotation
 from plumbline.schemas.evaluation import EvaluationResult
-from tests.doubles.scripted_service import scripted
-from tests.doubles.scripted_verdicts import FALSE, judge, service_result
+from tests.doubles.scripted_verdicts import FALSE, service_result
 
 RESULTS = {
     "good": EvaluationResult.model_validate(service_result("It is 41 metres high.")),
@@ -62,27 +60,6 @@ def test_a_span_of_the_caller_gets_the_event_without_texts_unless_they_are_allow
     assert FALSE not in explanation
     assert FALSE in str((long.attributes or {})["gen_ai.evaluation.explanation"])
     assert "gen_ai.evaluation.score.value" not in (none.attributes or {})
-
-
-@pytest.mark.parametrize(
-    ("answer", "wanted"),
-    [(FALSE, {"score": 0.0}), ("I do not know.", {"score": None, "value": "abstained"})],
-)
-def test_langsmiths_evaluator_finds_the_texts_and_gives_no_number_without_a_score(
-    answer: str, wanted: dict[str, object]
-) -> None:
-    with scripted(judge) as service, Checker(service.url) as checker:
-        evaluate = faithfulness_evaluator(checker)
-
-        found = evaluate(
-            inputs={"question": "How high?"},
-            outputs={"answer": answer, "documents": [{"page_content": "It is 41 metres high."}]},
-            reference_outputs={"answer": "41 m"},
-        )
-
-    assert {name: found[name] for name in ("key", *wanted)} == {"key": "faithfulness", **wanted}
-    assert service.asked[0].json["question"] == "How high?"
-    assert service.asked[0].json["contexts"] == ["It is 41 metres high."]
 
 
 def test_texts_that_are_not_found_are_told_with_the_names_that_are() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.reading.evaluator_recipes import MIDDLEWARE, recipe
 from tests.running.peers import live_service, pinned, run_example
 from tests.running.real_servers import install_wheel, python_of, servers_folder
 
@@ -15,11 +16,14 @@ pytestmark = [pytest.mark.nightly, pytest.mark.timeout(900)]
 ROOT = Path(__file__).parents[2]
 ANSWERS = 'ANSWERS, CONTEXTS = [RIGHT, WRONG, "I do not know."], [CONTEXT]\n'
 
+# Each of these runs behind the code that its page gives.
+RECIPES = {
+    "llama-index-core": "LlamaIndex", "haystack-ai": "Haystack", "dspy": "DSPy", "mlflow": "MLflow",
+    "langsmith": "LangSmith",
+}  # fmt: skip
 # Each example is what its page shows, and what the package makes of a good, a false and a declined answer.
 EXAMPLES = {
     "llama-index-core": """
-        from plumbline.integrations.llama_index import PlumblineEvaluator
-
         evaluator = PlumblineEvaluator()
         results = [evaluator.evaluate(query="How old?", response=each, contexts=CONTEXTS) for each in ANSWERS]
         assert results[0].score > 0.9 > 0.5 > results[1].score and results[2].score is None
@@ -29,23 +33,19 @@ EXAMPLES = {
     """,
     "haystack-ai": """
         from haystack import Pipeline
-        from plumbline.integrations.haystack import PlumblineFaithfulness
 
         pipeline = Pipeline()
         pipeline.add_component("faithfulness", PlumblineFaithfulness())
-        pipeline = Pipeline.loads(pipeline.dumps(), allowed_modules=["plumbline.integrations.haystack"])
         answers = {"questions": ["How old?"] * 3, "contexts": [CONTEXTS] * 3, "predicted_answers": ANSWERS}
         found = pipeline.run({"faithfulness": answers})["faithfulness"]
         right, wrong, declined = found["individual_scores"]
         assert right > 0.9 > 0.5 > wrong and declined is None and found["score"] == (right + wrong) / 2
-        assert [each["status"] for each in found["results"]] == ["evaluated", "evaluated", "error"]
     """,
     "langchain": """
         import asyncio
         from langchain.agents import create_agent
         from langchain_core.language_models import GenericFakeChatModel
         from langchain_core.messages import AIMessage
-        from plumbline.integrations.langchain import FaithfulnessMiddleware, UnfaithfulAnswer
 
         class Model(GenericFakeChatModel):
             def bind_tools(self, tools, **_):
@@ -77,9 +77,8 @@ EXAMPLES = {
     """,
     "dspy": """
         import dspy
-        from plumbline.integrations.dspy import FaithfulnessMetric
 
-        metric = FaithfulnessMetric()
+        metric = faithfulness
         gold = dspy.Example(question="How old?", context=CONTEXTS).with_inputs("question", "context")
         scored = metric(gold, dspy.Prediction(answer=WRONG))
         assert scored.score < 0.5 and WRONG in scored.feedback
@@ -92,23 +91,20 @@ EXAMPLES = {
     """,
     "mlflow": """
         import mlflow
-        from plumbline.integrations.mlflow import faithfulness_scorer
 
         mlflow.set_tracking_uri("sqlite:///mlflow.db")
         outputs = [{"answer": each, "context": CONTEXTS} for each in (RIGHT, ANSWERS[2])]
         rows = [{"inputs": {"question": "How old?"}, "outputs": each} for each in outputs]
-        done = mlflow.genai.evaluate(data=rows, scorers=[faithfulness_scorer()])
+        done = mlflow.genai.evaluate(data=rows, scorers=[faithfulness])
         assert done.metrics["faithfulness/mean"] > 0.9
-        feedback = faithfulness_scorer()(inputs=rows[1]["inputs"], outputs=rows[1]["outputs"])
-        assert feedback.value is None and feedback.error.error_code == "ABSTAINED"
+        feedback = faithfulness(inputs=rows[1]["inputs"], outputs=rows[1]["outputs"])
+        assert feedback.value is None and feedback.error.error_code == "ValueError"
     """,
     "langsmith": """
         from langsmith.evaluation.evaluator import run_evaluator
-        from plumbline.integrations.langsmith import faithfulness_evaluator
 
-        evaluate = faithfulness_evaluator()
-        assert evaluate({"question": "How old?"}, {"answer": WRONG, "contexts": CONTEXTS})["score"] < 0.5
-        declined = evaluate({"question": "How old?"}, {"answer": ANSWERS[2], "contexts": CONTEXTS})
+        assert faithfulness({"question": "How old?"}, {"answer": WRONG, "contexts": CONTEXTS})["score"] < 0.5
+        declined = faithfulness({"question": "How old?"}, {"answer": ANSWERS[2], "contexts": CONTEXTS})
         assert (declined["score"], declined["value"]) == (None, "abstained")
     """,
     "opentelemetry-sdk": """
@@ -307,4 +303,7 @@ def test_an_integration_judges_inside_the_real_package_and_an_answer_without_sco
     python = python_of(folder, f"{package}-light", pinned(package))
     install_wheel(python, wheel)
 
-    run_example(python, EXAMPLES[package], service, tmp_path, constants=ANSWERS)
+    code = recipe(RECIPES[package], has_use=False) if package in RECIPES else ""
+    if package == "langchain":
+        code = MIDDLEWARE.read_text(encoding="utf-8")
+    run_example(python, EXAMPLES[package], service, tmp_path, constants=f"{ANSWERS}{code}\n")

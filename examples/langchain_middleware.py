@@ -1,7 +1,12 @@
-"""LangChain: a middleware that checks an agent's answers against what its tools returned."""
+"""A LangChain middleware that checks an agent's answers against what its tools returned. Copy it into your agent.
+
+agent = create_agent(model, tools=[search], middleware=[FaithfulnessMiddleware(on_unsupported="retry")])
+state = agent.invoke({"messages": [("user", "How high is the lighthouse?")]})
+print(state["messages"][-1].text, state["faithfulness"]["passed"])
+"""
 
 import asyncio
-from typing import Any, Final, Literal, NotRequired
+from typing import Any, Literal, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, hook_config
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -9,8 +14,8 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from plumbline.integrations.checker import Checker
 from plumbline.schemas.explanation import is_blocked, summarize
 
-_NAME: Final = "plumbline"
-_CORRECT: Final = "Correct or leave out what the tools' results do not support, and answer again:\n"
+NAME = "plumbline"
+CORRECT = "Correct or leave out what the tools' results do not support, and answer again:\n"
 
 
 class UnfaithfulAnswer(ValueError):
@@ -59,13 +64,13 @@ class FaithfulnessMiddleware(AgentMiddleware):  # type: ignore[misc]
         if not contexts or not isinstance(answer, AIMessage) or answer.tool_calls:
             return None
         asked = [each for each in messages if isinstance(each, HumanMessage)]
-        question = next((each.text for each in reversed(asked) if each.name != _NAME), "")
+        question = next((each.text for each in reversed(asked) if each.name != NAME), "")
         result = self._checker.check(answer.text, contexts, question=question)
         found = summarize(result)
         if self._on_unsupported == "error" and is_blocked(result, allow_unsure=self._allow_unsure):
             raise UnfaithfulAnswer(found["explanation"])
-        if result.passed is False and self._on_unsupported == "retry" and asked[-1:] and asked[-1].name != _NAME:
-            correction = HumanMessage(_CORRECT + found["explanation"], name=_NAME)
+        if result.passed is False and self._on_unsupported == "retry" and asked[-1:] and asked[-1].name != NAME:
+            correction = HumanMessage(CORRECT + found["explanation"], name=NAME)
             return {"faithfulness": found, "messages": [correction], "jump_to": "model"}
         return {"faithfulness": found}
 
