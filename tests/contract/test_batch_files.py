@@ -92,10 +92,10 @@ def test_metrics_and_criteria_are_prepared_and_those_with_a_reference_follow_in_
 
     run.prepare(METRIC_ROW, options=["--metrics", ",".join(asked), "--criteria", str(run.folder / "criteria.toml")])
     run.submit()
-    run.collect("--next-round")
+    run.collect()
     first = run.results()[0]["result"]["metrics"]
     run.submit()
-    run.collect("--next-round")
+    run.collect()
 
     assert {name: (each["status"], each.get("reason")) for name, each in first.items()} == {
         "answer_relevance": ("judged", None),
@@ -119,10 +119,10 @@ def test_a_second_look_goes_into_the_next_round_and_then_all_is_as_live(
     assert set(first["flags"]) >= {"not_asked", "incomplete"}
     assert first["claims"][0]["verdict"] == "not_mentioned"
 
-    assert run.collect("--next-round") == 0
+    assert run.collect() == 0
     assert "requests.round-2.jsonl, 1 questions that are still open" in capsys.readouterr().out
     assert run.submit() == 0
-    assert run.collect("--next-round") == 0
+    assert run.collect() == 0
     assert "all questions have their replies: these results are final" in capsys.readouterr().out
 
     last = run.results()
@@ -137,7 +137,7 @@ def test_further_windows_are_asked_in_the_next_round(run: Run, monkeypatch: pyte
     first = run.whole(row, fallback="none")[0]["result"]
     assert (first["status"], first["trace"]["attempts"][0]["reason"]) == ("not_judged", "not_asked")
 
-    run.collect("--next-round")
+    run.collect()
     run.submit()
     run.collect(fallback="none")
 
@@ -193,7 +193,7 @@ def test_an_expired_batch_keeps_what_it_did_and_the_rest_is_asked_again(run: Run
     assert results[1]["faithfulness"] is None
 
     run.batches.ends_as, run.batches.skips = "completed", frozenset()
-    run.collect("--next-round", fallback="none")
+    run.collect(fallback="none")
     run.submit()
     run.collect(fallback="none")
 
@@ -214,24 +214,12 @@ def test_a_batch_that_fails_its_validation_costs_no_run(run: Run, capsys: pytest
     assert JUDGE_KEY not in said
 
 
-def test_replies_from_elsewhere_are_read_without_a_provider(run: Run) -> None:
-    expected = [timeless(line["result"]) for line in run.whole(*ROWS)]
-    (output,) = (run.folder / "requests.replies").glob("*.output.jsonl")
-    elsewhere = output.rename(run.folder / "elsewhere.jsonl")
-    calls = run.judge.calls
-
-    assert run.collect("--replies", str(elsewhere)) == 0
-
-    assert [timeless(line["result"]) for line in run.results()] == expected
-    assert run.judge.calls == calls
-
-
 def test_a_batch_that_failed_its_validation_is_not_written_again(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     run.batches.ends_as = "failed"
     run.prepare(*ROWS)
     run.submit()
 
-    assert run.collect("--next-round") == 0
+    assert run.collect() == 0
 
     said = capsys.readouterr().out
     assert "3 questions were not run: mend what their batches failed for" in said

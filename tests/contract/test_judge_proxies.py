@@ -3,7 +3,7 @@
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 
 import httpx2
@@ -13,7 +13,7 @@ from plumbline.ground.errors import BatchApiError, ConfigurationError
 from plumbline.ground.proxies import find_proxy, proxy_place
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.models.chat.api_client import join_url
-from plumbline.models.chat.batch_api import open_batch_api
+from plumbline.models.chat.batch_api import BatchApi
 from plumbline.models.chat.endpoints import PROVIDERS, Endpoint
 from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_proxy import ScriptedProxy, self_signed
@@ -275,7 +275,7 @@ async def test_the_batch_api_is_reached_through_a_socks_proxy(
 ) -> None:
     async with ScriptedProxy("socks5", port_of(judge)) as proxy:
         monkeypatch.setenv("ALL_PROXY", proxy.url(scheme=scheme))
-        async with open_batch_api(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key")) as api:
+        async with aclosing(BatchApi(Endpoint(PROVIDERS["generic"], URL, "judge-1", "key"))) as api:
             with pytest.raises(BatchApiError):
                 await api.create("file", endpoint="/v1/chat/completions", window="24h")
 

@@ -12,7 +12,7 @@ from plumbline.extras.provider_batches.manifest import Manifest
 from plumbline.extras.provider_batches.replies import ReplyIndex
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.errors import ConfigurationError
-from plumbline.ground.judge_settings import DEFAULT_JUDGE, ModelPrice
+from plumbline.ground.judge_settings import DEFAULT_JUDGE
 from plumbline.ground.settings import Settings
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.questions import keyed_mark
@@ -56,10 +56,7 @@ def describe_asking(settings: Settings, judge: str, metrics: Mapping[str, Any]) 
     ]
     asking = {
         "provider": endpoint.provider.name,
-        "base_url": endpoint.base_url,
-        "model": endpoint.model,
-        "context_tokens": endpoint.context_tokens,
-        "extra_body": endpoint.extra_body,
+        **{name: getattr(endpoint, name) for name in ("base_url", "model", "context_tokens", "extra_body")},
         **{name: getattr(settings, name) for name in _ASKED_BY},
         "prompts": {prompt.label: prompt.digest for prompt in used},
     }
@@ -78,14 +75,6 @@ def check_asking(settings: Settings, manifest: Manifest) -> Endpoint:
     return find_endpoint(settings, manifest.judge)
 
 
-def tariff_of(settings: Settings, manifest: Manifest) -> Tariff:
-    price, factor = (settings.llm_prices or {}).get(manifest.asked["model"]), manifest.price_factor
-    if price is None:
-        return Tariff(None)
-    cached = None if price.cached is None else price.cached * factor
-    return Tariff(ModelPrice(input=price.input * factor, output=price.output * factor, cached=cached))
-
-
 async def ask_rows(
     settings: Settings,
     manifest: Manifest,
@@ -100,7 +89,8 @@ async def ask_rows(
     # What a batch did cost is spent.
     changes = {"deadline_seconds": _DEADLINE_SECONDS, "llm_max_cost": None, "warm_up": False}
     offline = settings.model_copy(update=changes)
-    chat = BatchFileChatModel(judge, endpoint, tariff_of(settings, manifest), url=manifest.url, replies=replies)
+    tariff = Tariff((settings.llm_prices or {}).get(endpoint.model))
+    chat = BatchFileChatModel(judge, endpoint, tariff, url=manifest.url, replies=replies)
     options = EvaluationOptions(
         tiers=["llm", *fallback],
         threshold=threshold,

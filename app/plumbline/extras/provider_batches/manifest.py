@@ -1,7 +1,5 @@
 """Batch files and their manifest: what was asked of whom, the request files, and what became of each."""
 
-import hashlib
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
@@ -22,16 +20,6 @@ _OTHER_MEGABYTES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The file of rows; `path` is relative to the manifest's folder."""
-
-    path: str
-    sha256: str
-    format: str
-    columns: ColumnMap
-
-
-@dataclass(frozen=True, slots=True)
 class RequestFile:
     """A request file and its progress. `round` counts from 1; later rounds hold what earlier replies left open.
 
@@ -47,8 +35,8 @@ class RequestFile:
     batch: BatchInfo | None = None
 
     @property
-    def is_sent(self) -> bool:
-        return self.file_id is not None
+    def is_ended(self) -> bool:
+        return self.batch is not None and self.batch.is_ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +46,31 @@ class Manifest:
     Args:
         plumbline: the version that asked; another one may cut sentences or write prompts otherwise.
         secret: hexadecimal; the marks in the prompts are made with it. Who writes texts to be judged must not know it.
+        data: the file of rows, relative to the manifest's folder.
         judge: its name in the settings.
         asked: whatever of the settings decides on the questions.
         metrics: what is judged besides faithfulness, as the fields `metrics` and `criteria` of a request.
         url: of each line, and the endpoint of the batches.
         max_requests: of one file.
-        price_factor: price of a batch as a share of the price table's.
     """
 
     plumbline: str
     secret: str
-    source: Source
+    data: str
+    data_sha256: str
+    format: str
+    columns: ColumnMap
     judge: str
     asked: Mapping[str, Any]
     metrics: Mapping[str, Any]
     url: str
     max_requests: int
-    price_factor: float
     files: tuple[RequestFile, ...] = ()
 
     @property
     def sent(self) -> tuple[RequestFile, ...]:
         """Return the files whose replies count: all but later rounds that were never submitted."""
-        return tuple(file for file in self.files if file.round == 1 or file.is_sent)
+        return tuple(file for file in self.files if file.round == 1 or file.file_id is not None)
 
 
 _DECODER: Final = msgspec.json.Decoder(Manifest)
@@ -131,13 +121,10 @@ class ManifestFile:
         folder, stem = self.path.with_name(f"{self.stem}.replies"), f"{Path(file.name).stem}.{file.sha256[:8]}"
         return folder / f"{stem}.output.jsonl", folder / f"{stem}.errors.jsonl"
 
-    def relative(self, path: Path) -> str:
-        return Path(os.path.relpath(path.resolve(), self.folder.resolve())).as_posix()
-
-    def source_path(self, source: Source) -> Path:
+    def data_path(self, manifest: Manifest) -> Path:
         """Return the path of the file of rows; raise InvalidInput if it is gone or was changed."""
-        path = self.folder / source.path
-        if sha256_of(path) != source.sha256:
+        path = self.folder / manifest.data
+        if sha256_of(path) != manifest.data_sha256:
             raise InvalidInput(
                 "was changed since its batch files were prepared; expected the same bytes", place=path.name
             )
@@ -162,29 +149,28 @@ class RequestFiles(ExitStack):
         self._max_requests = manifest.max_requests
         self._max_bytes = _MEGABYTES.get(manifest.asked["provider"], _OTHER_MEGABYTES) * 1_000_000
         self._file: BinaryIO | None = None
-        self._digest, self._size, self._requests = hashlib.sha256(), 0, 0
-        self._name = ""
+        self._name, self._requests = "", 0
 
     def add(self, line: bytes) -> None:
         data = line + b"\n"
-        is_full = self._requests == self._max_requests or self._size + len(data) > self._max_bytes
         try:
-            if self._file is None or is_full:
+            is_full = self._file is not None and self._file.tell() + len(data) > self._max_bytes
+            if is_full or self._requests == self._max_requests:
                 self.finish()
+            if self._file is None:
                 number = len(self._done) + 1
                 self._name = f"{self._stem}.jsonl" if number == 1 else f"{self._stem}-{number}.jsonl"
                 self._file = self.enter_context(atomic_write(self._folder / self._name))
             self._file.write(data)
         except OSError as error:
             raise InvalidInput(f"cannot be written ({error.strerror})", place=self._name) from error
-        self._digest.update(data)
-        self._size += len(data)
         self._requests += 1
 
     def finish(self) -> tuple[RequestFile, ...]:
         """Give the last file its name and return all."""
         if self._file is not None:
             self.close()
-            self._done.append(RequestFile(self._name, self._digest.hexdigest(), self._requests, self._round))
-            self._file, self._digest, self._size, self._requests = None, hashlib.sha256(), 0, 0
+            digest = sha256_of(self._folder / self._name)
+            self._done.append(RequestFile(self._name, digest, self._requests, self._round))
+            self._file, self._requests = None, 0
         return tuple(self._done)

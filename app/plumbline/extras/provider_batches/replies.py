@@ -33,10 +33,6 @@ class BatchReply(NamedTuple):
     body: bytes
 
 
-class _Request(msgspec.Struct):
-    custom_id: str
-
-
 class _Response(msgspec.Struct):
     status_code: int | None = None
     body: msgspec.Raw = msgspec.Raw(b"null")
@@ -54,7 +50,6 @@ class _Place(NamedTuple):
     is_good: bool
 
 
-_REQUESTS: Final = msgspec.json.Decoder(_Request)
 _LINES: Final = msgspec.json.Decoder(_Line)
 
 
@@ -73,7 +68,7 @@ class ReplyIndex:
         for path, status in statuses.items():
             for _, line in _lines(path):
                 try:
-                    self._status_by_id[_REQUESTS.decode(line).custom_id] = status
+                    self._status_by_id[_LINES.decode(line).custom_id] = status
                 except msgspec.MsgspecError:
                     raise InvalidInput("holds a line that is no request; was it changed?", place=path.name) from None
         for path in replies:

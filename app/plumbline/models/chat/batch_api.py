@@ -1,10 +1,10 @@
 """A provider's Batch API through the SDK: files, batches, and what the provider says of them."""
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpx2
 
@@ -12,9 +12,6 @@ from plumbline.ground.errors import BatchApiError
 from plumbline.models.chat.api_client import ApiClient
 from plumbline.models.chat.call_failures import showable_word, status_failure
 from plumbline.models.chat.endpoints import Endpoint
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
 
 _ENDED: Final = frozenset({"completed", "failed", "expired", "cancelled"})
 # Files have hundreds of megabytes.
@@ -26,26 +23,23 @@ _ERRORS_SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class BatchInfo:
-    """State of a batch, as the provider reports it; a file is None until it is there. `errors` are codes, no texts."""
+    """State of a batch, as the provider reports it; a file is None until it is there.
+
+    `note` has its counts and the codes of its errors, and none of their texts.
+    """
 
     id: str
     status: str
     output_file_id: str | None = None
     error_file_id: str | None = None
-    total: int = 0
-    completed: int = 0
-    failed: int = 0
-    errors: tuple[str, ...] = ()
+    note: str = ""
 
     @property
     def is_ended(self) -> bool:
         return self.status in _ENDED
 
     def __str__(self) -> str:
-        counts = f", {self.completed + self.failed} of {self.total} done" if self.total else ""
-        failed = f", {self.failed} failed" if self.failed else ""
-        errors = f"; {', '.join(self.errors)}" if self.errors else ""
-        return f"{self.id} {self.status}{counts}{failed}{errors}"
+        return f"{self.id} {self.status}{self.note}"
 
 
 class BatchApi:
@@ -54,9 +48,13 @@ class BatchApi:
     Raises BatchApiError, which tells the code of the provider's error and none of its texts.
     """
 
-    def __init__(self, endpoint: Endpoint, sdk: "AsyncOpenAI") -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
+        """Raises ConfigurationError: a proxy variable holds no proxy."""
         self._endpoint = endpoint
-        self._sdk = sdk
+        self._sdk = ApiClient(endpoint, timeout=_TIMEOUT, max_reply_bytes=None).operations(max_retries=_RETRIES)
+
+    async def aclose(self) -> None:
+        await self._sdk.close()
 
     async def upload(self, path: Path) -> str:
         with self._errors(), path.open("rb") as file:
@@ -92,16 +90,11 @@ class BatchApi:
     def _info(self, batch: Any) -> BatchInfo:
         counts, errors = batch.request_counts, (batch.errors and batch.errors.data) or []
         total, completed, failed = (getattr(counts, name, 0) or 0 for name in ("total", "completed", "failed"))
-        return BatchInfo(
-            _id_of(batch),
-            str(batch.status).lower(),
-            batch.output_file_id or None,
-            batch.error_file_id or None,
-            total,
-            completed,
-            failed,
-            tuple(self._word(error) for error in errors[:_ERRORS_SHOWN]),
-        )
+        note = f", {completed + failed} of {total} done" if total else ""
+        note += f", {failed} failed" if failed else ""
+        note += "".join(f"; {self._word(error)}" for error in errors[:_ERRORS_SHOWN])
+        files = batch.output_file_id or None, batch.error_file_id or None
+        return BatchInfo(_id_of(batch), str(batch.status).lower(), *files, note)
 
     def _word(self, error: Any) -> str:
         word = showable_word(error.code, self._endpoint) or "error"
@@ -130,13 +123,3 @@ def _id_of(reply: Any) -> str:
     if not isinstance(reply.id, str) or not reply.id:
         raise ValueError("no id")
     return reply.id
-
-
-@asynccontextmanager
-async def open_batch_api(endpoint: Endpoint) -> AsyncIterator[BatchApi]:
-    """Open the Batch API of an endpoint. Raises ConfigurationError: a proxy variable holds no proxy."""
-    client = ApiClient(endpoint, timeout=_TIMEOUT, max_reply_bytes=None)
-    try:
-        yield BatchApi(endpoint, client.operations(max_retries=_RETRIES))
-    finally:
-        await client.close()
