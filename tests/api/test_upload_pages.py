@@ -54,7 +54,9 @@ FILES = {
     "answers.csv": b"question,contexts,answer\nWhen?,The ferry leaves at noon.,It leaves at noon.\n",
     "answers.jsonl": b'{"user_input": "When?", "retrieved_contexts": ["The ferry leaves at noon."], "response": "It"}',
     "answers.parquet": parquet(),
-    "excel in China.csv": "问题,上下文,回答\nWhen?,The ferry leaves at noon.,It leaves at noon.\n".encode("gbk"),
+    "excel in China.csv": (
+        "问题,上下文,回答,备注\nWhen?,The ferry leaves at noon.,It leaves at noon.,这座磨坊建于1890年，由当地人修建。\n"
+    ).encode("gbk"),
 }
 
 

