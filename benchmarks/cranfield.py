@@ -28,6 +28,7 @@ def main() -> None:
     _write(given.out / "corpus.jsonl", ({"_id": name, **fields} for name, fields in documents.items()))
     _write(given.out / "queries.jsonl", ({"_id": name, "text": text} for name, text in queries.items()))
     judged = [f"{query}\t{name}\t{grade}\n" for query, grades in qrels.items() for name, grade in grades.items()]
+    (given.out / "cranfield.toml").write_bytes(Path(__file__).with_suffix(".toml").read_bytes())
     (given.out / "qrels" / "test.tsv").write_text("".join(["query-id\tcorpus-id\tscore\n", *judged]), encoding="utf-8")
 
 
@@ -39,9 +40,8 @@ def read_cranfield(folder: Path) -> tuple[dict[str, dict[str, str]], dict[str, s
         documents[of["docno"]] = {name: of.get(name, "") for name in FIELDS}
     asked = re.findall(r"<title>(.*?)</title>", (folder / "cran.qry.xml").read_text(), re.DOTALL)
     qrels: dict[str, dict[str, int]] = {}
-    for line in (folder / "cranqrel.trec.txt").read_text().splitlines():
-        if fields := line.split():
-            qrels.setdefault(fields[0], {})[fields[2]] = int(fields[3])
+    for query, _, name, grade in map(str.split, filter(str.strip, (folder / "cranqrel.trec.txt").open())):
+        qrels.setdefault(query, {})[name] = int(grade)
     return documents, {str(place): unescape(text).strip() for place, text in enumerate(asked, start=1)}, qrels
 
 

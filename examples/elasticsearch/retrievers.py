@@ -11,7 +11,7 @@ from typing import Any
 from elasticsearch import Elasticsearch, helpers
 
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.retriever import Hits, IndexFacts
+from plumbline.extras.lab.retriever import Hits
 from plumbline.models.encoder.model_files import find_model
 from plumbline.models.encoder.torch_model import load_sentence_transformer
 
@@ -51,8 +51,8 @@ class Elastic:
         if "knn" in self.parts_used:
             self.encoder = load_sentence_transformer(find_model(model))
 
-    def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Make the index anew, with a vector for each chunk where one is needed."""
+    def build(self, chunks: Sequence[Chunk], folder: Path) -> int:
+        """Make the index anew, with a vector for each chunk where one is needed; return its bytes."""
         # One shard: terms are counted by shard, and scores would differ between them.
         settings: dict[str, Any] = {"number_of_shards": 1, "number_of_replicas": 0}
         properties: dict[str, Any] = {}
@@ -73,7 +73,7 @@ class Elastic:
         helpers.bulk(self.client, map(self._document, chunks, vectors))
         self.client.indices.refresh(index=self.index)
         size = self.client.indices.stats(index=self.index)["_all"]["primaries"]["store"]["size_in_bytes"]
-        return IndexFacts(len(chunks), size, f"elasticsearch {self.client.info()['version']['number']}")
+        return int(size)
 
     def search(self, query: str, k: int) -> Hits:
         """Return the best chunks by Elasticsearch's own score."""

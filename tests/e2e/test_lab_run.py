@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.cli.main import main
-from plumbline.extras.lab.results import ExperimentResults, System
-from plumbline.ground.files import locked
+from plumbline.extras.lab.results import ExperimentResults, SystemResult
 from tests.making.lab_experiments import EXPERIMENT, QUERIES, load_results, tiny_experiment
 
 pytestmark = pytest.mark.timeout(120)
@@ -21,8 +20,8 @@ def run(experiment: Path, *arguments: str) -> int:
     return main(["lab", "run", str(experiment), "--out", str(experiment.parent / "out"), "--quiet", *arguments])
 
 
-def systems(results: ExperimentResults) -> Mapping[str, System]:
-    return {each.retriever: each for each in results.systems}
+def systems(results: ExperimentResults) -> Mapping[str, SystemResult]:
+    return {each.name: each for each in results.systems}
 
 
 @pytest.fixture(scope="module")
@@ -35,11 +34,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = load_results(finished)
-    runs = [str(finished / "runs" / f"{each.name}.run") for each in results.systems]
-    measures = [word for measure in results.measures for word in ("-m", measure)]
-    qrels = str(finished / "qrels.txt")
+    runs = [str(finished / "runs" / f"{each.name}.json") for each in results.systems]
+    measures = [word for measure in results.systems[0].measures for word in ("-m", measure)]
+    qrels = str(finished / "qrels.json")
 
-    assert main(["retrieval", "evaluate", qrels, *runs, *measures, "--resamples", "200", "--json"]) == 0
+    assert main(["retrieval", "evaluate", qrels, *runs, *measures, "--json"]) == 0
 
     said = {each["name"]: each["measures"] for each in json.loads(capsys.readouterr().out)["runs"]}
     for system in results.systems:
@@ -47,20 +46,20 @@ def test_every_number_is_that_of_evaluate_on_the_files(finished: Path, capsys: p
             name: {"mean": each.mean, "ci95": list(each.ci95 or ()), "n": each.n}
             for name, each in system.measures.items()
         }
-        assert said[f"{system.name}.run"] == mine
+        assert said[f"{system.name}.json"] == mine
 
 
 def test_uncorrected_p_values_are_those_of_compare(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results = load_results(finished)
-    runs = [str(finished / "runs" / f"{each.name}.run") for each in results.systems]
-    qrels = str(finished / "qrels.txt")
+    runs = [str(finished / "runs" / f"{each.name}.json") for each in results.systems]
+    qrels = str(finished / "qrels.json")
 
     main(["retrieval", "compare", qrels, *runs, "-m", "map", "--format", "csv", "--correction", "none"])
 
     pairs = [line.split(",") for line in capsys.readouterr().out.splitlines() if line.startswith("map,")]
     p_of = {frozenset((each[1], each[2])): float(each[6]) for each in pairs}
     mine = {
-        frozenset((f"{each.a}.run", f"{each.b}.run")): each.p for each in results.comparisons if each.measure == "map"
+        frozenset((f"{each.a}.json", f"{each.b}.json")): each.p for each in results.comparisons if each.measure == "map"
     }
     assert mine == {pair: p_of[pair] for pair in mine}
     # four systems with the baseline, rrf with back, weighted with short and back
@@ -69,7 +68,7 @@ def test_uncorrected_p_values_are_those_of_compare(finished: Path, capsys: pytes
 
 def test_a_blend_takes_as_long_as_its_parts_and_the_fusion(finished: Path) -> None:
     milliseconds = {
-        each.retriever: json.loads((finished / "systems" / f"{each.name}.json").read_text())["milliseconds"]
+        each.name: json.loads((finished / "systems" / f"{each.name}.json").read_text())["milliseconds"]
         for each in load_results(finished).systems
     }
 
@@ -89,7 +88,6 @@ def test_the_folder_has_the_table_the_page_and_what_they_were_made_of(
     built = systems(load_results(finished))["words"].built
     assert built is not None
     assert (built.chunks, built.index_bytes) == (6, 4)
-    assert list((finished / "work").iterdir()) == []
 
 
 def test_what_is_done_is_not_done_again(finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,7 +96,7 @@ def test_what_is_done_is_not_done_again(finished: Path, capsys: pytest.CaptureFi
     assert main(["lab", "run", str(finished.parent / "tiny.toml"), "--out", str(finished)]) == 0
 
     said = [line.rpartition(": ")[2] for line in capsys.readouterr().err.splitlines()]
-    assert said == ["was there"] * 3 + ["done"] * 2
+    assert said == ["6 documents, 4 queries, 0 without judgments"] + ["was there"] * 3 + ["measuring"] * 2
     assert [each.built for each in load_results(finished).systems] == [each.built for each in before.systems]
 
 
@@ -124,7 +122,7 @@ parts = ["slow", "broken"]
 
 def test_a_nap_is_in_the_table_and_who_fails_stops_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     head = EXPERIMENT[: EXPERIMENT.index("[retrievers.words]")]
-    experiment = tiny_experiment(tmp_path, head.replace("[experiment]", '[experiment]\nbaseline = "slow"') + FAILING)
+    experiment = tiny_experiment(tmp_path, head + FAILING)
 
     assert run(experiment) == 1
 
@@ -135,14 +133,13 @@ def test_a_nap_is_in_the_table_and_who_fails_stops_nobody(tmp_path: Path, capsys
     assert slow.latency.mean >= 5
     assert slow.built.build_seconds >= 0.05
     assert results.failures == {
-        "broken": "RuntimeError: the index is upside down (see systems/broken.log)",
-        "absent": "object: there is no module 'no_such_module'; expected a module next to the experiment "
-        "file, or an installed one",
+        "broken": "the index is upside down",
+        "absent": "No module named 'no_such_module'",
         "half": "there is no broken to blend",
     }
-    assert "Traceback" in (tmp_path / "out" / "systems" / "broken.log").read_text()
     said = capsys.readouterr()
-    assert "plumbline: broken failed: RuntimeError: the index is upside down (see " in said.err
+    assert "RuntimeError: the index is upside down" in said.err
+    assert "plumbline: broken failed: the index is upside down\n" in said.err
     assert "chatter" in said.err
     assert "chatter" not in said.out
 
@@ -156,7 +153,7 @@ def test_other_settings_or_documents_are_measured_again_and_no_other_system(
 
     assert _was_there(experiment, capsys) == {"words": True, "short": False, "back": True}
 
-    assert load_results(tmp_path / "out").measures == ("ndcg@10", "mrr", "precision@2")
+    assert list(load_results(tmp_path / "out").systems[0].measures) == ["ndcg@10", "mrr", "precision@2"]
     queries = tmp_path / "data" / "queries.jsonl"
     queries.write_text(queries.read_text().replace("wing lift", "wing drag"))
     assert _was_there(experiment, capsys) == {"words": False, "short": False, "back": False}
@@ -169,13 +166,11 @@ def test_a_killed_run_resumes_after_its_last_system(tmp_path: Path, capsys: pyte
     command += ["--out", str(tmp_path / "out")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
         assert process.stderr is not None
-        next(line for line in process.stderr if "short: searching" in line)
+        next(line for line in process.stderr if "short: measuring" in line)
         process.kill()
     experiment.write_text(EXPERIMENT)
 
     assert _was_there(experiment, capsys) == {"words": True, "short": False, "back": False}
-
-    assert list((tmp_path / "out" / "work").iterdir()) == []
 
 
 def test_chunks_are_judged_as_their_documents(tmp_path: Path) -> None:
@@ -188,24 +183,8 @@ def test_chunks_are_judged_as_their_documents(tmp_path: Path) -> None:
     found = {each.name: each.built.chunks for each in results.systems if each.built}
     # Five documents of three words or two give nine halves
     assert (found["words.tokens-2"], found["words.whole"]) == (11, 6)
-    assert "#" not in (tmp_path / "out" / "runs" / "words.tokens-2.run").read_text()
+    assert "#" not in (tmp_path / "out" / "runs" / "words.tokens-2.json").read_text()
     assert ("words.whole", "words.tokens-2") in {(each.a, each.b) for each in results.comparisons}
-
-
-def test_a_folder_is_one_processs_at_a_time_and_takes_nobody_elses(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    experiment = tiny_experiment(tmp_path)
-    out = tmp_path / "out"
-    out.mkdir()
-    with locked(out / "lock", place="out", busy=""):
-        assert run(experiment) == 2
-    assert "out: another process works on this experiment" in capsys.readouterr().err
-
-    (out / "thesis.txt").write_text("mine")
-    assert run(experiment) == 2
-    assert "out: holds other files than a lab's results" in capsys.readouterr().err
-    assert (out / "thesis.txt").read_text() == "mine"
 
 
 def test_what_the_user_can_mend_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,13 +12,12 @@ from pydantic import ValidationError
 
 from plumbline.extras.lab.keyword import KeywordSettings
 from plumbline.ground.errors import InvalidInput
-from tests.making.keyword_cases import built, chunks_of, ids_of
+from tests.making.keyword_cases import built, ids_of
 
 ENGINES = [
     pytest.param({}, id="plain"),
     pytest.param({"query": "best_fields"}, id="best_fields"),
     pytest.param({"query": "cross_fields"}, id="cross_fields"),
-    pytest.param({"k1": 2.0}, id="bm25s"),
 ]
 FEW = {
     "a": {"title": "swept wing", "text": "the lift of a swept wing"},
@@ -51,7 +50,7 @@ def test_equal_scores_come_by_id_wherever_the_list_is_cut_and_however_chunks_cam
 
 @pytest.mark.parametrize("settings", ENGINES)
 def test_hostile_queries_and_lacking_fields_are_answered(settings: Mapping[str, Any], tmp_path: Path) -> None:
-    retriever = built(FEW, tmp_path / "few", {"language": "en", **settings})
+    retriever = built(FEW, tmp_path / "few", settings)
     without_terms = [
         "",
         "\x00",
@@ -72,8 +71,6 @@ def test_hostile_queries_and_lacking_fields_are_answered(settings: Mapping[str, 
     assert retriever.search('+(swept) -"wing"~', 10) == retriever.search("swept wing", 10) != []
     assert ids_of(retriever.search("检查", 10)) == ["c"]
     assert ids_of(retriever.search(" ".join(f"w{place}x" for place in range(5_000)) + " layer", 10)) == ["b"]
-    assert list(retriever.search("wing", 0)) == []
-    assert list(built({"a": {}}, tmp_path / "bare", settings).search("wing", 10)) == []
 
 
 def test_ids_and_names_of_fields_may_be_anything(tmp_path: Path) -> None:
@@ -82,19 +79,9 @@ def test_ids_and_names_of_fields_may_be_anything(tmp_path: Path) -> None:
         "\ud800": {"ti.tle^2:": "wing", "": "wing"},
         "肺": {"position": "wing"},
     }
-    for query in ("plain", "best_fields", "cross_fields", "phrase_prefix"):
+    for query in ("best_fields", "cross_fields", "phrase_prefix"):
         retriever = built(documents, tmp_path / query, {"query": query})
         assert sorted(ids_of(retriever.search("wing", 9))) == sorted(documents)
-
-
-def test_facts_state_the_engine_and_the_size(tmp_path: Path) -> None:
-    retriever = KeywordSettings.model_validate({"query": "best_fields", "fields": {"title": 2, "text": 1}}).make()
-
-    facts = retriever.build(chunks_of(FEW), tmp_path)
-
-    assert facts.chunks == 3
-    assert facts.index_bytes == sum(path.stat().st_size for path in tmp_path.iterdir()) > 0
-    assert facts.engine.startswith("tantivy 0.")
 
 
 @pytest.mark.parametrize(
@@ -102,9 +89,8 @@ def test_facts_state_the_engine_and_the_size(tmp_path: Path) -> None:
     [
         ({"k1": -0.1}, "greater than or equal to 0"),
         ({"b": 1.5}, "less than or equal to 1"),
-        ({"fields": {"title": 2}}, '"plain", which reads all fields as one'),
-        ({"tie_breaker": 0.3}, '"plain", which reads all fields as one'),
-        ({"query": "best_fields", "k1": 0.9}, 'are for query "plain"'),
+        ({"fields": {"title": 2}, "tie_breaker": 0.3}, "fields and tie_breaker cannot stand with query 'plain'"),
+        ({"query": "best_fields", "k1": 0.9}, "k1 cannot stand with query 'best_fields'"),
         ({"query": "best_fields", "fields": {"title": float("nan")}}, "title"),
         ({"query": "most_fields"}, "best_fields"),
         ({"language": "fr"}, "none"),
@@ -118,7 +104,7 @@ def test_settings_that_cannot_be_are_refused(settings: Mapping[str, Any], said: 
 
 def test_a_field_that_no_document_has_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="no document has the field 'titel'; there are: title, text"):
-        built(FEW, tmp_path, {"fields": {"titel": 1}})
+        built(FEW, tmp_path, {"query": "best_fields", "fields": {"titel": 1}})
 
 
 def test_the_engine_is_not_imported_before_it_is_needed() -> None:

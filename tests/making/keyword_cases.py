@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from plumbline.extras.lab.corpus import Chunk
-from plumbline.extras.lab.keyword import KeywordRetriever, KeywordSettings
+from plumbline.extras.lab.keyword import KeywordSettings
+from plumbline.extras.lab.retriever import Retriever
 
 Fields = Mapping[str, str]
 
@@ -15,7 +16,7 @@ def chunks_of(documents: Mapping[str, Fields | str]) -> list[Chunk]:
     return [Chunk(id=id_, document_id=id_, fields=of) for id_, of in fields.items()]
 
 
-def built(documents: Mapping[str, Fields | str], folder: Path, settings: Mapping[str, object]) -> KeywordRetriever:
+def built(documents: Mapping[str, Fields | str], folder: Path, settings: Mapping[str, object]) -> Retriever:
     """A retriever with these documents in it."""
     retriever = KeywordSettings.model_validate(settings).make()
     folder.mkdir(parents=True, exist_ok=True)

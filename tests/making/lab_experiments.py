@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from plumbline.extras.lab.results import RESULTS, ExperimentResults, read_json
+import msgspec
+
+from plumbline.extras.lab.results import ExperimentResults
 
 DOCUMENTS = {
     "d1": "wing lift drag",
@@ -22,7 +24,6 @@ JUDGED = {
 # Counts shared words; `weigh` decides what a document's length takes off. It waits and fails where it is told to.
 RETRIEVERS = """
 import time
-from plumbline.extras.lab.retriever import IndexFacts
 
 
 class Words:
@@ -37,7 +38,6 @@ class Words:
             raise RuntimeError(self.fails)
         self.chunks = [(chunk.id, chunk.text.split()) for chunk in chunks]
         (folder / "index").write_text("kept")
-        return IndexFacts(len(chunks), 4, "words 1")
 
     def search(self, query, k):
         time.sleep(self.search_nap)
@@ -55,7 +55,6 @@ EXPERIMENT = """
 [experiment]
 measures = ["ndcg@10", "map", "precision@2"]
 depth = 10
-resamples = 200
 
 [corpus]
 folder = "data"
@@ -79,7 +78,7 @@ parts = ["words", "back"]
 [blends.weighted]
 parts = ["words", "short", "back"]
 method = "wsum"
-weights = { words = 0.3, short = 0.4, back = 0.3 }
+weights = [0.3, 0.4, 0.3]
 """
 
 
@@ -100,9 +99,7 @@ def tiny_experiment(folder: Path, text: str = EXPERIMENT) -> Path:
 
 
 def load_results(folder: Path) -> ExperimentResults:
-    results = read_json(folder / RESULTS, ExperimentResults)
-    assert results is not None
-    return results
+    return msgspec.json.decode((folder / "results.json").read_bytes(), type=ExperimentResults)
 
 
 def _write(path: Path, lines: list[str]) -> None:

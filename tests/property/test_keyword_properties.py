@@ -27,6 +27,7 @@ TEXTS = st.one_of(st.text(max_size=40), st.lists(st.sampled_from(WORDS)).map(" "
 def test_any_text_is_indexed_asked_for_and_ranked(
     kind: str, documents: dict[str, dict[str, str]], query: str, k: int
 ) -> None:
+    documents = {**documents, "zebra": {"text": "zebra", "title": ""}}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         retriever = built(documents, Path(folder), {"query": kind})
 

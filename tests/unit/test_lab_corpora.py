@@ -27,22 +27,22 @@ def read(folder: Path, settings: Mapping[str, object], files: Mapping[str, str] 
     return CorpusFiles.model_validate(settings).read(folder)
 
 
-def test_rows_have_fields_and_ids_that_a_run_file_holds(tmp_path: Path) -> None:
-    corpus = read(tmp_path, {**ROWS, "field_columns": ["year"]})
+def test_rows_have_fields_and_ids_as_written(tmp_path: Path) -> None:
+    corpus = read(tmp_path, {**ROWS, "fields": ["year", "text"]})
 
-    assert corpus.documents == {"d1": {"year": "1958", "text": "lift"}, "%232": {"year": "", "text": ""}}
-    assert corpus.queries == {"q%201": "drag?"}
-    assert (corpus.unjudged, corpus.judged_elsewhere) == (1, 1)
+    assert corpus.documents == {"d1": {"year": "1958", "text": "lift"}, "#2": {}}
+    assert corpus.queries == {"q 1": "drag?"}
+    assert corpus.unjudged == 1
 
 
-def test_a_beir_folder_is_read_plain_or_zipped(tmp_path: Path) -> None:
+def test_files_of_a_folder_in_beirs_layout_are_found_unless_they_are_named(tmp_path: Path) -> None:
     files = {
         "corpus.jsonl.gz": '{"_id": "d1", "title": "Wings", "text": "lift"}\n',
         "queries.jsonl": '{"_id": "q1", "text": "drag"}\n',
         "qrels/dev.tsv": "query-id\tcorpus-id\tscore\nq1\td1\t1\n",
     }
 
-    corpus = read(tmp_path, {"folder": ".", "split": "dev"}, files)
+    corpus = read(tmp_path, {"documents": "corpus.jsonl.gz", "qrels": "qrels/dev.tsv"}, files)
 
     assert corpus.documents == {"d1": {"title": "Wings", "text": "lift"}}
 

@@ -34,7 +34,27 @@ def test_systems_come_in_the_order_of_the_file() -> None:
     ]
 
 
-@pytest.mark.parametrize(("line", "said"), load_cases("lab_experiment", "an_error_names_the_table_and_the_key"))
+def test_systems_are_compared_with_the_first_their_first_chunking_and_their_parts() -> None:
+    two = build_experiment(tables('experiment = { chunkings = ["whole", "tokens-5"] }'))
+
+    assert list(build_experiment(tables("")).pairs()) == [("dense", "bm25"), ("mix", "bm25"), ("mix", "dense")]
+    assert list(two.pairs()) == [
+        ("dense.whole", "bm25.whole"),
+        *(("mix.whole", "bm25.whole"), ("mix.whole", "dense.whole")),
+        ("bm25.tokens-5", "bm25.whole"),
+        *(("dense.tokens-5", "bm25.whole"), ("dense.tokens-5", "dense.whole")),
+        *(("mix.tokens-5", "bm25.whole"), ("mix.tokens-5", "mix.whole")),
+        *(("mix.tokens-5", "bm25.tokens-5"), ("mix.tokens-5", "dense.tokens-5")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        *load_cases("lab_experiment", "an_error_names_the_table_and_the_key"),
+        *load_cases("lab_experiment", "a_key_that_went_is_refused_by_name"),
+    ],
+)
 def test_an_error_names_the_table_and_the_key(line: str, said: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         build_experiment(tables(line))
@@ -46,5 +66,5 @@ def test_an_error_names_the_table_and_the_key(line: str, said: str) -> None:
 def test_a_table_that_is_needed_is_asked_for(table: str) -> None:
     given = {name: of for name, of in tomllib.loads(FILE).items() if name != table}
 
-    with pytest.raises(InvalidInput, match=f"{table}: is missing"):
+    with pytest.raises(InvalidInput, match=f"{table}: Field required"):
         build_experiment(given)

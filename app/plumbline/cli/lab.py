@@ -7,7 +7,6 @@ from plumbline.cli import Commands, build_command
 from plumbline.extras.lab.experiment import read_experiment
 from plumbline.extras.lab.results import FORMATS, format_table
 from plumbline.extras.lab.running import run_experiment
-from plumbline.ground.errors import InvalidInput
 
 _SYSTEM_FAILED = 1
 _INTERRUPTED = 130
@@ -23,15 +22,11 @@ def _tell(line: str) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.data is not None and not options.data.is_dir():
-        raise InvalidInput("is no folder", place=f"--data {options.data.name}")
-    base = (options.data or options.experiment.parent).resolve()
-    out = options.out or options.experiment.with_suffix("")
     try:
         results = run_experiment(
             read_experiment(options.experiment),
-            base=base,
-            out=out,
+            base=options.experiment.parent.resolve(),
+            out=options.out or options.experiment.with_suffix(""),
             progress=lambda line: None if options.quiet else _tell(line),
         )
     except KeyboardInterrupt:

@@ -1,25 +1,22 @@
 """Settings of an experiment, one corpus x chunkings x retrievers and their blends, read from TOML."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 from pydantic_core import ErrorDetails
 
-from plumbline.extras.lab.corpus import CorpusFiles, parse_chunking
+from plumbline.extras.lab.corpus import CorpusFiles, LabTable, parse_chunking
 from plumbline.extras.lab.keyword import KeywordSettings
 from plumbline.extras.lab.retriever import OwnRetriever
 from plumbline.extras.lab.vectors import DenseSettings, SparseSettings
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import read_file
-from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.fusion import resolve
-from plumbline.retrieval.ids import select_id_rule
-from plumbline.retrieval.measure import nearest, parse_measures
+from plumbline.retrieval.measure import parse_measures, suggest
 
 # File names are made of names with dots between: no dot in them, and no separator.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,40}$")]
@@ -28,78 +25,69 @@ AnyRetriever: TypeAlias = Annotated[
 ]
 
 
-class ExperimentTable(BaseModel):
+class ExperimentTable(LabTable):
     """`[experiment]`: chunkings, measures of every system, and the comparison of systems."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     chunkings: tuple[str, ...] = Field(("whole",), min_length=1, description="whole, tokens-200-50, sentences-100-1")
     measures: tuple[str, ...] = Field(("ndcg@10", "map", "precision@20", "recall@100"), min_length=1)
     depth: int = Field(1_000, ge=1, le=100_000, description="Documents kept for each query")
-    preset: str = Field("trec_eval", description="Conventions of the measures")
-    seed: int = Field(0, ge=0, le=2**32 - 1, description="Of intervals and tests")
-    resamples: int | None = Field(None, ge=0, le=1_000_000, description="Default: 1,000 intervals, 10,000 tests")
-    baseline: Name | None = Field(None, description="A retriever or a blend; default: the first retriever")
 
 
-class Blend(BaseModel):
+class Blend(LabTable):
     """`[blends.NAME]`: several retrievers' runs, fused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     parts: tuple[Name, ...] = Field(min_length=2, max_length=10, description="Retrievers, by name")
     method: str = "rrf"
     norm: str | None = None
-    weights: dict[Name, float] | None = Field(None, description="One for each part; default: 1 each")
+    weights: tuple[float, ...] | None = Field(None, description="One for each part, in order; default: 1 each")
     params: dict[str, float] = Field({}, description="Such as k of rrf")
 
     def recipe(self) -> dict[str, Any]:
-        weights = None if self.weights is None else [self.weights[part] for part in self.parts]
-        return {**self.model_dump(include={"method", "norm", "params"}), "weights": weights}
+        return self.model_dump(exclude={"parts"})
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedSystem:
-    """A retriever or a blend with one chunking. `parts`: names of a blend's systems."""
+class System(NamedTuple):
+    """A retriever or a blend, by its name in the file, with one chunking. `parts`: names of a blend's systems."""
 
     name: str
+    key: str
     chunking: str
-    retriever: str
+    settings: AnyRetriever | Blend
     parts: tuple[str, ...] = ()
 
 
-class Experiment(BaseModel):
+class Experiment(LabTable):
     """An experiment file, read and checked."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     experiment: ExperimentTable = ExperimentTable()
-    conventions: dict[str, Any] = Field({}, description="Overrides of the preset's conventions")
     corpus: CorpusFiles
     retrievers: dict[Name, AnyRetriever] = Field(min_length=1)
-    blends: dict[Name, Blend] = {}
+    blends: dict[Name, Blend] = Field({})
 
-    @property
-    def baseline(self) -> str:
-        return self.experiment.baseline or next(iter(self.retrievers))
-
-    def systems(self) -> Iterator[PlannedSystem]:
+    def systems(self) -> Iterator[System]:
         for chunking in self.experiment.chunkings:
             suffix = f".{chunking}" if len(self.experiment.chunkings) > 1 else ""
-            for retriever in self.retrievers:
-                yield PlannedSystem(retriever + suffix, chunking, retriever)
-            for name, blend in self.blends.items():
-                yield PlannedSystem(name + suffix, chunking, name, tuple(part + suffix for part in blend.parts))
+            for key, retriever in self.retrievers.items():
+                yield System(key + suffix, key, chunking, retriever)
+            for key, blend in self.blends.items():
+                yield System(key + suffix, key, chunking, blend, tuple(part + suffix for part in blend.parts))
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield each system with the first and with itself on the first chunking, each blend with its parts."""
+        systems = list(self.systems())
+        first = {each.key: each.name for each in reversed(systems)}
+        for each in systems[1:]:
+            others = dict.fromkeys((systems[0].name, first[each.key], *each.parts))
+            yield from ((each.name, other) for other in others if other != each.name)
 
 
 def read_experiment(path: Path) -> Experiment:
     """Read an experiment file; InvalidInput names the table and the key."""
     with _error_place(path.name):
         try:
-            tables = tomllib.loads(read_file(path).decode("utf-8"))
+            return build_experiment(tomllib.loads(read_file(path).decode("utf-8")))
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise InvalidInput(f"is no TOML: {error}") from None
-        return build_experiment(tables)
 
 
 def build_experiment(tables: Mapping[str, Any]) -> Experiment:
@@ -108,25 +96,17 @@ def build_experiment(tables: Mapping[str, Any]) -> Experiment:
         experiment = Experiment.model_validate(tables)
     except ValidationError as error:
         raise _explain(error.errors(include_url=False)[0]) from None
-    table = experiment.experiment
-    with _error_place("experiment.chunkings"):
-        _refuse_repeats([parse_chunking(each).name for each in table.chunkings], "chunking")
-    with _error_place("experiment.measures"):
-        _refuse_repeats([str(each) for each in parse_measures(table.measures)], "measure")
-    with _error_place("experiment.preset"):
-        build_conventions(table.preset)
-    with _error_place("conventions"):
-        select_id_rule(build_conventions(table.preset, **experiment.conventions))
-    with _error_place("experiment.baseline"):
-        _require([experiment.baseline], [*experiment.retrievers, *experiment.blends], "retriever or blend")
+    table, retrievers = experiment.experiment, list(experiment.retrievers)
+    with _error_place("experiment"):
+        parse_measures(table.measures)
+        for chunking in table.chunkings:
+            parse_chunking(chunking)
     for name, blend in experiment.blends.items():
         with _error_place(f"blends.{name}"):
-            if name in experiment.retrievers:
+            if name in retrievers:
                 raise InvalidInput("a retriever has this name")
-            _require(blend.parts, list(experiment.retrievers), "retriever")
-            _refuse_repeats(blend.parts, "retriever")
-            if blend.weights is not None and set(blend.weights) != set(blend.parts):
-                raise InvalidInput(f"expected a weight for each of {', '.join(blend.parts)}")
+            if unknown := [part for part in blend.parts if part not in retrievers]:
+                raise InvalidInput(f"there is no retriever {unknown[0]!r}; {suggest(unknown[0], retrievers)}")
             resolve(len(blend.parts), **blend.recipe())
     return experiment
 
@@ -139,46 +119,15 @@ def _error_place(place: str) -> Iterator[None]:
         raise InvalidInput(str(error), place=place) from None
 
 
-def _refuse_repeats(names: Iterable[str], what: str) -> None:
-    names = list(names)
-    if len(set(names)) < len(names):
-        raise InvalidInput(f"a {what} is named twice")
-
-
-def _require(words: Iterable[str], known: list[str], what: str) -> None:
-    for word in words:
-        if word not in known:
-            raise InvalidInput(_describe_unknown(what, word, known))
-
-
-def _describe_unknown(what: str, word: str, known: list[str]) -> str:
-    near = nearest(word, known)
-    hint = f"did you mean {near!r}?" if near else f"known are {', '.join(known)}"
-    return f"there is no {what} {word[:80]!r}; {hint}"
-
-
-_KIND_PLACE: Final = 2
-_KINDS: Final = ("keyword", "dense", "sparse", "python")
-_KEYS: Final = [
-    *(key for model in (ExperimentTable, CorpusFiles, Blend) for key in model.model_fields),
-    *(key for model in (KeywordSettings, DenseSettings, SparseSettings, OwnRetriever) for key in model.model_fields),
-]
+_TABLES: Final = (ExperimentTable, CorpusFiles, Blend, KeywordSettings, DenseSettings, SparseSettings, OwnRetriever)
+_KEYS: Final = list(dict.fromkeys(key for table in (Experiment, *_TABLES) for key in table.model_fields))
 
 
 def _explain(error: ErrorDetails) -> InvalidInput:
-    keys = [str(each) for each in error["loc"]]
-    # pydantic names the kind after the name.
-    if keys[0] == "retrievers" and len(keys) > _KIND_PLACE and keys[_KIND_PLACE] in _KINDS:
-        del keys[_KIND_PLACE]
-    place, message = ".".join(keys).removesuffix(".[key]"), error["msg"].removeprefix("Value error, ")
+    keys, message = list(map(str, error["loc"])), error["msg"].removeprefix("Value error, ")
+    # pydantic names a retriever's kind after its name.
+    if keys[0] == "retrievers":
+        del keys[2:3]
     if error["type"] == "extra_forbidden":
-        known = ("key", _KEYS) if len(keys) > 1 else ("table", list(Experiment.model_fields))
-        message = _describe_unknown(known[0], keys[-1], known[1])
-    elif error["type"].startswith("union_tag"):
-        place, tag = f"{place}.kind", error.get("ctx", {}).get("tag")
-        message = "is missing" if tag is None else _describe_unknown("kind", str(tag), list(_KINDS))
-    elif error["type"] == "missing":
-        message = "is missing"
-    elif keys[-1] == "[key]":
-        message = "a name has 1 to 40 of A-Z, a-z, 0-9, _ and -"
-    return InvalidInput(" ".join(message.split()), place=place)
+        message = f"there is no key {keys[-1]!r}; {suggest(keys[-1], _KEYS)}"
+    return InvalidInput(" ".join(message.split()), place=".".join(keys))

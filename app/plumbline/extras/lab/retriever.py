@@ -1,40 +1,26 @@
 """The protocol of the lab's retrievers, and retrievers written by the user."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, cast
+from typing import Any, Final, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+import numpy as np
+from pydantic import Field
 
-from plumbline.extras.lab.corpus import Chunk
-from plumbline.ground.errors import InvalidInput
+from plumbline.extras.lab.corpus import Chunk, LabTable
 
 # Chunk ids with their scores, best first; higher is better, finite.
 Hits = Sequence[tuple[str, float]]
 OBJECT_PATTERN: Final = r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$"
 
 
-@dataclass(frozen=True, slots=True)
-class IndexFacts:
-    """Facts of an index. `engine`: name and version.
-
-    load_seconds, build_seconds: wall time of its making (imports, weights) and of `build`, which the lab fills in.
-    """
-
-    chunks: int
-    index_bytes: int
-    engine: str = ""
-    load_seconds: float = 0.0
-    build_seconds: float = 0.0
-
-
 class Retriever(Protocol):
     """Protocol of a retriever. The lab calls `build` once, then `search` for each query, and times both."""
 
-    def build(self, chunks: Sequence[Chunk], folder: Path) -> IndexFacts:
-        """Index the chunks, with its files in an empty folder; InvalidInput where something is missing."""
+    def build(self, chunks: Sequence[Chunk], folder: Path) -> int | None:
+        """Index the chunks and return the bytes of the index, or None where it is in the folder, which is empty."""
         ...
 
     def search(self, query: str, k: int) -> Hits:
@@ -42,44 +28,47 @@ class Retriever(Protocol):
         ...
 
 
-class OwnRetriever(BaseModel):
+class OwnRetriever(LabTable):
     """`kind = "python"`: a class of the user's with the methods of `Retriever`; its module is run."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["python"]
     object: str = Field(pattern=OBJECT_PATTERN, description="`module:Class`, called with the options")
     options: dict[str, Any] = Field({}, description="Keyword arguments of the class")
 
     def make(self) -> Retriever:
-        try:
-            made = import_object(self.object)(**self.options)
-        except TypeError as error:
-            raise InvalidInput(f"{self.object} does not take these options: {error}", place="options") from error
-        if lacking := [name for name in ("build", "search") if not callable(getattr(made, name, None))]:
-            raise InvalidInput(f"{self.object} has no {' and no '.join(lacking)}", place="object")
-        return cast("Retriever", made)
+        made: Retriever = import_object(self.object)(**self.options)
+        return made
 
 
 def import_object(path: str) -> Any:
-    """Import `module:name` from next to the experiment file, or of an installed package; InvalidInput without it."""
+    """Import `module:name` from next to the experiment file, or of an installed package."""
     module_name, _, attribute = path.partition(":")
-    try:
-        return getattr(import_module(module_name), attribute)
-    except ModuleNotFoundError as error:
-        wanted = "expected a module next to the experiment file, or an installed one"
-        raise InvalidInput(f"there is no module {error.name!r}; {wanted}", place="object") from error
-    except AttributeError as error:
-        raise InvalidInput(f"{path}: {error}", place="object") from error
+    return getattr(import_module(module_name), attribute)
 
 
-def find_fields(chunks: Sequence[Chunk], named: Iterable[str]) -> list[str]:
-    """Return the fields that chunks have, in order; InvalidInput where a named one is not among them."""
-    there = list(dict.fromkeys(name for chunk in chunks for name in chunk.fields))
-    if absent := [name for name in named if name not in there]:
-        raise InvalidInput(f"no document has the field {absent[0]!r}; there are: {', '.join(there) or 'none'}")
-    return there
+class ScoringRetriever(ABC):
+    """Exact retriever that scores every chunk; equal scores come in the order of ids, and 0 means nothing shared."""
 
+    indexes_blanks = False
 
-def folder_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    def build(self, chunks: Sequence[Chunk], folder: Path) -> int | None:
+        # To a model an empty text is similar to everything.
+        texts = {each.id: each.text for each in chunks if self.indexes_blanks or each.text.strip()}
+        self._ids = sorted(texts)
+        return self.index([texts[chunk_id] for chunk_id in self._ids], folder)
+
+    def search(self, query: str, k: int) -> Hits:
+        scores = self.score(query)
+        found = np.flatnonzero(scores)
+        if k < len(found):
+            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
+        best = found[np.argsort(-scores[found], kind="stable")][:k]
+        return [(self._ids[place], float(scores[place])) for place in best]
+
+    @abstractmethod
+    def index(self, texts: Sequence[str], folder: Path) -> int | None:
+        """Index the texts, as `build`."""
+
+    @abstractmethod
+    def score(self, query: str) -> Any:
+        """Return the score of each text."""

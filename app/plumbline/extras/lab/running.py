@@ -5,46 +5,42 @@ import hashlib
 import math
 import os
 import platform
-import shutil
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
 
 import msgspec
 
 from plumbline.extras.lab.corpus import Chunk, Corpus, parse_chunking
-from plumbline.extras.lab.experiment import AnyRetriever, Experiment, PlannedSystem
-from plumbline.extras.lab.results import RESULTS, ExperimentResults, System, format_table, read_json, write_json
-from plumbline.extras.lab.retriever import IndexFacts, Retriever
-from plumbline.ground.errors import InvalidInput, PlumblineError
-from plumbline.ground.files import locked, replace_file
-from plumbline.retrieval.comparison import RunComparison, RunReport, compare_reports, report_runs, summarise_latency
+from plumbline.extras.lab.experiment import Blend, Experiment, System
+from plumbline.extras.lab.results import ExperimentResults, IndexFacts, SystemResult, format_table
+from plumbline.extras.lab.retriever import Retriever
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.files import replace_file
+from plumbline.retrieval.comparison import compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.fusion import fuse
-from plumbline.retrieval.inputs import read_run
 from plumbline.retrieval.measure import parse_measures
 from plumbline.retrieval.run import Run
-from plumbline.retrieval.trec import format_run
 
-# The defaults of `plumbline retrieval evaluate` and `plumbline retrieval compare`.
-_RESAMPLES: Final = 1_000
-_PERMUTATIONS: Final = 10_000
-_ALPHA: Final = 0.05
+Scores = dict[str, dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Record of a measured system, in a file next to its run. `digest`: of its settings and documents."""
+    """Run of a system with its times, by query. `digest`: of what the system was made of."""
 
-    digest: str
-    milliseconds: Mapping[str, float]
-    built: IndexFacts | None
-    warnings: tuple[str, ...]
+    scores: Scores
+    milliseconds: dict[str, float]
+    built: IndexFacts | None = None
+    warnings: tuple[str, ...] = ()
+    digest: str = ""
 
 
 def run_experiment(
@@ -52,207 +48,139 @@ def run_experiment(
 ) -> ExperimentResults:
     """Measure the systems that are not measured yet; return the results of all, and why others failed.
 
-    Args:
-        base: folder that the paths of the file are relative to.
-        out: the results folder; one process at a time.
-        progress: takes a line of what is done.
-
-    Raises InvalidInput: the corpus cannot be read or a file not written.
+    `base`: folder that the paths of the file are relative to. Raises InvalidInput: the corpus cannot be read, or a
+    file in `out` not written.
     """
     # A retriever of the user's own lies next to the experiment file.
-    if str(base) not in sys.path:
-        sys.path.append(str(base))
-    place = out.name or str(out)
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        with locked(out / "lock", place=place, busy="another process works on this experiment"):
-            if not (out / "systems").exists() and any(each.name != "lock" for each in out.iterdir()):
-                raise InvalidInput("holds other files than a lab's results; name another folder", place=place)
-            for folder in ("systems", "runs", "work"):
-                (out / folder).mkdir(exist_ok=True)
-            results = _ExperimentRun(experiment, experiment.corpus.read(base), out, progress).results(place)
-            write_json(out / RESULTS, results)
-            for form in ("csv", "html"):
-                replace_file(out / f"table.{form}", format_table(results, form).encode(), mode=0o666)
-            return results
-    except OSError as error:
-        raise InvalidInput(f"cannot be written ({error.strerror})", place=place) from error
-
-
-@dataclass
-class _ExperimentRun:
-    experiment: Experiment
-    corpus: Corpus
-    out: Path
-    progress: Callable[[str], None]
-    measured: dict[str, tuple[Run, Measured]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-
-    def results(self, name: str) -> ExperimentResults:
-        corpus, table = self.corpus, self.experiment.experiment
-        judged = ((query, each, grade) for query, of in corpus.qrels.items() for each, grade in of.items())
-        lines = "".join(f"{query} 0 {document} {grade}\n" for query, document, grade in judged)
-        replace_file(self.out / "qrels.txt", lines.encode(), mode=0o666)
-        digest = _digest(corpus.documents, corpus.queries, corpus.qrels)
-        for planned in self.experiment.systems():
-            self._take(planned, digest)
-        done = [each for each in self.experiment.systems() if each.name in self.measured]
-        measures = parse_measures(table.measures)
-        reports = report_runs(
-            corpus.qrels,
-            [self.measured[each.name][0] for each in done],
-            measures=measures,
-            conventions=build_conventions(table.preset, **self.experiment.conventions),
-            resamples=_RESAMPLES if table.resamples is None else table.resamples,
-            seed=table.seed,
-        )
-        counts = {"documents": len(corpus.documents), "queries": len(corpus.queries)}
-        return ExperimentResults(
-            name=name,
-            measures=tuple(map(str, measures)),
-            systems=tuple(map(self._row, done, reports)),
-            comparisons=self._compare(done, reports),
-            settings=self.experiment.model_dump(mode="json"),
-            machine={"system": platform.platform(), "cores": str(os.cpu_count()), "python": platform.python_version()},
-            counts={**counts, "unjudged": corpus.unjudged, "judged_elsewhere": corpus.judged_elsewhere},
-            failures=self.failures,
-        )
-
-    def _take(self, planned: PlannedSystem, corpus_digest: str) -> None:
-        """Load the system, or measure it; note its failure."""
-        name, settings = planned.name, self.experiment.retrievers.get(planned.retriever)
-        record, run_file = self.out / "systems" / f"{name}.json", self.out / "runs" / f"{name}.run"
-        depth = self.experiment.experiment.depth
-        digest = "" if settings is None else _digest(corpus_digest, planned.chunking, settings.model_dump(), depth)
-        found = read_json(record, Measured) if settings and run_file.exists() else None
-        if found is not None and found.digest == digest:
-            # A query without documents leaves no line, and an empty file is a run that found nothing.
-            results = read_run(run_file, name=name).run.results if run_file.stat().st_size else {}
-            self.measured[name] = Run(name, results), found
-            self.progress(f"{name}: was there")
-            return
+    sys.path.append(str(base))
+    corpus, depth = experiment.corpus.read(base), experiment.experiment.depth
+    progress(f"{len(corpus.documents)} documents, {len(corpus.queries)} queries, {corpus.unjudged} without judgments")
+    _write_json(out / "qrels.json", corpus.qrels)
+    corpus_digest = _digest(corpus.documents, corpus.queries)
+    measured: dict[str, Measured] = {}
+    failures: dict[str, str] = {}
+    for system in experiment.systems():
+        name, record = system.name, out / "systems" / f"{system.name}.json"
+        digest = _digest(corpus_digest, system.chunking, system.settings.model_dump(), depth)
+        if (before := _read_record(record)) and before.digest == digest and not system.parts:
+            measured[name] = before
+            progress(f"{name}: was there")
+            continue
+        progress(f"{name}: measuring")
         try:
             # The table stays apart from what libraries print.
             with redirect_stdout(sys.stderr):
-                run, measured = self._measure(planned, settings, digest) if settings else self._blend(planned)
+                found = _measure(system, corpus, depth, measured)
         except Exception as error:
             # A retriever may be the user's own, with any error.
-            detail = str(error)
-            if not isinstance(error, PlumblineError):
-                (self.out / "systems" / f"{name}.log").write_text(traceback.format_exc(), encoding="utf-8")
-                detail = f"{type(error).__name__}: {' '.join(detail.split())[:300]} (see systems/{name}.log)"
-            self.failures[name] = detail
-            return
-        self.measured[name] = run, measured
-        replace_file(run_file, "".join(format_run(run)).encode(), mode=0o666)
-        write_json(record, measured)
-        self.progress(f"{name}: done")
+            if not isinstance(error, InvalidInput):
+                traceback.print_exc()
+            failures[name] = str(error) or type(error).__name__
+            continue
+        measured[name] = replace(found, digest=digest)
+        _write_json(out / "runs" / f"{name}.json", found.scores)
+        _write_json(record, measured[name])
+    results = _evaluate(experiment, corpus, measured, failures)
+    _write_json(out / "results.json", results)
+    for form in ("csv", "html"):
+        replace_file(out / f"table.{form}", format_table(results, form).encode(), mode=0o666)
+    return results
 
-    def _measure(self, planned: PlannedSystem, settings: AnyRetriever, digest: str) -> tuple[Run, Measured]:
-        """Build and search a retriever under the clock, one query at a time; a warm-up query goes first."""
-        name, index = planned.name, self.out / "work" / planned.name
-        cut = parse_chunking(planned.chunking).cut
-        chunks = [chunk for document, fields in self.corpus.documents.items() for chunk in cut(document, fields)]
-        # A killed process leaves its index behind.
-        shutil.rmtree(index, ignore_errors=True)
-        index.mkdir()
-        self.progress(f"{name}: building")
+
+def _measure(system: System, corpus: Corpus, depth: int, measured: Mapping[str, Measured]) -> Measured:
+    """Build and search a retriever under the clock, or blend what is measured."""
+    if isinstance(system.settings, Blend):
+        return _blend(system.settings, {name: measured.get(name) for name in system.parts}, depth)
+    cut = parse_chunking(system.chunking).cut
+    chunks = [chunk for document, fields in corpus.documents.items() for chunk in cut(document, fields)]
+    retriever = system.settings.make()
+    # Objects that exist already stay out of the garbage collections that are measured.
+    gc.freeze()
+    with TemporaryDirectory(prefix="plumbline-lab-", ignore_cleanup_errors=True) as folder:
         started = time.perf_counter()
-        retriever = settings.make()
-        loaded = time.perf_counter() - started
-        # Objects that exist already stay out of the garbage collections that are measured.
-        gc.freeze()
-        try:
-            started = time.perf_counter()
-            facts = retriever.build(chunks, index)
-            built = replace(facts, load_seconds=loaded, build_seconds=time.perf_counter() - started)
-            self.progress(f"{name}: searching")
-            run, milliseconds, short = self._search(retriever, chunks, name)
-        finally:
-            gc.unfreeze()
-            shutil.rmtree(index, ignore_errors=True)
-        warnings = []
-        if short:
-            of = f"{short} of {len(self.corpus.queries)} queries have fewer documents than asked for"
-            warnings.append(f"{of}: others' chunks came first")
-        if not any(run.results.values()):
-            warnings.append("nothing was found for any query; it scores 0 wherever it counts")
-        return run, Measured(digest, milliseconds, built, tuple(warnings))
+        index_bytes = retriever.build(chunks, Path(folder))
+        seconds = time.perf_counter() - started
+        if index_bytes is None:
+            index_bytes = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
+        scores, milliseconds = _search(retriever, chunks, corpus.queries, depth)
+    return Measured(scores, milliseconds, IndexFacts(len(chunks), index_bytes, seconds))
 
-    def _search(self, retriever: Retriever, chunks: Sequence[Chunk], name: str) -> tuple[Run, dict[str, float], int]:
-        """Return the run of documents, milliseconds by query, and the number of queries cut off below the depth.
 
-        Each query asks for as many chunks as so many documents have on average; a document has its best chunk's score.
-        """
-        queries, depth = self.corpus.queries, self.experiment.experiment.depth
-        document_of = {chunk.id: chunk.document_id for chunk in chunks}
-        documents = len(set(document_of.values()))
-        k = min(len(chunks), math.ceil(depth * len(chunks) / documents))
-        retriever.search(next(iter(queries.values())), k)
-        results, milliseconds, short = {}, {}, 0
-        for query, text in queries.items():
-            started = time.perf_counter()
-            hits = retriever.search(text, k)
-            milliseconds[query] = 1_000 * (time.perf_counter() - started)
-            best: dict[str, float] = {}
-            for chunk_id, score in hits:
-                document, value = document_of.get(chunk_id), float(score)
-                if document is None or not math.isfinite(value):
-                    wrong = "a chunk that was not indexed" if document is None else f"the score {value}"
-                    raise InvalidInput(f"the retriever gave {wrong}, {chunk_id[:40]!r}")
-                best[document] = max(value, best.get(document, -math.inf))
-            short += len(hits) >= k and len(best) < min(depth, documents)
-            # Of equal scores the later id comes first, as in trec_eval.
-            ranked = sorted(best.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
-            results[query] = dict(ranked[:depth])
-        return Run(name, results), milliseconds, short
-
-    def _blend(self, planned: PlannedSystem) -> tuple[Run, Measured]:
-        """Fuse the runs of the parts; a query takes its parts' times and its share of the fusion's."""
-        if lacking := [part for part in planned.parts if part not in self.measured]:
-            raise InvalidInput(f"there is no {' and no '.join(lacking)} to blend")
-        recipe = self.experiment.blends[planned.retriever].recipe()
-        runs, parts = zip(*(self.measured[part] for part in planned.parts), strict=True)
+def _search(
+    retriever: Retriever, chunks: Sequence[Chunk], queries: Mapping[str, str], depth: int
+) -> tuple[Scores, dict[str, float]]:
+    """Return scores of documents, each its best chunk's, and milliseconds, by query; a warm-up query goes first."""
+    document_of = {chunk.id: chunk.document_id for chunk in chunks}
+    # So many chunks hold at least `depth` documents.
+    k = min(len(chunks), depth * max(Counter(document_of.values()).values()))
+    retriever.search(next(iter(queries.values())), k)
+    scores, milliseconds = {}, {}
+    for query, text in queries.items():
         started = time.perf_counter()
-        fusion = fuse(runs, depth=self.experiment.experiment.depth, name=planned.name, **recipe)
-        taken = 1_000 * (time.perf_counter() - started) / len(self.corpus.queries)
-        milliseconds = {query: taken + sum(part.milliseconds[query] for part in parts) for query in self.corpus.queries}
-        return fusion.run, Measured("", milliseconds, None, tuple(fusion.warnings))
-
-    def _row(self, planned: PlannedSystem, report: RunReport) -> System:
-        measured = self.measured[planned.name][1]
-        latency, warnings = summarise_latency(measured.milliseconds.values()), report.evaluation.warnings
-        return System(
-            *(planned.name, planned.chunking, planned.retriever, planned.parts, report.summary_by_measure),
-            *(latency, measured.built, (*measured.warnings, *warnings)),
-        )
-
-    def _compare(self, done: Sequence[PlannedSystem], reports: Sequence[RunReport]) -> tuple[RunComparison, ...]:
-        table = self.experiment.experiment
-        baseline = next(each.name for each in self.experiment.systems() if each.retriever == self.experiment.baseline)
-        if not (pairs := list(list_pairs(done, baseline))):
-            return ()
-        return compare_reports(
-            reports,
-            pairs=pairs,
-            test="randomization",
-            correction="holm",
-            alpha=_ALPHA,
-            resamples=_PERMUTATIONS if table.resamples is None else table.resamples,
-            seed=table.seed,
-        )
+        hits = retriever.search(text, k)
+        milliseconds[query] = 1_000 * (time.perf_counter() - started)
+        best: dict[str, float] = {}
+        for chunk_id, score in hits:
+            document = document_of.get(chunk_id)
+            if document is None or not math.isfinite(score):
+                raise InvalidInput(f"the retriever gave {chunk_id[:40]!r} the score {score}; expected a chunk, finite")
+            best[document] = max(float(score), best.get(document, -math.inf))
+        # Of equal scores the later id comes first, as in trec_eval.
+        ranked = sorted(best.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
+        scores[query] = dict(ranked[:depth])
+    return scores, milliseconds
 
 
-def list_pairs(planned: Sequence[PlannedSystem], baseline: str) -> Iterator[tuple[str, str]]:
-    """Yield each system with the baseline and with its retriever on the first chunking, each blend with its parts."""
-    names = {each.name for each in planned}
-    first_by_retriever: dict[str, str] = {}
-    for each in planned:
-        first = first_by_retriever.setdefault(each.retriever, each.name)
-        # The baseline's parts are compared with it already.
-        others = dict.fromkeys((baseline, first, *each.parts)) if each.name != baseline else ()
-        yield from ((each.name, other) for other in others if other in names and other != each.name)
+def _blend(blend: Blend, measured: Mapping[str, Measured | None], depth: int) -> Measured:
+    """Fuse the runs of the parts; a query takes its parts' times and its share of the fusion's."""
+    parts = {name: part for name, part in measured.items() if part is not None}
+    if lacking := [name for name in measured if name not in parts]:
+        raise InvalidInput(f"there is no {' and no '.join(lacking)} to blend")
+    started = time.perf_counter()
+    fusion = fuse([Run(name, part.scores) for name, part in parts.items()], depth=depth, **blend.recipe())
+    scores = {query: dict(found) for query, found in fusion.run.results.items() if isinstance(found, Mapping)}
+    taken = 1_000 * (time.perf_counter() - started) / len(scores)
+    milliseconds = {query: taken + sum(part.milliseconds[query] for part in parts.values()) for query in scores}
+    return Measured(scores, milliseconds, warnings=fusion.warnings)
+
+
+def _evaluate(
+    experiment: Experiment, corpus: Corpus, measured: Mapping[str, Measured], failures: Mapping[str, str]
+) -> ExperimentResults:
+    """Evaluate and compare the runs with the defaults of `plumbline retrieval evaluate` and `compare`."""
+    reports = report_runs(
+        corpus.qrels,
+        [Run(name, each.scores) for name, each in measured.items()],
+        measures=parse_measures(experiment.experiment.measures),
+        conventions=build_conventions("trec_eval"),
+        resamples=1_000,
+        seed=0,
+    )
+    systems = []
+    for report, each in zip(reports, measured.values(), strict=True):
+        latency, warnings = summarise_latency(each.milliseconds.values()), (*each.warnings, *report.evaluation.warnings)
+        systems.append(SystemResult(report.name, report.summary_by_measure, latency, each.built, warnings))
+    pairs = [pair for pair in experiment.pairs() if measured.keys() >= set(pair)]
+    return ExperimentResults(
+        systems=tuple(systems),
+        comparisons=compare_reports(reports, pairs=pairs) if pairs else (),
+        failures=failures,
+        machine=f"{platform.platform()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+    )
 
 
 def _digest(*values: object) -> str:
     return hashlib.sha256(msgspec.json.encode(values, order="sorted")).hexdigest()
+
+
+def _read_record(path: Path) -> Measured | None:
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(path.read_bytes(), type=Measured)
+    return None
+
+
+def _write_json(path: Path, value: object) -> None:
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    # The hook is called for texts of ours: msgspec knows no subclasses of `str`.
+    replace_file(path, msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n", mode=0o666)
