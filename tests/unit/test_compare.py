@@ -13,11 +13,10 @@ from plumbline.retrieval.comparison import RunComparison, compare
 
 SIGNIFICANCE = json.loads((Path(__file__).parents[1] / "data" / "retrieval_fusion.json").read_text())["significance"]
 SCORES = {name: np.array(values) for name, values in SIGNIFICANCE["scores"].items()}
-QUERY_IDS = [f"q{place}" for place in range(10)]
 
 
 def compared(**arguments: Any) -> tuple[RunComparison, ...]:
-    usual: dict[str, Any] = {"values_by_run": SCORES, "query_ids": QUERY_IDS, "measure": "ndcg@10", "resamples": 500}
+    usual: dict[str, Any] = {"values_by_run": SCORES, "measure": "ndcg@10", "resamples": 500}
     return compare(**usual | arguments)
 
 
@@ -50,7 +49,7 @@ def test_the_effect_size_is_t_over_the_root_of_the_queries() -> None:
 
 
 def test_an_adjusted_p_at_alpha_is_significant() -> None:
-    (found,) = compared(values_by_run={"x": np.ones(6), "y": np.zeros(6)}, query_ids=QUERY_IDS[:6], alpha=2 / 2**6)
+    (found,) = compared(values_by_run={"x": np.ones(6), "y": np.zeros(6)}, alpha=2 / 2**6)
 
     assert found.p_adjusted == 2 / 2**6
     assert found.significant
@@ -72,10 +71,10 @@ def test_the_family_is_the_pairs_that_are_compared() -> None:
 
 def test_one_more_run_changes_no_p_of_the_others() -> None:
     rng = np.random.default_rng(0)
-    values, query_ids = {name: rng.random(40) for name in "xyz"}, [str(place) for place in range(40)]
+    values = {name: rng.random(40) for name in "xyz"}
 
-    two = compared(values_by_run={name: values[name] for name in "xy"}, query_ids=query_ids)
-    three = compared(values_by_run=values, query_ids=query_ids)
+    two = compared(values_by_run={name: values[name] for name in "xy"})
+    three = compared(values_by_run=values)
 
     assert (three[0].p, three[0].ci95) == (two[0].p, two[0].ci95)
 
@@ -96,7 +95,7 @@ def test_the_interval_holds_the_difference() -> None:
 
 
 def test_one_query_has_no_interval_and_no_evidence() -> None:
-    (found,) = compared(values_by_run={"x": np.array([1.0]), "y": np.array([0.0])}, query_ids=["q"])
+    (found,) = compared(values_by_run={"x": np.array([1.0]), "y": np.array([0.0])})
 
     assert (found.ci95, found.effect_dz, found.p, found.n) == (None, None, 1.0, 1)
 
@@ -105,8 +104,7 @@ def test_one_query_has_no_interval_and_no_evidence() -> None:
     ("arguments", "message"),
     [
         ({"values_by_run": {"A": SCORES["A"]}}, "at least two runs, found 1"),
-        ({"query_ids": []}, "at least one query"),
-        ({"query_ids": ["q1"]}, r"run 'A': expected one value for each of 1 queries, found \(10,\)"),
+        ({"values_by_run": {"A": np.empty(0), "B": np.empty(0)}}, "at least one query"),
         ({"baseline": "D"}, "baseline 'D' is none of the runs"),
         ({"test": "wilcoxon"}, "unknown test 'wilcoxon'; expected one of randomization, t"),
         ({"correction": "tukey"}, "unknown correction 'tukey'; expected one of holm, bonferroni, bh, none"),
@@ -122,8 +120,8 @@ def test_what_cannot_be_compared_is_refused(arguments: dict[str, Any], message: 
 def test_only_the_pairs_that_were_planned_are_compared_and_corrected_for() -> None:
     runs = {"a": np.array([0.9, 0.8, 0.7]), "b": np.array([0.1, 0.2, 0.3]), "c": np.array([0.5, 0.4, 0.6])}
 
-    every = compare(runs, query_ids=["1", "2", "3"], measure="map")
-    planned = compare(runs, query_ids=["1", "2", "3"], measure="map", pairs=[("c", "a"), ("a", "b")])
+    every = compare(runs, measure="map")
+    planned = compare(runs, measure="map", pairs=[("c", "a"), ("a", "b")])
 
     assert [(each.a, each.b) for each in planned] == [("c", "a"), ("a", "b")]
     # Holm by hand over two p of 0.25 each: the smallest twice, and the other not below it
@@ -137,4 +135,4 @@ def test_pairs_that_are_none_are_refused(pairs: list[tuple[str, str]]) -> None:
     runs = {"a": np.array([0.9, 0.8]), "b": np.array([0.1, 0.2])}
 
     with pytest.raises(InvalidInput, match="pair"):
-        compare(runs, query_ids=["1", "2"], measure="map", pairs=pairs)
+        compare(runs, measure="map", pairs=pairs)

@@ -118,11 +118,6 @@ def pool_rankings(rankings: Sequence[RankedResults], *, norm: Norm, fills_missin
     return Pool(tuple(doc_ids), ranks, scores)
 
 
-def combine(pool: Pool, weights: FloatArray, *, method: str, params: Mapping[str, float]) -> FloatArray:
-    """Compute the fused score of each column of the pool; higher is better, whatever the order of the runs."""
-    return FORMULAS[method](pool, weights[:, None], params)
-
-
 def _total(contributions: FloatArray) -> FloatArray:
     return np.asarray(np.sort(contributions, axis=0).sum(axis=0))
 
@@ -145,6 +140,7 @@ def _borda(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArra
     return _total(points * weights)
 
 
+# The fused score of each column of a pool; weights of shape (runs, 1). It does not depend on the order of the runs.
 FORMULAS: Mapping[str, Callable[[Pool, FloatArray, Mapping[str, float]], FloatArray]] = MappingProxyType(
     {
         "rrf": _rrf,

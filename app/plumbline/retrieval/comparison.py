@@ -1,5 +1,6 @@
 """Runs evaluated against the same judgments: means with intervals, paired significance tests, latencies."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -7,7 +8,6 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from plumbline.ground.errors import InvalidInput
@@ -25,7 +25,7 @@ from plumbline.ground.uncertainty import (
 )
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.evaluation import Evaluation, evaluate, refuse_disjoint
-from plumbline.retrieval.fusion import Tuning, tune_weights
+from plumbline.retrieval.fusion import Tuning, require_choice, tune_weights
 from plumbline.retrieval.measure import TOTALS, Measure, parse_measure
 from plumbline.retrieval.run import FloatArray, Qrels, Run
 
@@ -75,7 +75,6 @@ class RunComparison:
 def compare(
     values_by_run: Mapping[str, FloatArray],
     *,
-    query_ids: Sequence[str],
     measure: str,
     baseline: str | None = None,
     pairs: Sequence[tuple[str, str]] | None = None,
@@ -88,8 +87,7 @@ def compare(
     """Compare every pair of runs, or every other run with the baseline, in the order of the mapping.
 
     Args:
-        values_by_run: at least two runs, each of shape (n,): the measure's value of each query.
-        query_ids: shape (n,), the query of each value; the same for all runs.
+        values_by_run: at least two runs, each of shape (n,): the measure's value of each query, the same for all runs.
         baseline: name of the run that the others are compared with (it is `b`); all pairs when None.
         pairs: those that were planned, as (a, b), in place of all or of those with a baseline; at least one.
         test: `randomization` (sign flips, exact up to 20 queries that differ) or `t` (Student, paired).
@@ -99,21 +97,28 @@ def compare(
 
     A difference below 1e-12 is rounding and counts as a tie; runs with equal values have p = 1.
 
-    Raises InvalidInput: an argument is out of its range, or the values do not match the queries.
+    Raises InvalidInput: an argument is out of its range.
     """
-    _check(values_by_run, query_ids=query_ids, baseline=baseline, test=test, correction=correction, alpha=alpha)
-    if pairs is not None:
-        chosen = list(pairs)
-        for a, b in chosen:
-            if a not in values_by_run or b not in values_by_run or a == b:
-                raise InvalidInput(CodedText("no_pair_of_runs", one=a[:80], other=b[:80]))
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise InvalidInput(CodedText("pairs_expected"))
-    elif baseline is not None:
-        chosen = [(name, baseline) for name in values_by_run if name != baseline]
-    else:
-        chosen = list(combinations(values_by_run, 2))
-    differences = [paired_differences(values_by_run[a], values_by_run[b]) for a, b in chosen]
+    fewest = 2
+    if len(values_by_run) < fewest:
+        raise InvalidInput(CodedText("two_runs_needed", found=len(values_by_run)))
+    if not all(map(len, values_by_run.values())):
+        raise InvalidInput(CodedText("query_needed"))
+    if baseline is not None and baseline not in values_by_run:
+        raise InvalidInput(CodedText("baseline_unknown", name=baseline[:80]))
+    require_choice(test, TESTS, "test")
+    require_choice(correction, tuple(CORRECTIONS), "correction")
+    if not 0.0 < alpha < 1.0:
+        raise InvalidInput(CodedText("alpha_wrong", found=alpha))
+    if pairs is None and baseline is not None:
+        pairs = [(name, baseline) for name in values_by_run if name != baseline]
+    elif pairs is None:
+        pairs = list(combinations(values_by_run, 2))
+    if wrong := next(((a, b) for a, b in pairs if not {a, b} <= values_by_run.keys() or a == b), None):
+        raise InvalidInput(CodedText("no_pair_of_runs", one=wrong[0][:80], other=wrong[1][:80]))
+    if not pairs or len(set(pairs)) < len(pairs):
+        raise InvalidInput(CodedText("pairs_expected"))
+    differences = [paired_differences(values_by_run[a], values_by_run[b]) for a, b in pairs]
     tested = [
         paired_t_test(each) if test == "t" else (None, sign_flip_test(each, resamples=resamples, seed=seed))
         for each in differences
@@ -136,36 +141,8 @@ def compare(
             **win_tie_loss(each)._asdict(),
             n=len(each),
         )
-        for (a, b), each, (t, p), p_adjusted in zip(chosen, differences, tested, adjusted, strict=True)
+        for (a, b), each, (t, p), p_adjusted in zip(pairs, differences, tested, adjusted, strict=True)
     )
-
-
-def _check(
-    values_by_run: Mapping[str, npt.ArrayLike],
-    *,
-    query_ids: Sequence[str],
-    baseline: str | None,
-    test: str,
-    correction: str,
-    alpha: float,
-) -> None:
-    fewest = 2
-    if len(values_by_run) < fewest:
-        raise InvalidInput(CodedText("two_runs_needed", found=len(values_by_run)))
-    if not len(query_ids):
-        raise InvalidInput(CodedText("query_needed"))
-    for name, values in values_by_run.items():
-        if np.shape(values) != (len(query_ids),):
-            shape = str(np.shape(values))
-            raise InvalidInput(CodedText("values_expected", name=name[:80], count=len(query_ids), found=shape))
-    if baseline is not None and baseline not in values_by_run:
-        raise InvalidInput(CodedText("baseline_unknown", name=baseline[:80]))
-    if test not in TESTS:
-        raise InvalidInput(CodedText("test_unknown", name=test, names=tuple(TESTS)))
-    if correction not in CORRECTIONS:
-        raise InvalidInput(CodedText("correction_unknown", name=correction, names=tuple(CORRECTIONS)))
-    if not 0.0 < alpha < 1.0:
-        raise InvalidInput(CodedText("alpha_wrong", found=alpha))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,11 +189,8 @@ def report_runs(
 
     Raises InvalidInput: two runs of one name, nothing in common, or what `evaluate` refuses, with the run's name.
     """
-    names: set[str] = set()
-    for run in runs:
-        if run.name in names:
-            raise InvalidInput(CodedText("runs_of_one_name", name=run.name))
-        names.add(run.name)
+    if repeated := [name for name, times in Counter(run.name for run in runs).items() if times > 1]:
+        raise InvalidInput(CodedText("runs_of_one_name", name=repeated[0]))
     reports = []
     for run in runs:
         try:
@@ -230,10 +204,9 @@ def report_runs(
             refuse_disjoint(evaluation)
         summaries = {}
         for text, values in evaluation.values.items():
-            has_interval = resamples > 0 and len(values) > 0 and text not in TOTALS
-            interval = (
-                bootstrap_interval(values, level=_LEVEL, resamples=resamples, seed=seed) if has_interval else None
-            )
+            interval = None
+            if resamples > 0 and len(values) > 0 and text not in TOTALS:
+                interval = bootstrap_interval(values, level=_LEVEL, resamples=resamples, seed=seed)
             summaries[text] = Summary(evaluation.means[text], interval, len(values))
         reports.append(RunReport(run.name, evaluation, summaries))
     return tuple(reports)
@@ -252,7 +225,6 @@ def compare_reports(reports: Sequence[RunReport], **options: Any) -> tuple[RunCo
         for measure in first.values
         for comparison in compare(
             {report.name: report.evaluation.values[measure] for report in reports},
-            query_ids=first.query_ids,
             measure=measure,
             **options,
         )
@@ -272,12 +244,10 @@ def tune_by_measure(
     return tune_weights(runs, objective, query_ids=list(qrels), **options)
 
 
-def summarise_latency(milliseconds: Collection[float]) -> LatencySummary | None:
-    """Return mean and percentiles, which the mean hides; None if nothing was timed; InvalidInput for a bad one."""
-    if not milliseconds:
-        return None
+def summarise_latency(milliseconds: Collection[float]) -> LatencySummary:
+    """Return mean and percentiles, which the mean hides, of at least one; InvalidInput for a bad one."""
     timed = np.fromiter(milliseconds, dtype=np.float64)
     if not np.isfinite(timed).all() or (timed < 0).any():
         raise InvalidInput(CodedText("latency_wrong"))
-    p50, p95, p99 = (float(each) for each in np.percentile(timed, (50, 95, 99)))
+    p50, p95, p99 = np.percentile(timed, (50, 95, 99)).tolist()
     return LatencySummary(float(timed.mean()), p50, p95, p99, len(timed))

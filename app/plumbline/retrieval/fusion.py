@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations, pairwise
 from statistics import median_low
 from typing import Any, Literal, TypeVar, get_args
 
@@ -22,7 +23,6 @@ from plumbline.retrieval.combination import (
     Pool,
     RankedResults,
     TieOrder,
-    combine,
     pool_rankings,
     rank_results,
 )
@@ -106,27 +106,25 @@ def resolve(
     """
     if run_count < 1:
         raise InvalidInput(CodedText("run_needed"))
-    if method not in FORMULAS:
-        raise InvalidInput(CodedText("fusion_unknown", name=method, names=METHODS))
+    require_choice(method, METHODS, "method")
     if depth is not None and depth < 1:
         raise InvalidInput(CodedText("depth_wrong", found=depth))
-    known_norm = _one_of("min-max" if norm is None else norm, NORMS, CodedText("normalisation"))
+    known_norm = require_choice("min-max" if norm is None else norm, NORMS, CodedText("normalisation"))
     return Recipe(
         method=method,
         norm="none" if method in RANK_BASED else known_norm,
-        weights=_checked_weights(weights, method, run_count),
-        params=_checked_params(params or {}, method),
-        missing=_one_of(missing, MISSING, "missing"),
-        ties=_one_of(ties, TIE_ORDERS, "ties"),
+        weights=_check_weights(weights, method, run_count),
+        params=_check_params(params or {}, method),
+        missing=require_choice(missing, MISSING, "missing"),
+        ties=require_choice(ties, TIE_ORDERS, "ties"),
         depth=depth,
     )
 
 
 def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
-    nothing = RankedResults((), np.empty(0))
     for query_id in within_deadline(dict.fromkeys(query_id for run in runs for query_id in run.results)):
         pool = pool_rankings(
-            [_rank_query(query_id, run, recipe.ties) if query_id in run.results else nothing for run in runs],
+            [_rank_query(query_id, run, recipe.ties) for run in runs],
             norm=recipe.norm,
             fills_missing=recipe.missing == "min",
             ties=recipe.ties,
@@ -135,14 +133,14 @@ def _pools(runs: Sequence[Run], recipe: Recipe) -> Iterator[tuple[str, Pool]]:
 
 
 def _rank_query(query_id: str, run: Run, ties: TieOrder) -> RankedResults:
-    results = run.results[query_id]
+    results = run.results.get(query_id, ())
     if isinstance(results, Mapping):
         check_scores(query_id, results)
     return rank_results(results, ties=ties)
 
 
 def _combine_queries(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[str, dict[str, float]]:
-    weights = np.array(recipe.weights, dtype=np.float64)
+    weights = np.array(recipe.weights, dtype=np.float64)[:, None]
     with np.errstate(over="ignore", invalid="ignore"):
         return {query_id: _combine_query(query_id, pool, weights, recipe) for query_id, pool in within_deadline(pools)}
 
@@ -150,7 +148,7 @@ def _combine_queries(pools: Iterable[tuple[str, Pool]], recipe: Recipe) -> dict[
 def _combine_query(query_id: str, pool: Pool, weights: FloatArray, recipe: Recipe) -> dict[str, float]:
     if not pool.doc_ids:
         return {}
-    scores = combine(pool, weights, method=recipe.method, params=recipe.params)
+    scores = FORMULAS[recipe.method](pool, weights, recipe.params)
     if not np.isfinite(scores).all():
         raise InvalidInput(CodedText("scores_too_large", name=query_id[:80]))
     # The columns are in the order of ties, and the sort is stable.
@@ -158,7 +156,7 @@ def _combine_query(query_id: str, pool: Pool, weights: FloatArray, recipe: Recip
     return dict(zip([pool.doc_ids[column] for column in best_first], scores[best_first].tolist(), strict=True))
 
 
-def _checked_weights(weights: Sequence[float] | None, method: str, run_count: int) -> tuple[float, ...]:
+def _check_weights(weights: Sequence[float] | None, method: str, run_count: int) -> tuple[float, ...]:
     if weights is None:
         return (1.0,) * run_count
     if method not in WEIGHTED:
@@ -174,7 +172,7 @@ def _no_weights(method: str) -> CodedText:
     return CodedText("weights_not_taken", method=method, names=sorted(WEIGHTED))
 
 
-def _checked_params(params: Mapping[str, float], method: str) -> Mapping[str, float]:
+def _check_params(params: Mapping[str, float], method: str) -> Mapping[str, float]:
     defaults = PARAMS.get(method, {})
     for key, value in params.items():
         if key not in defaults:
@@ -185,7 +183,8 @@ def _checked_params(params: Mapping[str, float], method: str) -> Mapping[str, fl
     return {**defaults, **{key: float(value) for key, value in params.items()}}
 
 
-def _one_of(value: str, known: Sequence[_Choice], what: str) -> _Choice:
+def require_choice(value: str, known: Sequence[_Choice], what: str) -> _Choice:
+    """Return the value as one of those known; raise InvalidInput that names the option and them."""
     for each in known:
         if each == value:
             return each
@@ -337,16 +336,10 @@ def simplex_grid(run_count: int, *, step: float) -> tuple[tuple[float, ...], ...
         raise InvalidInput(
             CodedText("step_too_small", step=step, found=point_count, runs=run_count, limit=_MOST_POINTS)
         )
-    return tuple(tuple(part / parts for part in shares) for shares in _compositions(parts, run_count))
-
-
-def _compositions(total: int, places: int) -> Iterator[tuple[int, ...]]:
-    if places == 1:
-        yield (total,)
-        return
-    for first in range(total + 1):
-        for rest in _compositions(total - first, places - 1):
-            yield (first, *rest)
+    # Bars among stars: what lies between two bars is a run's share.
+    places = parts + run_count - 1
+    bars = ((-1, *chosen, places) for chosen in combinations(range(places), run_count - 1))
+    return tuple(tuple((right - left - 1) / parts for left, right in pairwise(each)) for each in bars)
 
 
 def _shuffle(query_ids: Sequence[str], *, folds: int, seed: int) -> list[str]:

@@ -100,7 +100,7 @@ def as_markdown(table: Table, *, digits: int = 4) -> str:
     lines = [
         [_markdown_text(column) for column in table.columns],
         ["---" if _is_text(table, place) else "---:" for place in range(len(table.columns))],
-        *([_markdown_cell(cell, digits) for cell in row] for row in table.rows),
+        *([_format_cell(cell, digits, _markdown_text, "<sup>{}</sup>") for cell in row] for row in table.rows),
     ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -126,16 +126,16 @@ def as_csv(table: Table) -> str:
 
 def as_html(table: Table, *, digits: int = 4) -> str:
     """Format a page that stands alone, loads nothing and has no script; names are escaped."""
-    head = "".join(f'<th scope="col">{html.escape(_on_one_line(column))}</th>' for column in table.columns)
-    rows = ["".join(f"<td>{_html_cell(cell, digits)}</td>" for cell in row) for row in table.rows]
-    body = "".join(f"<tr>{row}</tr>\n" for row in rows)
+    head = "".join(f'<th scope="col">{_html_text(column)}</th>' for column in table.columns)
+    lines = [[_format_cell(cell, digits, _html_text, " <sup>{}</sup>") for cell in row] for row in table.rows]
+    body = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in line)}</tr>\n" for line in lines)
     return f"{_HTML_HEAD}<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</html>\n"
 
 
 def as_text(table: Table, *, digits: int = 4) -> str:
     """Format aligned columns for a terminal; a Han character is two columns wide."""
     lines = [[_on_one_line(column) for column in table.columns]]
-    lines += [[_text_cell(cell, digits) for cell in row] for row in table.rows]
+    lines += [[_format_cell(cell, digits, _on_one_line, " {}") for cell in row] for row in table.rows]
     columns = list(zip(*lines, strict=True))
     widths = [max(map(_width, column)) for column in columns]
     is_text = [not all(text == "n/a" or text[0] in "-0123456789" for text in column[1:] if text) for column in columns]
@@ -185,17 +185,11 @@ def _width(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 
 
-def _text_cell(cell: Cell, digits: int) -> str:
+def _format_cell(cell: Cell, digits: int, escape: Callable[[str], str], marks: str) -> str:
+    """Format a cell; `marks` is what follows a number, with braces for the labels."""
     if isinstance(cell, Marked):
-        return " ".join(filter(None, (_plain(cell.value, digits), _superscript(cell.beats))))
-    return _on_one_line(cell) if isinstance(cell, str) else _plain(cell, digits)
-
-
-def _markdown_cell(cell: Cell, digits: int) -> str:
-    if isinstance(cell, Marked):
-        marks = f"<sup>{_superscript(cell.beats)}</sup>" if cell.beats else ""
-        return _plain(cell.value, digits) + marks
-    return _markdown_text(cell) if isinstance(cell, str) else _plain(cell, digits)
+        return _plain(cell.value, digits) + (marks.format(_superscript(cell.beats)) if cell.beats else "")
+    return escape(cell) if isinstance(cell, str) else _plain(cell, digits)
 
 
 def _markdown_text(text: str) -> str:
@@ -210,11 +204,8 @@ _HTML_HEAD = (
 )
 
 
-def _html_cell(cell: Cell, digits: int) -> str:
-    if isinstance(cell, Marked):
-        marks = f" <sup>{_superscript(cell.beats)}</sup>" if cell.beats else ""
-        return _plain(cell.value, digits) + marks
-    return html.escape(_on_one_line(cell)) if isinstance(cell, str) else _plain(cell, digits)
+def _html_text(text: str) -> str:
+    return html.escape(_on_one_line(text))
 
 
 def _csv_cells(cell: Cell, *, is_marked: bool) -> tuple[str, ...]:

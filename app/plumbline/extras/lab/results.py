@@ -27,7 +27,7 @@ class SystemResult:
 
     name: str
     measures: Mapping[str, Summary]
-    latency: LatencySummary | None
+    latency: LatencySummary
     built: IndexFacts | None
     warnings: tuple[str, ...]
 
@@ -53,7 +53,7 @@ def format_table(results: ExperimentResults, form: str) -> str:
         for measure, summary in system.measures.items():
             marks = beaten.get((system.name, measure), ())
             row[measure] = None if summary.mean is None else Marked(summary.mean, marks)
-        row |= {f"latency_ms_{name}": getattr(system.latency, name, None) for name in _LATENCIES}
+        row |= {f"latency_ms_{name}": getattr(system.latency, name) for name in _LATENCIES}
         row |= {name: getattr(system.built, name, None) for name in _FACTS}
         columns |= dict.fromkeys(row)
         rows.append(tuple(row.values()))
