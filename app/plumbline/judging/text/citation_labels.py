@@ -18,8 +18,7 @@ _LAST = f"[cefknstCEFKNST{_HAN_ENDS}]"
 # What a mark may begin with, or its number behind a word, stands first and alone: `re` then runs over the other
 # characters many times as fast.
 MAY_MARK = re.compile(
-    r"[\[【(（［〔¹²³⁰⁴-⁹①-⑳:<^0-9０-９](?:(?<![:<^0-9０-９])"
-    r"|(?<=:)contentR|(?<=<)/?(?:sup|ref|source|cite|doc|co|grok)\b|(?<=\^)[0-9]"
+    r"[\[【(（［〔<0-9０-９](?:(?<![<0-9０-９])|(?<=<)/?(?:sup|ref|source|cite|doc|co)\b"
     rf"|(?<={_LAST}[0-9０-９])(?:(?<=[{_HAN_ENDS}].)|(?<={_ENDS}.))"
     rf"|(?<={_LAST} [0-9０-９])(?:(?<=[{_HAN_ENDS}]..)|(?<={_ENDS}..)))"
 )
@@ -32,29 +31,20 @@ _WORDS_REACH = 40
 OWN_LABEL = re.compile(r"\s*[\[【]\^?([0-9]{1,3})\]?】?[\])】:.]?\s")
 _NUMBERS = re.compile(_FORMS.pattern("parts.numbers"), re.IGNORECASE)
 _WORDED_NUMBERS = re.compile(_FORMS.pattern("numbers.worded"), re.IGNORECASE)
-# OpenAI's file search (the message, and the passage in it) and ChatGPT's copies: passages count from 0.
-_FROM_ZERO = re.compile(r"(?:\d{1,3}:(\d{1,3})†.*|oaicite:(\d{1,3}))", re.DOTALL)
+# OpenAI's file search (the message, and the passage in it): passages count from 0.
+_FROM_ZERO = re.compile(r"\d{1,3}:(\d{1,3})†.*", re.DOTALL)
 _NUMBER_AND_LINES = re.compile(r"(\d{1,3})†.*", re.DOTALL)
 _RANGE = re.compile(r"(\d{1,3})\^?(?:\s?(?:[–—~-]|至)\s?\^?(\d{1,3}))?")
 _LONGEST_RANGE = 20
-_BETWEEN_BOUNDS = re.compile(r"\s?[-–—~至]\s?")
-_TURN_PASSAGE = re.compile(r"turn\d+[a-z]+(\d+)")
-_TURNS = re.compile(r"(?:turn\d{1,3}[a-z]{2,10}\d{1,3}(?:†[^,、]{0,20})?(?:[ ,、]{1,2}|\Z)){1,9}")
+# What OpenAI's models leave of their search: the turn, the kind and the passage, which counts from 0.
+_TURN_PASSAGE = re.compile(r"(?:(?<![a-z])|(?<=cite))turn\d{1,3}[a-z]{2,10}(\d{1,3})")
 _OPENED_PASSAGE = re.compile(r"(?<![\d:-])\d{1,3}(?!\d|:\[)")
-_COPIED_NUMBER = re.compile(r"\[(oai_citation[a-z_]{0,12}:(\d{1,3}))")
-_ZERO = re.compile(r"[\[【](?:\^|web:)?0\^?[\]】]|<cite index=[\"']?0\b|>0</argument>")
+_ZERO = re.compile(r"[\[【](?:\^|web:)?0\^?[\]】]|<cite index=[\"']?0\b")
 # "[1, p. 4]", "[2，第5页]": where in the passage.
 _PAGE = re.compile(r"\s?[,;:]\s?(?:pp?\.? ?|pages? |第 ?)\d{1,4}(?:\s?[–—~-]\s?\d{1,4})?(?: ?页)?\Z", re.IGNORECASE)
 _SEPARATOR = re.compile(r"\s?[,;、]\s?")
 _SHAPE = re.compile(r"(\d+)|([^\W\d_]+)")
 _TRACKING = re.compile(r"[?&]utm_\w{1,20}=[\w.-]{1,60}|#:~:text=.*")
-_ROUND = re.compile(rf"[(（]({_NUMBERS.pattern})[)）](?=\s{{0,3}}([.。;；!?！？]|\Z|\n)?)", re.IGNORECASE)
-_SQUARE = re.compile(r"[\[【［〔]\^?\d")
-_NUMBERED = re.compile(_FORMS.pattern("numbers.counted"), re.IGNORECASE)
-_NUMBERED_REACH = 12
-_CIRCLED_LINE = re.compile(r"^[ \t]{0,8}[①-⑳][ \t]{0,8}$(\n[ \t]{0,8}\S)?", re.MULTILINE)
-_INDENT = 9
-
 # A label, and its context; None if there is no such passage.
 Named = tuple[str, int | None]
 
@@ -93,75 +83,37 @@ class LabelResolver:
         # Passages that all carry numbers of their own are cited by them.
         is_numbered = bool(own) and len(set(own)) == self._count
         self._by_number = {int(number): index for index, number in enumerate(own)} if is_numbered else None
-        self._has_round_marks = self._are_round_marks(sample.answer)
-        # A digit alone on the line above an item counts it; behind the last statement it cites.
-        self._has_circled_items = any(_CIRCLED_LINE.findall(sample.answer)[-1:])
 
-    def read(self, match: re.Match[str], before: re.Match[str] | None = None) -> list[Named]:
-        """Return what a match of `MARK` names, with what lies between it and the one `before`; nothing for no mark."""
+    def read(self, match: re.Match[str]) -> list[Named]:
+        """Return what a match of `find_candidates` names; nothing for no mark."""
         kind = match.lastgroup or ""
-        reader = {
-            "link": self._read_link,
-            "opened": self._read_tag,
-            "closed": self._read_tag,
-            "raised": self._read_raised,
-            "circled": self._read_circled,
-            "turned": self._read_turns,
-        }.get(kind, self._read_brackets)
-        named = reader(match)
-        # "[1]-[3]" names what is between them, too.
-        if before and named and _BETWEEN_BOUNDS.fullmatch(match.string, before.end(), match.start()):
-            bounds = f"{before['inside']}-{match['inside']}"
-            return (_NUMBERS.fullmatch(bounds) and self._find_all(_expand_numbers(bounds)[1:])) or named
-        return named
+        if kind == "link":
+            context = self._by_name.get(_fold(match["link"]))
+            return [(match["link"], context)] if self._has_links or context is not None else []
+        if turns := list(_TURN_PASSAGE.finditer(match.group())):
+            return [(each[0], self._by_name.get(each[0], self._at_position(int(each[1]), 0))) for each in turns]
+        return self._read_tag(match) if kind in ("opened", "closed") else self._read_brackets(match)
 
     def _read_brackets(self, match: re.Match[str]) -> list[Named]:
         content = unicodedata.normalize("NFKC", match[match.lastgroup or 0]).strip().rstrip("\\")
         if passage := _FROM_ZERO.fullmatch(content):
-            return [(content.partition("†")[0], self._at_position(int(passage[1] or passage[2]), 0))]
+            return [(content.partition("†")[0], self._at_position(int(passage[1]), 0))]
         if lines := _NUMBER_AND_LINES.fullmatch(content):
             return [(lines[1], self._find(int(lines[1])))]
         if (context := self._by_name.get(_fold(content))) is not None:
             return [(content, context)]
-        if _TURNS.fullmatch(content):
-            return self._read_turns(match)
         content = _PAGE.sub("", content)
         is_round = match["bracket"] in ("(", "（")
-        has_numbers = (not is_round or self._has_round_marks) and _NUMBERS.fullmatch(content)
-        if has_numbers or _WORDED_NUMBERS.fullmatch(content):
+        if (not is_round and _NUMBERS.fullmatch(content)) or _WORDED_NUMBERS.fullmatch(content):
             return self._find_all(_expand_numbers(content))
         named = [(part, self._by_name.get(_fold(part))) for part in _SEPARATOR.split(content)]
         is_likely = all(found is not None or (not is_round and _shape(part) in self._shapes) for part, found in named)
         return named if is_likely else []
 
-    def _read_link(self, match: re.Match[str]) -> list[Named]:
-        context = self._by_name.get(_fold(match["link"]))
-        if self._has_links or context is not None:
-            return [(match["link"], context)]
-        copied = _COPIED_NUMBER.match(match.group())
-        return [(copied[1], self._at_position(int(copied[2]), 0))] if copied else []
-
     def _read_tag(self, match: re.Match[str]) -> list[Named]:
         numbers = dict.fromkeys(map(int, _OPENED_PASSAGE.findall(match[match.lastgroup or 0])))
         is_from_zero = match.group().startswith(("<co", "</co"))
         return [(str(each), self._at_position(each, 0) if is_from_zero else self._find(each)) for each in numbers]
-
-    def _read_turns(self, match: re.Match[str]) -> list[Named]:
-        labels = _TURN_PASSAGE.finditer(match[match.lastgroup or 0])
-        return [(each[0], self._by_name.get(each[0], self._at_position(int(each[1]), 0))) for each in labels]
-
-    def _read_circled(self, match: re.Match[str]) -> list[Named]:
-        before = match.string[max(0, match.start() - _INDENT) : match.start()].rstrip(" \t")
-        if self._has_circled_items and before[-1:] in ("", "\n"):
-            return []
-        return self._find_all([int(unicodedata.normalize("NFKC", digit)) for digit in match["circled"]])
-
-    def _read_raised(self, match: re.Match[str]) -> list[Named]:
-        given = [int(each) for each in re.findall(r"\d+", unicodedata.normalize("NFKC", match["raised"]))]
-        digits = [int(digit) for number in given for digit in str(number)]
-        has_all = all(self._find(each) is not None for each in given)
-        is_run = not has_all and match["raised"][0] != "^" and all(self._find(each) is not None for each in digits)
-        return self._find_all(digits if is_run else given)
 
     def _find_all(self, numbers: list[int]) -> list[Named]:
         """Return the contexts of numbers; nothing if one is rather a year, a size or the bound of an interval."""
@@ -180,19 +132,6 @@ class LabelResolver:
 
     def _at_position(self, number: int, base: int) -> int | None:
         return number - base if 0 <= number - base < self._count else None
-
-    def _are_round_marks(self, answer: str) -> bool:
-        """Return True if the numbers in round brackets cite: each stands behind a statement, most are of passages.
-
-        Before others they count the items of a list; where "[1]" cites they are something else.
-        """
-        found = list(_ROUND.finditer(answer))
-        for match in found:
-            if match[2] is None or _NUMBERED.search(answer, max(0, match.start() - _NUMBERED_REACH), match.start()):
-                return False
-        numbers = [number for match in found for number in _expand_numbers(match[1])]
-        are_passages = 2 * sum(self._find(number) is not None for number in numbers) > len(numbers)
-        return are_passages and not _SQUARE.search(answer)
 
 
 def _expand_numbers(content: str) -> list[int]:

@@ -60,11 +60,11 @@ def find_marks(sample: Sample, sentences: Sequence[Sentence], *, base: int | Non
     """Find the citation marks of an answer, offsets in the answer.
 
     Marks: [1], [2, 3], [1-3], [^1], [^1^], 【1】, 【4:0†source】, (source 1), [文档1], [cite: 1], [web:1], [1, p. 4],
-    superscripts, ^1^, ① or (1) behind a statement, <sup>1</sup>, Grok's tags, Claude's and Cohere's around a statement,
-    "according to source 1", "source 1 says", and a bracket with an id, title or source of a context. A number means
-    the context with that id, else the one whose text begins with it ("[3] ..."), else the position, counted from
-    `base`; None: from 0 if the answer cites [0], else from 1. Code and lists of sources have none, and a mark that
-    stands behind the same words in a context was copied with them. A line of marks alone, also behind "Source:",
+    <sup>1</sup>, Claude's and Cohere's tags around a statement, links, "according to source 1", "source 1 says", and a
+    bracket with an id, title or source of a context. A number means the context with that id, else the one whose text
+    begins with it ("[3] ..."), else the position, counted from `base`; None: from 0 if the answer cites [0], else from
+    1. Code and lists of sources have none, and a mark that stands behind the same words in a context was copied with
+    them. A line of marks alone, also behind "Source:",
     belongs to the sentence before it.
     """
     if not MAY_MARK.search(sample.answer):
@@ -126,7 +126,6 @@ def cited_statements(sentence: Sentence, marks: Sequence[CitationMark]) -> tuple
 
 def strip_marks(text: str, marks: Container[str]) -> str:
     """Return the text with a blank in place of each of these marks, and without the tags around statements."""
-
     pieces: list[str] = []
     at = 0
     for match in find_candidates(text):
@@ -149,16 +148,14 @@ class _MarkReader:
     def read(self, sentence: Sentence) -> tuple[CitationMark, ...]:
         code = [match.span() for match in _CODE.finditer(sentence.text)] if "`" in sentence.text else []
         found: list[CitationMark] = []
-        before: re.Match[str] | None = None
         for match in within_deadline(find_candidates(self._answer, sentence.start, sentence.end)):
             at = match.start() - sentence.start
             if any(start <= at < end for start, end in code):
                 continue
-            named = self._resolver.read(match, before)
+            named = self._resolver.read(match)
             if named and _with_what_precedes(match) in self._copied_marks:
                 continue
             marks = [CitationMark(match.group(), *match.span(), label, context) for label, context in named]
-            before = match
             if match["opened"]:
                 is_closed = self._answer.find("</c", match.end(), match.end() + _LONGEST_OPENED) >= 0
                 self._opened = marks if is_closed else []

@@ -41,9 +41,7 @@ _SPACE = re.compile(r"\s*+")
 _FRONT = re.compile(rf"{LIST_MARKER.pattern}|[A-Za-z]\.(?=\s)")
 _CITATION = re.compile(Phrases("judging/text/citation_marks").pattern("sentences.forms"))
 _PLAIN_CITATION = "citeturn"
-_MAY_CITE = re.compile(rf"[ \t\xa0]{{0,2}}(?:[\[【¹²³⁰⁴-⁹(（\ue200:<^]|{_PLAIN_CITATION})")
-# Within the tag of one citation of Grok's
-_TAG_LINE_END = re.compile(r"[\r\n](?=\s{0,3}(?:<argument name=\"citation_id\">|</grok:render>))")
+_MAY_CITE = re.compile(rf"[ \t\xa0]{{0,2}}(?:[\[【¹²³⁰⁴-⁹(（\ue200<^]|{_PLAIN_CITATION})")
 _SPACED_CITATION = re.compile(rf"[ \t\xa0]{{1,2}}(?={_CITATION.pattern})")
 
 
@@ -72,11 +70,10 @@ def split_sentences(text: str) -> tuple[Sentence, ...]:
     What holds no letter or digit is of kind "markup". Linear in the length of the text.
     """
     is_cased = text != text.lower()
-    flat = _TAG_LINE_END.sub(" ", text) if "<grok:" in text else text
     return tuple(
         Sentence(text[start:end], start, end, block.kind)
-        for block in split_blocks(flat)
-        for start, end in within_deadline(_spans(flat, block, is_cased=is_cased))
+        for block in split_blocks(text)
+        for start, end in within_deadline(_spans(text, block, is_cased=is_cased))
     )
 
 
