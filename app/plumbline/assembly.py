@@ -28,6 +28,7 @@ from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import AbsentTier, Tier, TierName
 from plumbline.judging.tiers.verdict_cache import CachedTier, MemoryVerdictStore
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, check_http_url, resolve_judges
+from plumbline.models.chat.verdict_store import FileVerdictStore
 from plumbline.models.detectors.description import Description, find_description
 from plumbline.models.detectors.detector import LocalDetector
 from plumbline.models.embeddings.remote_encoder import EmbeddingService, resolve_embedding_service
@@ -38,7 +39,6 @@ from plumbline.rows.jobs.worker import Worker
 from plumbline.rows.row_scorer import job_row_scorers
 
 if TYPE_CHECKING:
-    from plumbline.models.chat.verdict_store import SqlVerdictStore
     from plumbline.models.embeddings.remote_encoder import RemoteEncoder
     from plumbline.rows.jobs.store import JobStore
 
@@ -194,20 +194,14 @@ def _build_llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, obser
     return cached
 
 
-def _build_verdict_store(settings: Settings) -> "SqlVerdictStore | MemoryVerdictStore | None":
+def _build_verdict_store(settings: Settings) -> FileVerdictStore | MemoryVerdictStore | None:
     """Build the store of the settings, opened at first use; None if they turn the cache off."""
     if not settings.cache_ttl_seconds:
         return None
     max_bytes, ttl_seconds = _VERDICT_BYTES, settings.cache_ttl_seconds
-    if settings.cache_path is None and settings.database_url is None:
+    if settings.cache_path is None:
         return MemoryVerdictStore(max_bytes=max_bytes, ttl_seconds=ttl_seconds)
-    # late: half a second that verdicts in memory do not need
-    from plumbline.models.chat.verdict_store import open_shared_verdicts, open_verdict_file  # noqa: PLC0415
-
-    if settings.cache_path is not None:
-        return open_verdict_file(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
-    url = settings.database_url.get_secret_value() if settings.database_url else ""
-    return open_shared_verdicts(url, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
+    return FileVerdictStore(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
 
 
 def _build_detector_tier(

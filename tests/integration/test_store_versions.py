@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.database import Transaction
-from plumbline.ground.store.tables import METADATA, VERDICT
+from plumbline.ground.store.tables import METADATA
 from plumbline.judging.ports.observation import State
 from plumbline.rows.jobs.job import JobState
 from plumbline.rows.jobs.store import JobStore
@@ -200,7 +200,7 @@ async def test_a_database_of_0_2_becomes_what_a_new_one_is(opened: Opened, tmp_p
 
     def described(sql: Transaction) -> list[object]:
         found = sqlalchemy.inspect(sql._connection)
-        return [_described(found, table) for table in METADATA.sorted_tables if is_server or table is not VERDICT]
+        return [sorted(found.get_table_names()), *(_described(found, table) for table in METADATA.sorted_tables)]
 
     migrated = await old._database.read(described)
     if is_server:
@@ -324,12 +324,13 @@ async def test_results_in_a_folder_that_cannot_be_written_are_read() -> None:
     ]
 
 
-async def test_a_store_from_before_the_events_went_loses_their_table_and_keeps_its_jobs(tmp_path: Path) -> None:
+async def test_a_store_of_an_earlier_0_3_loses_the_tables_that_went_and_keeps_its_jobs(tmp_path: Path) -> None:
     first = JobStore.in_folder(tmp_path)
     job = await submitted(first, rows_of(2))
     await first.close()
     with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
         connection.execute("CREATE TABLE change (job INTEGER, seq INTEGER, PRIMARY KEY (job, seq))")
+        connection.execute("CREATE TABLE verdict (key TEXT PRIMARY KEY, value BLOB)")
         connection.execute("ALTER TABLE job ADD COLUMN seq INTEGER NOT NULL DEFAULT 3")
         connection.execute("ALTER TABLE chunk ADD COLUMN owner TEXT")
         connection.execute("ALTER TABLE submission RENAME COLUMN until TO owner")
@@ -342,7 +343,8 @@ async def test_a_store_from_before_the_events_went_loses_their_table_and_keeps_i
         done = await ended(store, job.id)
     await store.close()
     with sqlite3.connect(tmp_path / "jobs.sqlite3") as connection:
-        found = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'change'").fetchone()
+        names = "SELECT count(*) FROM sqlite_master WHERE name IN ('change', 'verdict')"
+        found = connection.execute(names).fetchone()
     connection.close()
 
     assert (done.state, done.counts.done) == (JobState.COMPLETED, 2)

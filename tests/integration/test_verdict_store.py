@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import secrets
 import sqlite3
 import stat
 import subprocess
@@ -10,27 +9,22 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from pathlib import Path
+from threading import Event
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import update
 from structlog.testing import capture_logs
 
-from plumbline.ground.store.tables import VERDICT
-from plumbline.judging.ports.observation import State
 from plumbline.judging.tiers.verdict_cache import MemoryVerdictStore
 from plumbline.models.chat import verdict_store
-from plumbline.models.chat.verdict_store import SqlVerdictStore, open_shared_verdicts, open_verdict_file
+from plumbline.models.chat.verdict_store import FileVerdictStore
 from tests.doubles.fakes import Clock
-from tests.running.postgres_server import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 MEBIBYTE = 1024 * 1024
 
-NOWHERE = "postgresql://nobody:secret-word@127.0.0.1:1/none"
-
-Store = MemoryVerdictStore | SqlVerdictStore
-Open = Callable[..., SqlVerdictStore]
+Store = MemoryVerdictStore | FileVerdictStore
+Open = Callable[..., FileVerdictStore]
 OpenAny = Callable[..., Store]
 
 
@@ -41,10 +35,10 @@ def clock() -> Clock:
 
 @pytest_asyncio.fixture
 async def open_store(clock: Clock) -> AsyncIterator[Open]:
-    stores: list[SqlVerdictStore] = []
+    stores: list[FileVerdictStore] = []
 
-    def open_one(path: Path, *, max_bytes: int = MEBIBYTE, ttl_seconds: float = 100.0) -> SqlVerdictStore:
-        stores.append(open_verdict_file(path, max_bytes=max_bytes, ttl_seconds=ttl_seconds, clock=clock))
+    def open_one(path: Path, *, max_bytes: int = MEBIBYTE, ttl_seconds: float = 100.0) -> FileVerdictStore:
+        stores.append(FileVerdictStore(path, max_bytes=max_bytes, ttl_seconds=ttl_seconds, clock=clock))
         return stores[-1]
 
     yield open_one
@@ -52,44 +46,14 @@ async def open_store(clock: Clock) -> AsyncIterator[Open]:
         await store.close()
 
 
-@pytest_asyncio.fixture
-async def open_shared(postgres_server: PostgresServer) -> AsyncIterator[Open]:
-    """Opens the database of this test, each time as another process would."""
-    schema = f"verdicts_{secrets.token_hex(6)}"
-    stores: list[SqlVerdictStore] = []
-
-    def open_one(*, max_bytes: int = MEBIBYTE, ttl_seconds: float = 100.0) -> SqlVerdictStore:
-        # A busy machine is no server that hangs.
-        store = open_shared_verdicts(
-            postgres_server.url, max_bytes=max_bytes, ttl_seconds=ttl_seconds, schema=schema, seconds=30.0
-        )
-        stores.append(store)
-        return stores[-1]
-
-    yield open_one
-    for store in stores:
-        await store.close()
-
-
-@pytest.fixture(params=["memory", "disk", "postgres"])
+@pytest.fixture(params=["memory", "disk"])
 def open_any(request: pytest.FixtureRequest, open_store: Open, clock: Clock, tmp_path: Path) -> OpenAny:
     """Opens each kind of store in turn."""
     if request.param == "memory":
         return lambda max_bytes=MEBIBYTE, ttl_seconds=100.0: MemoryVerdictStore(
             max_bytes=max_bytes, ttl_seconds=ttl_seconds, clock=clock
         )
-    if request.param == "disk":
-        return partial(open_store, tmp_path / "cache" / "verdicts.db")
-    found: Open = request.getfixturevalue("open_shared")
-    return found
-
-
-async def grow_older(store: Store, clock: Clock, seconds: float) -> None:
-    """Lets so much time pass; the clock of a server is not ours, so entries are put back there."""
-    clock.now += seconds
-    if isinstance(store, SqlVerdictStore) and store._database.backend.is_server:
-        earlier = update(VERDICT).values(stored=VERDICT.c.stored - seconds, used=VERDICT.c.used - seconds)
-        await store._database.write(lambda sql: sql.execute(earlier).rowcount)
+    return partial(open_store, tmp_path / "cache" / "verdicts.db")
 
 
 async def test_what_was_put_is_got_and_nothing_else(open_any: OpenAny) -> None:
@@ -99,15 +63,14 @@ async def test_what_was_put_is_got_and_nothing_else(open_any: OpenAny) -> None:
 
     assert await store.get("a") == b"\x00two"
     assert await store.get("b") is None
-    assert store.readiness().state is State.READY
 
 
 async def test_an_entry_ends_with_its_time_whether_it_is_read_or_not(open_any: OpenAny, clock: Clock) -> None:
     store = open_any(ttl_seconds=100.0)
     await store.put("a", b"one")
-    await grow_older(store, clock, 90.0)
+    clock.now += 90.0
     assert await store.get("a") == b"one"
-    await grow_older(store, clock, 10.0)
+    clock.now += 10.0
 
     assert await store.get("a") is None
 
@@ -131,7 +94,7 @@ async def test_the_oldest_entries_go_first(open_any: OpenAny, clock: Clock) -> N
     value = bytes(20_000)
     for number in range(60):
         await store.put(str(number), value)
-        await grow_older(store, clock, 1.0)
+        clock.now += 1.0
 
     kept = [number for number in range(60) if await store.get(str(number)) is not None]
     assert kept == list(range(kept[0], 60))
@@ -180,7 +143,7 @@ async def test_only_the_owner_can_read_the_files(open_store: Open, tmp_path: Pat
 
 
 @pytest.mark.parametrize("damage", ["noise", "header", "pages"])
-async def test_a_damaged_file_is_put_aside_and_a_new_one_begun(open_store: Open, tmp_path: Path, damage: str) -> None:
+async def test_a_damaged_file_is_a_miss_and_one_line(open_store: Open, tmp_path: Path, damage: str) -> None:
     path = tmp_path / "verdicts.db"
     before = open_store(path)
     for number in range(20):
@@ -194,19 +157,21 @@ async def test_a_damaged_file_is_put_aside_and_a_new_one_begun(open_store: Open,
     store = open_store(path)
 
     with capture_logs() as logs:
-        assert await store.get("3") is None
-        # At once: there is nothing to wait for in a new file.
-        await store.put("a", b"one")
-    assert await store.get("a") == b"one"
+        for _ in range(5):
+            assert await store.get("3") is None
+            await store.put("a", b"one")
     assert [line["event"] for line in logs] == ["verdict_store_failed"]
-    assert (tmp_path / "verdicts.db.corrupt").exists()
-    assert store.readiness().state is State.READY
+    assert "delete the file" in logs[0]["advice"]
 
 
-async def test_a_database_of_somebody_else_is_left_alone(open_store: Open, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mark", [0, 0x504C5643])
+async def test_a_database_of_another_program_or_of_0_2_is_left_alone(
+    open_store: Open, tmp_path: Path, mark: int
+) -> None:
     path = tmp_path / "theirs.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE theirs (x)")
+        connection.execute(f"PRAGMA application_id = {mark}")
     connection.close()
     path.chmod(0o640)
     before = path.read_bytes()
@@ -214,7 +179,6 @@ async def test_a_database_of_somebody_else_is_left_alone(open_store: Open, tmp_p
     await store.put("a", b"one")
 
     assert await store.get("a") is None
-    assert store.readiness().state is State.UNAVAILABLE
     assert path.read_bytes() == before
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
@@ -247,7 +211,6 @@ async def test_a_path_that_cannot_be_written_is_a_miss_and_one_line(
             await store.put("a", b"one")
             assert await store.get("a") is None
     assert [line["event"] for line in logs] == ["verdict_store_failed"]
-    assert store.readiness().state is State.UNAVAILABLE
 
 
 async def test_a_locked_file_can_be_read_and_is_not_waited_for_twice(
@@ -266,29 +229,27 @@ async def test_a_locked_file_can_be_read_and_is_not_waited_for_twice(
         for number in range(100):
             await store.put(str(number), b"two")
     assert await store.get("a") == b"one"
-    assert store.readiness().state is State.UNAVAILABLE
 
     other.execute("ROLLBACK")
     other.close()
     store._writing.end()
     await store.put("b", b"two")
     assert await store.get("b") == b"two"
-    assert store.readiness().state is State.READY
 
 
 _ON_A_FULL_DISK = """
 import asyncio, resource, sys
 from pathlib import Path
-from plumbline.models.chat.verdict_store import open_verdict_file
+from plumbline.models.chat.verdict_store import FileVerdictStore
 
 async def main(path):
-    store = open_verdict_file(Path(path), max_bytes=1 << 24, ttl_seconds=1e9)
+    store = FileVerdictStore(Path(path), max_bytes=1 << 24, ttl_seconds=1e9)
     await store.put("before", b"one")
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
     for number in range(50):
         store._writing.end()
         await store.put(str(number), bytes(50_000))
-    print(await store.get("before"), await store.get("49"), store.readiness().state)
+    print(await store.get("before"), await store.get("49"))
     await store.close()
 
 asyncio.run(main(sys.argv[1]))
@@ -303,54 +264,20 @@ async def test_a_full_disk_can_still_be_read(tmp_path: Path) -> None:
     output, _ = await process.communicate()
 
     assert output.decode().count("verdict_store_failed") >= 1
-    assert output.decode().endswith("b'one' None unavailable\n")
+    assert output.decode().endswith("b'one' None\n")
 
 
-async def test_writes_beyond_what_may_wait_are_dropped(
+async def test_a_disk_that_hangs_is_waited_for_once(
     open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(verdict_store, "_MAX_WAITING", 5)
+    monkeypatch.setattr(verdict_store, "_SECONDS", 0.05)
     store = open_store(tmp_path / "verdicts.db")
-    await asyncio.gather(*(store.put(str(number), b"one") for number in range(20)))
-
-    kept = [number for number in range(20) if await store.get(str(number))]
-    assert kept == [0, 1, 2, 3, 4]
-
-
-_OF_0_2 = """
-CREATE TABLE verdicts (key TEXT PRIMARY KEY, stored REAL NOT NULL, used REAL NOT NULL, value BLOB NOT NULL);
-INSERT INTO verdicts VALUES ('a', 1000000, 1000000, 'old');
-PRAGMA application_id = 1347180099;
-"""
-
-
-async def test_without_the_database_verdicts_are_misses_and_one_line() -> None:
-    store = open_shared_verdicts(NOWHERE, max_bytes=MEBIBYTE, ttl_seconds=100)
-    with capture_logs() as logs:
-        for _ in range(5):
-            await store.put("a", b"one")
-            assert await store.get("a") is None
-    await store.close()
-
-    assert [line["event"] for line in logs].count("verdict_store_failed") == 1
-    assert "secret-word" not in str(logs)
-    assert store.readiness().state is State.UNAVAILABLE
-
-
-async def test_a_database_that_hangs_is_waited_for_once(postgres_own_server: PostgresServer) -> None:
-    store = open_shared_verdicts(postgres_own_server.url, max_bytes=MEBIBYTE, ttl_seconds=100)
     await store.put("a", b"one")
-    # On a busy machine opening may take longer than any sample waits.
-    while await store.get("a") is None:
-        await asyncio.sleep(0.1)
-        store._reading.end()
-        store._writing.end()
-        store._database._rest.end()
-        await store.put("a", b"one")
-    with postgres_own_server.stopped(), capture_logs() as logs:
-        async with asyncio.timeout(20):
-            found = [await store.get("a") for _ in range(1_000)]
-    await store.close()
+    hangs = Event()
+    store._thread.submit(hangs.wait)
+
+    async with asyncio.timeout(2.0):
+        found = [await store.get("a") for _ in range(1_000)]
+    hangs.set()
 
     assert found == [None] * 1_000
-    assert [line["event"] for line in logs].count("database_hung") <= 1

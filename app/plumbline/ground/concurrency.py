@@ -1,4 +1,4 @@
-"""Bounded concurrency over many items, a thread pool with context variables, and the deadline of the work under way."""
+"""Bounded concurrency over many items, a thread pool with context variables, deadlines, and pauses after failures."""
 
 import asyncio
 import math
@@ -85,6 +85,31 @@ async def end_tasks(tasks: Iterable["asyncio.Task[Any]"]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+_REST_SECONDS: Final = 5.0
+
+
+class Rest:
+    """Pause after a failure: nothing is tried for some seconds, then a single try decides."""
+
+    def __init__(self, seconds: float = _REST_SECONDS) -> None:
+        self._seconds = seconds
+        self._until = 0.0
+
+    def may_try(self) -> bool:
+        now = time.monotonic()
+        if now < self._until:
+            return False
+        if self._until:
+            self._until = now + self._seconds
+        return True
+
+    def fail(self) -> None:
+        self._until = time.monotonic() + self._seconds
+
+    def end(self) -> None:
+        self._until = 0.0
 
 
 @dataclass(slots=True)

@@ -164,7 +164,7 @@ class Settings(BaseSettings):
     )
     database_url: SecretStr | None = Field(
         None,
-        description="PostgreSQL that keeps jobs and verdicts, for several machines: "
+        description="PostgreSQL that keeps jobs, for several machines: "
         "`postgresql://user:password@host/name`; empty: a file in the data folder keeps jobs.",
     )
     job_concurrency: int = Field(

@@ -1,10 +1,9 @@
 """Operations in which SQLite and PostgreSQL differ, as the store needs them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from plumbline.ground.errors import StoreUnavailable
@@ -19,8 +18,6 @@ class Backend(ABC):
     # Transactions that write, and that read, at one time.
     writers: int
     readers: int
-    # Tables that are kept there.
-    own_tables: Sequence[Table]
     # PostgreSQL: transactions that write run concurrently, and lock what they change.
     is_server: bool
 
@@ -44,7 +41,7 @@ class Backend(ABC):
         """Return the names of the tables there are. Raises StoreUnavailable: they are of another program."""
 
     def create(self, connection: Connection) -> None:
-        METADATA.create_all(connection, tables=self.own_tables, checkfirst=False)
+        METADATA.create_all(connection, checkfirst=False)
 
     def lock_tables(self, connection: Connection) -> None:  # noqa: B027
         """Wait for other processes that create or migrate them, and lift the limit on a statement's time."""

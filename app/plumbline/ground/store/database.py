@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 from sqlalchemy.sql import Executable
 
-from plumbline.ground.concurrency import Threads
+from plumbline.ground.concurrency import Rest, Threads
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.backend import Backend
 from plumbline.ground.store.versions import check_version, make_tables
@@ -26,7 +26,6 @@ Begin = Callable[[Connection], float]
 
 # Longer than any transaction of ours takes, and short enough for a caller to wait.
 _SECONDS: Final = 10.0
-_REST_SECONDS: Final = 5.0
 # A server that takes longer to refuse a connection is silent.
 _SILENT_SECONDS: Final = 1.0
 # One of two conflicting transactions is rolled back by the server, and is retried.
@@ -47,28 +46,6 @@ class Transaction:
     def execute_many(self, statement: Executable, values: Sequence[Mapping[str, Any]]) -> None:
         if values:
             self._connection.execute(statement, values)
-
-
-class Rest:
-    """Pause after a failure: nothing is tried for some seconds, then a single try decides."""
-
-    def __init__(self, seconds: float = _REST_SECONDS) -> None:
-        self._seconds = seconds
-        self._until = 0.0
-
-    def may_try(self) -> bool:
-        now = time.monotonic()
-        if now < self._until:
-            return False
-        if self._until:
-            self._until = now + self._seconds
-        return True
-
-    def fail(self) -> None:
-        self._until = time.monotonic() + self._seconds
-
-    def end(self) -> None:
-        self._until = 0.0
 
 
 class Database:

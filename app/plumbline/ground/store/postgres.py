@@ -3,17 +3,15 @@
 import importlib.util
 import os
 import socket
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import structlog
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from plumbline.ground.errors import ConfigurationError, StoreUnavailable
 from plumbline.ground.store.backend import Backend
-from plumbline.ground.store.tables import METADATA
 from plumbline.ground.texts import CodedText
 
 if TYPE_CHECKING:
@@ -30,35 +28,23 @@ _PATIENCE: Final = {
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
 }
+# The server's limit; `Database` has one on the whole call.
+_STATEMENT_MILLISECONDS: Final = 10_000
 # A process that is stopped in a transaction holds its locks for so long.
 _IDLE_MILLISECONDS: Final = 30_000
 
 
 class PostgresSchema(Backend):
-    """`Backend` on a schema of a PostgreSQL database; raises ConfigurationError for a wrong URL or without the extra.
-
-    Args:
-        seconds: the server's limit on a statement; `Database` has one on the whole call.
-        is_durable: what is committed is on disk; without it the last half second may be lost with the server.
-    """
+    """`Backend` on a schema of PostgreSQL; raises ConfigurationError for a wrong URL or without the extra."""
 
     dialect = "postgresql+psycopg://"
+    writers = 4
+    readers = 2
     is_server = True
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        schema: str = SCHEMA,
-        seconds: float = 10.0,
-        writers: int = 4,
-        readers: int = 2,
-        is_durable: bool = True,
-    ) -> None:
-        self.conninfo = connection_string(url, schema=schema, seconds=seconds, is_durable=is_durable)
+    def __init__(self, url: str, *, schema: str = SCHEMA) -> None:
+        self.conninfo = connection_string(url, schema=schema)
         self.schema = schema
-        self.own_tables: Sequence[Table] = METADATA.sorted_tables
-        self.writers, self.readers = writers, readers
 
     def connect(self) -> "psycopg.Connection[Any]":
         import psycopg  # noqa: PLC0415
@@ -101,8 +87,8 @@ class PostgresSchema(Backend):
         return unavailable(error.orig if isinstance(error, DBAPIError) else error)
 
 
-def connection_string(url: str, *, schema: str = SCHEMA, seconds: float = 10.0, is_durable: bool = True) -> str:
-    """Return the connection string: the URL with our schema, timeouts and keepalives, as of `PostgresSchema`."""
+def connection_string(url: str, *, schema: str = SCHEMA) -> str:
+    """Return the connection string: the URL with our schema, timeouts and keepalives."""
     if importlib.util.find_spec("psycopg") is None:
         raise ConfigurationError(
             "PLUMBLINE_DATABASE_URL needs psycopg; install it with pip install 'plumbline-rag[postgres]'"
@@ -119,9 +105,8 @@ def connection_string(url: str, *, schema: str = SCHEMA, seconds: float = 10.0, 
         ) from None
     ours = {
         "search_path": schema,
-        "statement_timeout": round(seconds * 1000),
+        "statement_timeout": _STATEMENT_MILLISECONDS,
         "idle_in_transaction_session_timeout": _IDLE_MILLISECONDS,
-        **({} if is_durable else {"synchronous_commit": "off"}),
     }
     # The caller's options come last, and so decide.
     options = " ".join([*(f"-c {name}={value}" for name, value in ours.items()), given.pop("options", "")]).strip()

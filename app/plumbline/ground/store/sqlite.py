@@ -4,18 +4,23 @@ import errno
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.backend import Backend
 from plumbline.ground.texts import CodedText
 
+# "PLJB"; version 1 is that of 0.2, which refuses a file of another one.
+_APPLICATION_ID: Final = 0x504C4A42
+_FORMAT_VERSION: Final = 2
+# Bound of the write-ahead log between checkpoints.
+_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 # To wait for another process's transaction; one takes some milliseconds.
 _BUSY_SECONDS: Final = 5.0
 
@@ -25,35 +30,14 @@ class _File(sqlite3.Connection):
 
 
 class SqliteFile(Backend):
-    """`Backend` on a file of mode 0600 in a folder of mode 0700; one that cannot be written is opened to be read.
-
-    Args:
-        application_id: written into the file's header; a file with another one is not touched.
-        format_version: of the header; programs from before 0.3 refuse a file of another one.
-        journal_bytes: bound of the write-ahead log between checkpoints.
-    """
+    """`Backend` on a file of mode 0600 in a folder of mode 0700; one that cannot be written is opened to be read."""
 
     dialect = "sqlite://"
     writers = readers = 1
     is_server = False
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        tables: Sequence[Table],
-        application_id: int,
-        format_version: int,
-        journal_bytes: int,
-        busy_seconds: float = _BUSY_SECONDS,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
         self.path = path
-        self.own_tables = tables
-        self._application_id = application_id
-        self._format_version = format_version
-        self._journal_bytes = journal_bytes
-        self._busy_seconds = busy_seconds
         self._clock = clock
 
     @property
@@ -76,17 +60,17 @@ class SqliteFile(Backend):
         found = tuple(
             connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in ("application_id", "user_version")
         )
-        if names and (found[0] != self._application_id or found[1] > self._format_version):
+        if names and (found[0] != _APPLICATION_ID or found[1] > _FORMAT_VERSION):
             raise StoreUnavailable(CodedText("file_of_another_program", name=self.path.name))
         return names
 
     def create(self, connection: Connection) -> None:
         super().create(connection)
-        connection.exec_driver_sql(f"PRAGMA application_id = {self._application_id}")
+        connection.exec_driver_sql(f"PRAGMA application_id = {_APPLICATION_ID}")
         self.set_format_version(connection)
 
     def set_format_version(self, connection: Connection) -> None:
-        connection.exec_driver_sql(f"PRAGMA user_version = {self._format_version}")
+        connection.exec_driver_sql(f"PRAGMA user_version = {_FORMAT_VERSION}")
 
     def abort(self, raw: sqlite3.Connection) -> None:
         with suppress(sqlite3.Error):
@@ -108,7 +92,7 @@ class SqliteFile(Backend):
         connection = sqlite3.connect(
             self._read_only_address() if is_read_only else self.path,
             uri=is_read_only,
-            timeout=self._busy_seconds,
+            timeout=_BUSY_SECONDS,
             isolation_level=None,
             check_same_thread=False,
             factory=_File,
@@ -118,7 +102,7 @@ class SqliteFile(Backend):
             if not is_read_only and self._is_ours(connection):
                 self.path.chmod(0o600)
                 connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute(f"PRAGMA journal_size_limit = {self._journal_bytes}")
+                connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_BYTES}")
         except BaseException:
             connection.close()
             raise
@@ -128,19 +112,13 @@ class SqliteFile(Backend):
         """Return False for a file of another program, of which not a byte may change."""
         is_empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,)
         (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-        return is_empty or int(application_id) == self._application_id
+        return is_empty or int(application_id) == _APPLICATION_ID
 
     def _read_only_address(self) -> str:
         # Without a journal no process writes; SQLite cannot know that in a folder in which it may not lock.
         journal = Path(f"{self.path}-wal")
         is_at_rest = not journal.exists() or journal.stat().st_size == 0
         return f"{self.path.absolute().as_uri()}?mode=ro{'&immutable=1' if is_at_rest else ''}"
-
-
-def is_damage(error: BaseException | None) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)
-    # The lower byte is the kind; the rest says where.
-    return code is not None and code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def unavailable(error: Exception) -> StoreUnavailable:
@@ -156,6 +134,6 @@ def unavailable(error: Exception) -> StoreUnavailable:
         return StoreUnavailable(CodedText("folder_full"))
     if is_read_only:
         return StoreUnavailable(CodedText("folder_read_only"))
-    if is_damage(cause) or name == "SQLITE_ERROR":
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")) or name == "SQLITE_ERROR":
         return StoreUnavailable(CodedText("jobs_file_damaged", reason=what))
     return StoreUnavailable(CodedText("folder_unavailable", reason=what))

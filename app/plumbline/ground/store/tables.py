@@ -1,4 +1,4 @@
-"""Tables of the store, the same on SQLite and PostgreSQL: jobs with their rows, results and labels; cached verdicts.
+"""Tables of the store, the same on SQLite and PostgreSQL: jobs with their rows, results and labels.
 
 `versions.py` creates them in a new database. A change here needs a migration in `migrations/versions`.
 """
@@ -164,18 +164,3 @@ LABEL: Final = Table(
     Column("at", Double, nullable=False),
     Column("note", Text, nullable=False, server_default=text("''")),
 )
-
-VERDICT: Final = Table(
-    "verdict",
-    METADATA,
-    Column("key", Text, primary_key=True, nullable=False),
-    Column("stored", Double, nullable=False),
-    Column("used", Double, nullable=False),
-    _number("size"),
-    Column("value", LargeBinary, nullable=False),
-    Index("verdict_stored", "stored"),
-    # All that counting the entries reads.
-    Index("verdict_used", "used", "key", "size"),
-)
-# Tables of the file in the data folder; one of verdicts has a file of its own.
-JOB_TABLES: Final = tuple(table for table in METADATA.sorted_tables if table is not VERDICT)

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Engine, insert, select
 
 from plumbline.ground.errors import StoreUnavailable
 from plumbline.ground.store.backend import Backend
-from plumbline.ground.store.tables import VERSION
+from plumbline.ground.store.tables import METADATA, VERSION
 from plumbline.ground.texts import CodedText
 
-HEAD: Final = "plumbline_0004"
+HEAD: Final = "plumbline_0005"
 # Tables of 0.2, which had no table of its version.
 _OF_0_2: Final = frozenset({"job", "chunk", "result", "strike", "garbage", "change"})
 
@@ -23,7 +23,7 @@ def check_version(backend: Backend, connection: Connection) -> bool:
     if VERSION.name in found:
         if connection.execute(select(VERSION.c.version_num)).scalars().all() != [HEAD]:
             return False
-        lacking = sorted({table.name for table in backend.own_tables} - found)
+        lacking = sorted(METADATA.tables.keys() - found)
         if lacking:
             raise StoreUnavailable(CodedText("database_lacks_table", name=lacking[0]))
         return True

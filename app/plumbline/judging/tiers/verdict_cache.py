@@ -16,7 +16,7 @@ from msgspec.inspect import type_info
 from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText, encode_fields, parse_text
-from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness, State
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
 from plumbline.judging.tiers.tier import JudgeOptions, Tier, judge_within
@@ -51,8 +51,6 @@ class VerdictStore(Protocol):
 
     async def put(self, key: str, value: bytes) -> None: ...
 
-    def readiness(self) -> Readiness: ...
-
 
 # Bytes that an entry takes besides its value.
 _FRAME_BYTES = 256
@@ -65,7 +63,6 @@ class MemoryVerdictStore:
     def __init__(self, *, max_bytes: int, ttl_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._ttl_seconds = ttl_seconds
         self._clock = clock
-        self._detail = f"in memory, {max_bytes} bytes, {ttl_seconds:g} s"
         self._entries: BoundedCache[str, tuple[float, bytes]] = BoundedCache(
             max_bytes, lambda entry: len(entry[1]) + _FRAME_BYTES, largest_share=_LARGEST_SHARE
         )
@@ -79,9 +76,6 @@ class MemoryVerdictStore:
 
     async def put(self, key: str, value: bytes) -> None:
         self._entries.put(key, (self._clock(), value))
-
-    def readiness(self) -> Readiness:
-        return Readiness(State.READY, self._detail)
 
     async def close(self) -> None:
         self._entries.clear()

@@ -19,7 +19,6 @@ from plumbline.ground.files import find_folder_problem
 from plumbline.ground.store.database import Database, Transaction
 from plumbline.ground.store.postgres import SCHEMA, PostgresSchema
 from plumbline.ground.store.sqlite import SqliteFile, unavailable
-from plumbline.ground.store.tables import JOB_TABLES
 from plumbline.ground.telemetry import log_failure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import Readiness, State
@@ -55,11 +54,6 @@ from plumbline.rows.scored_row import ScoredRow
 
 T = TypeVar("T")
 
-# "PLJB"
-_APPLICATION_ID: Final = 0x504C4A42
-# Version 1 is that of 0.2.
-_FORMAT_VERSION: Final = 2
-_JOURNAL_BYTES: Final = 64 * 1024 * 1024
 _LEASE_SECONDS: Final = 10.0
 _RESCUE_SECONDS: Final = 1.0
 # After an outage of the store, in which no owner could renew its leases, they last so much longer.
@@ -93,14 +87,7 @@ class JobStore:
         cls, folder: Path, *, lease_seconds: float = _LEASE_SECONDS, clock: Callable[[], float] = time.time
     ) -> Self:
         """Return the store in `jobs.sqlite3` of a folder, created with the first job; processes may share it."""
-        file = SqliteFile(
-            folder / "jobs.sqlite3",
-            tables=JOB_TABLES,
-            application_id=_APPLICATION_ID,
-            format_version=_FORMAT_VERSION,
-            journal_bytes=_JOURNAL_BYTES,
-            clock=clock,
-        )
+        file = SqliteFile(folder / "jobs.sqlite3", clock=clock)
         return cls(Database(file), folder, lease_seconds=lease_seconds)
 
     @classmethod
