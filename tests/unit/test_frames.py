@@ -1,4 +1,4 @@
-"""Data frames in, results out as frames and in notebooks."""
+"""Data frames in, results out as frames."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -111,14 +111,6 @@ def test_cells_that_are_split_are_told() -> None:
 RESULT = EvaluationResult.model_validate({**result_of("r"), "passed": False, "claims": load_cases("frames", "claims")})
 
 
-def test_a_result_shows_its_decision_and_what_is_at_fault_first_in_a_notebook() -> None:
-    shown = RESULT._repr_html_()
-
-    assert "<b>✗ failed</b>" in shown
-    assert shown.index("It is red.") < shown.index("It is &lt;b&gt;old&lt;/b&gt;.")
-    assert "<b>old" not in shown
-
-
 def test_a_result_is_a_frame_of_its_claims() -> None:
     frame = RESULT.to_frame("pyarrow")
 
@@ -138,7 +130,6 @@ def test_rows_are_a_frame_in_their_order_with_the_columns_of_a_table() -> None:
     assert frame.column("custom_id").to_pylist() == ["a", "b"]
     assert frame.column("passed").to_pylist() == [False, None]
     assert frame.column("error").to_pylist() == [None, "no answer"]
-    assert rows[0]._repr_html_() == "<p>no answer</p>"
 
 
 def test_a_library_that_is_not_installed_is_named() -> None:

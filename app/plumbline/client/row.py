@@ -4,15 +4,13 @@ import json
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 
 from plumbline.client.failures import AnswerUnreadable, check_shape, parse_model
 from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result
-from plumbline.schemas.evaluation import EvaluationResult
-from plumbline.schemas.notebook import FrameLibrary, build_frame
+from plumbline.schemas.evaluation import EvaluationResult, FrameLibrary, build_frame
 from plumbline.schemas.problem import RowProblem
 
 if TYPE_CHECKING:
@@ -67,11 +65,6 @@ class Row(Generic[S]):
             return b'%b"result":%b}' % (head, self.result_json)
         at = self.line if line is None else line
         return b'%b"line":%b,"error":%b}' % (head, msgspec.json.encode(at), self.problem_json or b"null")
-
-    def _repr_html_(self) -> str:
-        if self.result is not None:
-            return self.result._repr_html_()
-        return f"<p>{escape(self.problem.detail or self.problem.title)}</p>" if self.problem else ""
 
 
 class Rows(Iterator[Row[S]]):

@@ -1,6 +1,8 @@
 """The main job on the wire: a sample to judge, and everything that is said of it."""
 
+import importlib
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, get_args
@@ -16,7 +18,8 @@ from pydantic import (
     field_validator,
 )
 
-from plumbline.schemas.notebook import CLAIM_COLUMNS, FrameLibrary, build_frame, claim_rows, result_html
+from plumbline.ground.errors import InvalidInput
+from plumbline.ground.texts import CodedText
 from plumbline.schemas.result_parts import (
     CitationItem,
     ClaimItem,
@@ -35,6 +38,8 @@ from plumbline.schemas.wire import Share, SparseModel, WireModel, invalid_value
 JudgeName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 MetricName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*(@[1-9][0-9]{0,2})?$", max_length=64)]
 
+FrameLibrary = Literal["pandas", "polars", "pyarrow"]
+CLAIM_COLUMNS: Final = ("id", "sentence", "text", "verdict", "support", "reason", "context", "quote")
 MAX_ID_CHARACTERS = 200
 _MAX_DEADLINE_SECONDS = 600
 
@@ -329,9 +334,23 @@ class EvaluationResult(SparseModel):
 
     def to_frame(self, library: FrameLibrary = "pandas") -> Any:
         """Return a data frame of the claims, with the columns of `CLAIM_COLUMNS`; raises as `build_frame`."""
-        return build_frame(claim_rows(self.claims), CLAIM_COLUMNS, library)
+        rows = [
+            {**claim.model_dump(), **(claim.evidence[0].model_dump() if claim.evidence else {})}
+            for claim in self.claims
+        ]
+        return build_frame(rows, CLAIM_COLUMNS, library)
 
-    def _repr_html_(self) -> str:
-        score = None if self.faithfulness is None else f"faithfulness {self.faithfulness:.2f}"
-        facts = [each for each in (score, self.tier and f"tier {self.tier}") if each]
-        return result_html(passed=self.passed, status=self.status, facts=facts, claims=self.claims)
+
+def build_frame(rows: Sequence[Mapping[str, object]], columns: Sequence[str], library: FrameLibrary) -> Any:
+    """Return a data frame, or Arrow's table, with a row for each mapping.
+
+    Raises InvalidInput: the library is not known, or not installed.
+    """
+    cells = {column: [row.get(column) for row in rows] for column in columns}
+    if library not in get_args(FrameLibrary):
+        raise InvalidInput(CodedText("no_frame_of", library=library))
+    try:
+        module = importlib.import_module(library)
+    except ImportError:
+        raise InvalidInput(CodedText("library_needed", library=library)) from None
+    return module.table(cells) if library == "pyarrow" else module.DataFrame(cells)
