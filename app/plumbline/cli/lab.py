@@ -16,18 +16,13 @@ def add_command(commands: Commands) -> None:
     build_command(commands, "lab", {"run": _run}, formats=sorted(FORMATS))
 
 
-def _tell(line: str) -> None:
-    sys.stderr.write(f"plumbline: {line}\n")
-    sys.stderr.flush()
-
-
 def _run(options: argparse.Namespace) -> int:
     try:
         results = run_experiment(
             read_experiment(options.experiment),
             base=options.experiment.parent.resolve(),
             out=options.out or options.experiment.with_suffix(""),
-            progress=lambda line: None if options.quiet else _tell(line),
+            progress=lambda line: sys.stderr.writelines([] if options.quiet else [f"plumbline: {line}\n"]),
         )
     except KeyboardInterrupt:
         sys.stderr.write("plumbline: stopped; finished systems are kept. Run the same command to resume.\n")

@@ -13,9 +13,9 @@ from plumbline.cli import Commands, build_command
 from plumbline.ground.errors import InvalidInput
 from plumbline.retrieval.api import name_files
 from plumbline.retrieval.combination import NORMS, TIE_ORDERS
-from plumbline.retrieval.comparison import CORRECTIONS, TESTS, RunReport, compare_reports, report_runs, tune_by_measure
+from plumbline.retrieval.comparison import CORRECTIONS, TESTS, RunReport, compare_reports, report_runs
 from plumbline.retrieval.conventions import BOOLEANS, CHOICES, PRESETS, Conventions, as_dict, build_conventions
-from plumbline.retrieval.fusion import METHODS, MISSING, fuse
+from plumbline.retrieval.fusion import METHODS, MISSING, fuse, tune_weights
 from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
 from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
 from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
@@ -152,7 +152,7 @@ def _fuse(options: argparse.Namespace) -> int:
             raise InvalidInput("give --weights or --tune, not both")
         grid = {name: getattr(options, name) for name in ("folds", "step", "seed")}
         conventions, qrels = read_conventions(options), read_qrels(options.tune).qrels
-        tuning = tune_by_measure(runs, qrels, options.measure, conventions=conventions, **grid, **recipe)
+        tuning = tune_weights(runs, qrels, options.measure, conventions=conventions, **grid, **recipe)
         recipe["weights"] = tuning.weights
         sys.stderr.write(
             f"weights {' '.join(f'{each:g}' for each in tuning.weights)}: {options.measure} "

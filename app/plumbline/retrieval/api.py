@@ -10,11 +10,12 @@ from typing import Any
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
-from plumbline.retrieval.comparison import RunComparison, compare_reports, report_runs, tune_by_measure
+from plumbline.retrieval.comparison import RunComparison, compare_reports, report_runs
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.evaluation import evaluate as evaluate_run
 from plumbline.retrieval.evaluation import refuse_disjoint
 from plumbline.retrieval.fusion import fuse as fuse_runs
+from plumbline.retrieval.fusion import tune_weights
 from plumbline.retrieval.input_rows import name_of
 from plumbline.retrieval.inputs import read_qrels, read_run
 from plumbline.retrieval.measure import parse_measures
@@ -149,9 +150,9 @@ def fuse(
     recipe |= {"ties": ties, "depth": depth, "weights": weights}
     if tune_on is not None:
         resolved = build_conventions(preset, **(conventions or {}))
-        grid = {"folds": folds, "step": step, "seed": seed}
-        recipe["weights"] = tune_by_measure(
-            read, read_qrels(tune_on).qrels, measure, conventions=resolved, **grid, **recipe
+        judged = read_qrels(tune_on).qrels
+        recipe["weights"] = tune_weights(
+            read, judged, measure, conventions=resolved, folds=folds, step=step, seed=seed, **recipe
         ).weights
     fusion = fuse_runs(read, **recipe)
     _warn(fusion.warnings)

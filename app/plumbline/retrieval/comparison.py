@@ -25,8 +25,8 @@ from plumbline.ground.uncertainty import (
 )
 from plumbline.retrieval.conventions import Conventions
 from plumbline.retrieval.evaluation import Evaluation, evaluate, refuse_disjoint
-from plumbline.retrieval.fusion import Tuning, require_choice, tune_weights
-from plumbline.retrieval.measure import TOTALS, Measure, parse_measure
+from plumbline.retrieval.fusion import require_choice
+from plumbline.retrieval.measure import TOTALS, Measure
 from plumbline.retrieval.run import FloatArray, Qrels, Run
 
 TESTS = ("randomization", "t")
@@ -229,19 +229,6 @@ def compare_reports(reports: Sequence[RunReport], **options: Any) -> tuple[RunCo
             **options,
         )
     )
-
-
-def tune_by_measure(
-    runs: Sequence[Run], qrels: Qrels, measure: str, *, conventions: Conventions, **options: Any
-) -> Tuning:
-    """Tune the weights of a fusion by a measure over the judged queries; `options` as in `tune_weights`."""
-    text = str(parse_measure(measure))
-
-    def objective(run: Run, query_ids: Sequence[str]) -> FloatArray:
-        judged = {query: qrels[query] for query in query_ids}
-        return evaluate(judged, run, [text], conventions=conventions).values[text]
-
-    return tune_weights(runs, objective, query_ids=list(qrels), **options)
 
 
 def summarise_latency(milliseconds: Collection[float]) -> LatencySummary:

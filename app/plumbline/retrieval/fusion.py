@@ -1,7 +1,7 @@
 """Fuse several runs into one, and tune the weights of a fusion by cross-validation."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from statistics import median_low
@@ -26,7 +26,10 @@ from plumbline.retrieval.combination import (
     pool_rankings,
     rank_results,
 )
-from plumbline.retrieval.run import FloatArray, Run, check_scores
+from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
+from plumbline.retrieval.evaluation import evaluate
+from plumbline.retrieval.measure import parse_measure
+from plumbline.retrieval.run import FloatArray, Qrels, Run, check_scores
 
 Missing = Literal["zero", "min"]
 _Choice = TypeVar("_Choice", bound=str)
@@ -225,9 +228,6 @@ def _scale_warning(runs: Sequence[Run], method: str) -> Iterator[str]:
         yield CodedText("scales_differ", method=method, one=one, high=high, other=other, low=low)
 
 
-# Value of each query, in the order of the ids handed in; higher is better.
-Objective = Callable[[Run, Sequence[str]], FloatArray]
-
 # Fusions and evaluations of all queries in one call: minutes for thousands of queries. Four runs in steps of 0.1: 286.
 _MOST_POINTS = 2_000
 # Two means this close differ by rounding.
@@ -237,92 +237,76 @@ _SMALLEST_STEP = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """Tuned weights with their in-sample and held-out scores.
+    """Tuned weights with the means of the measure.
 
     Args:
         weights: best over all queries; they add up to 1.
         in_sample_score: mean of these weights over the queries they were chosen on; flatters.
-        held_out_score: mean over all queries, each value_weights with weights that were chosen without its fold.
+        held_out_score: mean over all queries, each with weights that were chosen without its fold.
         equal_score: mean with equal weights, which needed no tuning; the one to beat.
-        fold_weights: what each fold's other queries chose; far apart means that the weights are not to be trusted.
-        point_count: weights tried.
-        query_ids: in what order the queries were dealt into folds: the i-th went into fold i mod `folds`.
     """
 
     weights: tuple[float, ...]
     in_sample_score: float
     held_out_score: float
     equal_score: float
-    fold_weights: tuple[tuple[float, ...], ...]
-    point_count: int
-    query_ids: tuple[str, ...]
-    recipe: Recipe
 
 
 def tune_weights(
     runs: Sequence[Run],
-    objective: Objective,
+    qrels: Qrels,
+    measure: str,
     *,
-    query_ids: Sequence[str] | None = None,
+    conventions: Conventions = DEFAULT_CONVENTIONS,
     folds: int = 5,
     step: float = 0.1,
     seed: int = 0,
     weights: Sequence[float] | None = None,
     **options: Any,
 ) -> Tuning:
-    """Return the best weights of a grid over the simplex, with their cross-validated score.
+    """Return the weights of a grid over the simplex that are best by a measure, with their cross-validated score.
 
     Args:
-        objective: called once for each point of the grid, with the fused run and all queries.
-        query_ids: the queries to tune on (those with judgments); all of the runs when None.
+        qrels: judgments of the queries to tune on.
         folds: from 2 to the number of queries.
         step: 1 / step is a whole number; the grid then has C(1/step + runs - 1, runs - 1) points, none lost to
             rounding (ranx keeps 62 of 66 for three runs: it compares sums of floats with 1).
-        seed: deals the queries into folds; their order in the runs does not matter.
+        seed: deals the queries into folds; their order in the judgments does not matter.
         options: of the fusion, as in `resolve`; the method is `wsum` unless given.
 
     Of points that score the same the one nearest to equal weights is taken.
 
-    Raises InvalidInput: an argument is out of its range, the grid is too large, or the objective gave other than one
-    finite value for each query.
+    Raises InvalidInput: an argument is out of its range, the grid is too large, or the conventions leave queries out.
     """
     if weights is not None:
         raise InvalidInput(CodedText("weights_or_tuning"), place="weights")
     recipe = resolve(len(runs), **{"method": "wsum", **options})
     if recipe.method not in WEIGHTED:
         raise InvalidInput(_no_weights(recipe.method))
-    grid = simplex_grid(len(runs), step=step)
-    if query_ids is None:
-        query_ids = [query_id for run in runs for query_id in run.results]
-    shuffled = _shuffle(query_ids, folds=folds, seed=seed)
+    text, grid = str(parse_measure(measure)), simplex_grid(len(runs), step=step)
+    judged = {query: qrels[query] for query in _shuffle(qrels, folds=folds, seed=seed)}
     with np.errstate(over="ignore", invalid="ignore"):
         pools = list(_pools(runs, recipe))
 
     def value_weights(weights: tuple[float, ...]) -> FloatArray:
         fused = Run(recipe.method, _combine_queries(pools, replace(recipe, weights=weights)))
-        array = np.asarray(objective(fused, shuffled), dtype=np.float64)
-        if array.shape != (len(shuffled),) or not np.isfinite(array).all():
-            raise InvalidInput(CodedText("objective_wrong", count=len(shuffled)))
-        return array
+        values = evaluate(judged, fused, [text], conventions=conventions).values[text]
+        if len(values) < len(judged):
+            raise InvalidInput(CodedText("tuning_leaves_out", count=len(judged), found=len(values)))
+        return values
 
     values = np.stack([value_weights(weights) for weights in grid])
     best = _best_point(values, grid)
-    fold_of = np.arange(len(shuffled)) % folds
-    held_out = np.empty(len(shuffled))
-    chosen = []
+    fold_of = np.arange(len(judged)) % folds
+    held_out = np.empty(len(judged))
     for fold in range(folds):
         point = _best_point(values[:, fold_of != fold], grid)
         held_out[fold_of == fold] = values[point, fold_of == fold]
-        chosen.append(point)
     return Tuning(
         weights=grid[best],
         in_sample_score=float(values[best].mean()),
         held_out_score=float(held_out.mean()),
         equal_score=float(value_weights((1.0 / len(runs),) * len(runs)).mean()),
-        fold_weights=tuple(grid[point] for point in chosen),
-        point_count=len(grid),
-        query_ids=tuple(shuffled),
-        recipe=replace(recipe, weights=grid[best]),
     )
 
 
@@ -342,7 +326,7 @@ def simplex_grid(run_count: int, *, step: float) -> tuple[tuple[float, ...], ...
     return tuple(tuple((right - left - 1) / parts for left, right in pairwise(each)) for each in bars)
 
 
-def _shuffle(query_ids: Sequence[str], *, folds: int, seed: int) -> list[str]:
+def _shuffle(query_ids: Iterable[str], *, folds: int, seed: int) -> list[str]:
     ordered = sorted(set(query_ids))
     least = 2
     if not least <= folds <= len(ordered):

@@ -21,11 +21,9 @@ class Retriever(Protocol):
 
     def build(self, chunks: Sequence[Chunk], folder: Path) -> int | None:
         """Index the chunks and return the bytes of the index, or None where it is in the folder, which is empty."""
-        ...
 
     def search(self, query: str, k: int) -> Hits:
         """Return the best k chunks or fewer; the time of encoding the query belongs here."""
-        ...
 
 
 class OwnRetriever(LabTable):
