@@ -3,11 +3,12 @@
 import gzip
 from contextlib import suppress
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.ground.errors import InvalidInput
-from plumbline.retrieval import inputs
+from plumbline.retrieval import inputs, trec
 from plumbline.retrieval.ids import ID_RULES, build_id_rule
 from plumbline.retrieval.input_rows import NamedFile
 from plumbline.retrieval.llm_rankings import parse_ranking
@@ -40,6 +41,32 @@ def test_a_run_that_is_written_reads_back(results: dict[str, dict[str, float]]) 
     data = "".join(rows).encode()
 
     assert read_run(data).results == results
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["q1", "q2", "q3"]), st.integers(0, 99), SCORES), min_size=1, max_size=40),
+    st.lists(st.tuples(st.integers(0, 5_000), st.sampled_from(sorted(b'  \t\n\r\f\x1c#"_-+.eE1\xc3'))), max_size=2),
+    st.sampled_from([" ", "\t"]),
+)
+def test_columns_hold_what_the_lines_hold_or_nothing(
+    rows: list[tuple[str, int, float]], changes: list[tuple[int, int]], sign: str
+) -> None:
+    lines = [f"{query} Q0 d{doc} 1 {score!r} t\n".replace(" ", sign) for query, doc, score in rows]
+    data = bytearray("".join(lines).encode())
+    for at, byte in changes:
+        data[at % len(data)] = byte
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trec, "_FEWEST_TOGETHER", 0)
+        patch.setattr(trec, "_BLOCK_BYTES", 200)
+        found = trec._read_columns(bytes(data), LIMITS)
+
+    if found is not None:
+        assert found == trec.read_run(bytes(data), name="f", limits=LIMITS).results
+        assert found.keys()
+        assert all("d" not in scores and len(scores) for scores in found.values())
+        assert all(scores.find([*scores, "\ud800"]) == dict(scores) for scores in found.values())
+    else:
+        assert changes or len({row[:2] for row in rows}) < len(rows)
 
 
 @given(st.dictionaries(IDS, st.dictionaries(IDS, st.integers(-2, 4), min_size=1), min_size=1, max_size=4))

@@ -114,10 +114,12 @@ def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: b
     name, limits = name_of(source), limits or _LIMITS
     with _in_file(name):
         held = load(source, limits)
+        pool, place = _Pool(alternatives), format_place(name)
         if isinstance(held, bytes):
-            held = _trec_rows(held, name, limits, "relevance") or ()
-        pool = _Pool(alternatives)
-        if isinstance(held, Mapping):
+            lines = trec.columns_of(held, name=name, limits=limits, are_judgments=True)
+            for number, (query, document, grade) in lines or ():
+                pool.grade(query, document, _cell_number(grade), f"{place}:{number}")
+        elif isinstance(held, Mapping):
             for query, judged in held.items():
                 pool.add(_id(query, is_query=True), judged, str(query))
         else:
@@ -126,15 +128,6 @@ def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: b
             if not pool.qrels:
                 raise InvalidInput(CodedText("holds_no_judgment") if name else CodedText("no_judgment"))
         return Judgments(pool.qrels, pool.merged, pool.name_by_id)
-
-
-def _trec_rows(data: bytes, name: str, limits: ReadLimits, last: str) -> Iterator[Row] | None:
-    """Return judgments or ranks as rows; None for a run with scores, which has a quicker reader."""
-    lines = trec.columns_of(data, name=name, limits=limits, are_judgments=last == "relevance")
-    columns = ("query_id", "doc_id", last)
-    if lines is None:
-        return None
-    return (Row(format_place(name, number), dict(zip(columns, fields, strict=True))) for number, fields in lines)
 
 
 class _Pool:
@@ -155,20 +148,20 @@ class _Pool:
                 if own and not -MAX_GRADE <= min(own.values()) <= max(own.values()) <= MAX_GRADE:
                     judged, self.qrels[query] = dict(own), {}
             for document, grade in dict(judged).items():
-                self._grade(query, document, grade, f"{place}/{document}")
+                self.grade(query, document, grade, f"{place}/{document}")
             return
         if isinstance(judged, str | bytes) or not isinstance(judged, Iterable):
             raise InvalidInput(CodedText("grades_expected"), place=place)
         for each in judged:
             if isinstance(each, Mapping):
                 cells = {fold(name): cell for name, cell in each.items()}
-                self._grade(query, first_of(cells, DOCUMENTS), first_of({"": 1, **cells}, (*GRADES, "")), place)
+                self.grade(query, first_of(cells, DOCUMENTS), first_of({"": 1, **cells}, (*GRADES, "")), place)
             elif isinstance(each, list | tuple) and self._has_alternatives and each:
                 names = [_id(one, place) for one in each]
                 self.name_by_id.setdefault(query, {}).update(dict.fromkeys(names, names[0]))
-                self._grade(query, names[0], 1, place)
+                self.grade(query, names[0], 1, place)
             else:
-                self._grade(query, each, 1, place)
+                self.grade(query, each, 1, place)
 
     def add_row(self, row: Row) -> None:
         query = _query(row)
@@ -180,11 +173,10 @@ class _Pool:
             return
         document = _document(row, GOLD_LISTS)
         grade = first_of({**row.cells, "": 1}, (*GRADES, ""))
-        self.qrels.setdefault(query, {})
-        self._grade(query, document, _cell_number(grade), row.place)
+        self.grade(query, document, _cell_number(grade), row.place)
 
-    def _grade(self, query: str, document: Any, grade: Any, place: str) -> None:
-        name, own = _id(document, place), self.qrels[query]
+    def grade(self, query: str, document: Any, grade: Any, place: str) -> None:
+        name, own = _id(document, place), self.qrels.setdefault(query, {})
         whole = _whole(grade, place)
         if own.get(name, whole) != whole:
             detail = CodedText("two_grades", name=quoted(name), one=own[name], other=whole)
@@ -213,10 +205,11 @@ def read_run(
     with _in_file(name if is_file else ""):
         held = load(source, limits)
         if isinstance(held, bytes):
-            rows = _trec_rows(held, name, limits, "rank")
-            if rows is None:
+            lines = trec.columns_of(held, name=name, limits=limits, are_judgments=False)
+            if lines is None:
                 return ReadRun(trec.read_run(held, name=name, limits=limits))
-            held = rows
+            columns = ("query_id", "doc_id", "rank")
+            held = (Row(format_place(name, at), dict(zip(columns, fields, strict=True))) for at, fields in lines)
         given, offered = _by_query(held) if isinstance(held, Mapping) else _group_rows(held)
         if not given and not isinstance(held, Mapping):
             raise InvalidInput(CodedText("holds_no_row") if is_file else CodedText("no_row"))

@@ -15,7 +15,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.combination import rank_results
 from plumbline.retrieval.conventions import Conventions
-from plumbline.retrieval.run import FloatArray, IntArray, Results, check_scores, document_place
+from plumbline.retrieval.run import FloatArray, IntArray, Results, ScoreColumn, check_scores, document_place
 
 IdNormaliser: TypeAlias = Callable[[str], str]
 # Scores as they are compared: float64, or float32 where the conventions say so; ascending is best first.
@@ -132,14 +132,15 @@ def _order_scored(
     query_id: str, scores: Mapping[str, float], grades: Mapping[str, int], conventions: Conventions
 ) -> Order:
     negated = _negate(check_scores(query_id, scores), conventions)
-    found = [document for document in grades if document in scores]
+    held = scores.find(grades) if isinstance(scores, ScoreColumn) else scores
+    found = [document for document in grades if document in held]
     found_grades = [grades[document] for document in found]
     is_sorted = bool((negated[1:] >= negated[:-1]).all())
     is_rising = not is_sorted and len(negated) >= _FEWEST_RISING and bool((negated[1:] < negated[:-1]).all())
     if not found:
         return Order(found_grades, np.empty(0, dtype=np.int64), len(scores), is_rising=is_rising)
     ascending = negated if is_sorted else np.sort(negated)
-    sought = _negate(np.array([scores[document] for document in found], dtype=np.float64), conventions)
+    sought = _negate(np.array([held[document] for document in found], dtype=np.float64), conventions)
     first = ascending.searchsorted(sought) + 1
     sizes = ascending.searchsorted(sought, side="right") - first + 1
     if not (sizes > 1).any():

@@ -1,9 +1,9 @@
-"""Judgments and runs as values: mappings and ranked lists; the check of their scores."""
+"""Judgments and runs as values: mappings, ranked lists and columns; the check of their scores."""
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +29,51 @@ class Run:
     results: Mapping[str, Results]
 
 
+class ScoreColumn(Mapping[str, float]):
+    """Scores by document in pyarrow's columns; a dictionary of all is built only where it is asked for.
+
+    documents: UTF-8 in a `binary` array, each once. scores: finite, one for each.
+    """
+
+    __slots__ = ("_documents", "_score_by_id", "scores")
+
+    def __init__(self, documents: Any, scores: FloatArray) -> None:
+        self._documents = documents
+        self._score_by_id: dict[str, float] = {}
+        self.scores = scores
+
+    def find(self, documents: Iterable[str]) -> dict[str, float]:
+        """Return the scores of those documents that are among these."""
+        import pyarrow as arrow  # noqa: PLC0415 - an extra, which made these columns
+
+        names = list(documents)
+        # Half a surrogate pair becomes bytes that no file holds.
+        sought = arrow.array([name.encode("utf-8", "surrogatepass") for name in names], type=self._documents.type)
+        # NaN where there is none
+        places = arrow.compute.index_in(self._documents, value_set=sought).to_numpy(zero_copy_only=False)
+        rows = np.flatnonzero(places >= 0)
+        pairs = zip(places[rows].tolist(), self.scores[rows].tolist(), strict=True)
+        return {names[int(place)]: score for place, score in pairs}
+
+    def __contains__(self, document: object) -> bool:
+        return isinstance(document, str) and document in self.find([document])
+
+    def __getitem__(self, document: str) -> float:
+        if not self._score_by_id:
+            self._score_by_id = dict(zip(self, self.scores.tolist(), strict=True))
+        return self._score_by_id[document]
+
+    def __iter__(self) -> Iterator[str]:
+        return map(bytes.decode, self._documents.to_pylist())
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+
 def check_scores(query_id: str, scores: Mapping[str, float]) -> FloatArray:
     """Return the scores as an array; InvalidInput names the query and the document of one that is no finite number."""
+    if isinstance(scores, ScoreColumn):
+        return scores.scores
     try:
         # twice as quick as numpy.fromiter
         values = np.frombuffer(struct.pack(f"{len(scores)}d", *scores.values()), dtype=np.float64)
