@@ -140,7 +140,7 @@ def _borda(pool: Pool, weights: FloatArray, _: Mapping[str, float]) -> FloatArra
     return _total(points * weights)
 
 
-# The fused score of each column of a pool; weights of shape (runs, 1). It does not depend on the order of the runs.
+# Each gives the fused score of a pool's columns, whatever the order of the runs; weights have the shape (runs, 1).
 FORMULAS: Mapping[str, Callable[[Pool, FloatArray, Mapping[str, float]], FloatArray]] = MappingProxyType(
     {
         "rrf": _rrf,

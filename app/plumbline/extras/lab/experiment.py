@@ -47,7 +47,7 @@ class Blend(LabTable):
 
 
 class System(NamedTuple):
-    """A retriever or a blend, by its name in the file, with one chunking. `parts`: names of a blend's systems."""
+    """A system is a retriever or a blend with one chunking; `key`: its name in the file, `parts`: a blend's systems."""
 
     name: str
     key: str

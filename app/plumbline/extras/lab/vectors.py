@@ -12,7 +12,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.models.encoder.model_files import DEFAULT_MODEL, ModelKind, NotLoaded, find_model, require_kind
 from plumbline.models.encoder.torch_model import load_sentence_transformer, one_thread
 
-# Takes texts and whether they are queries; returns the weights of each text's terms.
+# It takes texts and whether they are queries, and returns the weights of each text's terms.
 Weigh = Callable[[Sequence[str], bool], Iterable[Mapping[str, float]]]
 
 
