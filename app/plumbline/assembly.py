@@ -78,7 +78,7 @@ class Service:
 def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> Plan:
     """Validate settings, prompts and calibrations, before anything is built; `encoder` replaces the settings' model.
 
-    Raises ConfigurationError, PromptError, CalibrationError: in one line.
+    Raises ConfigurationError, CalibrationError: in one line.
     """
     resolve_embedding_service(settings)
     if settings.public_url is not None:
@@ -97,7 +97,7 @@ def make_plan(settings: Settings, *, encoder: SentenceEncoder | None = None) -> 
     return Plan(
         settings=settings,
         judge_names=judge_names,
-        prompts=load_prompts(settings.prompts_dir),
+        prompts=load_prompts(),
         calibrations=load_calibrations(settings.calibration),
         encoder=encoder,
         detector=find_description(settings.detector, model=settings.detector_model) if settings.detector else None,

@@ -70,7 +70,7 @@ def create_app(
         tracing: replaces the tracing of the settings.
         metrics_folder: where the counts of all processes that serve together lie; None for one.
 
-    Raises ConfigurationError, PromptError, CalibrationError: with one line that says what is wrong.
+    Raises ConfigurationError, CalibrationError: with one line that says what is wrong.
     """
     settings = settings or load_settings()
     plan = make_plan(settings, encoder=encoder)

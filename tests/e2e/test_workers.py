@@ -141,13 +141,15 @@ def test_workers_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_cannot_start_ends_the_service_with_one_line(tmp_path: Path) -> None:
-    with worker_service({"PLUMBLINE_PROMPTS_DIR": "/nowhere", "PLUMBLINE_DATA_DIR": str(tmp_path)}) as service:
+    with worker_service(
+        {"PLUMBLINE_CALIBRATION": "/nowhere/calibration.json", "PLUMBLINE_DATA_DIR": str(tmp_path)}
+    ) as service:
         code = service.process.wait(60)
         service.end()
 
     assert code == 2
     assert [line for line in service.lines if not line.startswith("{")] == [
-        "plumbline: prompt verify_claims/v4.en.toml: cannot be read (No such file or directory)\n"
+        "plumbline: /nowhere/calibration.json: cannot be read (No such file or directory)\n"
     ]
 
 

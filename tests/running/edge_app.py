@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from plumbline.ground.errors import PlumblineError, PromptError
+from plumbline.ground.errors import CalibrationError, PlumblineError
 from plumbline.schemas.problem import Problem
 from plumbline.schemas.wire import invalid_value
 from plumbline.service.access.access import Access, Keyring, RequestGate
@@ -169,7 +169,7 @@ def _router() -> APIRouter:
 
     @router.post("/fail")
     async def fail(sample: Sample) -> None:
-        raise PromptError(sample.answer)
+        raise CalibrationError(sample.answer)
 
     @router.post("/crash-late")
     async def crash_late(sample: Sample) -> StreamingResponse:

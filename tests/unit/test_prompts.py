@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.metrics import METRICS
 from plumbline.judging.judge.questions import PROMPT_VERSION, Prompt, read_prompts
 from plumbline.judging.text.verdicts import Verdict
@@ -15,15 +14,6 @@ from plumbline.judging.text.words import Language
 from tests.making.cases import load_cases
 
 ROOT = Path(__file__).parents[2] / "prompts"
-USER = "BEGIN {{marker}}\n{{data}}\nEND {{marker}}"
-
-
-def _write(folder: Path, *, system: str = "Judge.", user: str = USER, more: str = "") -> Path:
-    (folder / "p").mkdir()
-    content = f"system = {json.dumps(system)}\nuser = {json.dumps(user)}\n{more}"
-    for language in ("en", "zh"):
-        (folder / "p" / f"v1.{language}.toml").write_text(content, encoding="utf-8")
-    return folder
 
 
 def built_in() -> list[Prompt]:
@@ -115,48 +105,9 @@ def test_an_answer_in_another_language_is_judged_with_the_english_prompt() -> No
     assert read_prompts("verify_claims", "v4")["other"].language == "en"
 
 
-@pytest.mark.parametrize(
-    ("user", "wrong"),
-    [
-        (USER + " {{question}}", "question"),
-        ("BEGIN {{marker}}", "marker"),
-        ("{{data}}", "data"),
-        ("Judge.", r"\[\]"),
-    ],
-)
-def test_a_prompt_that_uses_other_variables_than_those_filled_is_refused(tmp_path: Path, user: str, wrong: str) -> None:
-    folder = _write(tmp_path, user=user)
+@pytest.mark.parametrize("prompt", built_in(), ids=lambda prompt: prompt.label)
+def test_a_prompt_uses_the_variables_that_are_filled_and_no_others(prompt: Prompt) -> None:
+    filled = {"statement"} if prompt.name == "decide_claims" else {"marker", "data"}
 
-    with pytest.raises(PromptError, match=rf"p/v1\.en\.toml: 'user' uses .*{wrong}"):
-        read_prompts("p", "v1", folder=folder)
-
-
-def test_a_variable_in_the_system_text_is_refused_as_nobody_fills_it(tmp_path: Path) -> None:
-    folder = _write(tmp_path, system="Judge {{question}}.")
-
-    with pytest.raises(PromptError, match="question"):
-        read_prompts("p", "v1", folder=folder)
-
-
-def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
-    with pytest.raises(PromptError, match=r"p/v2\.en\.toml: cannot be read"):
-        read_prompts("p", "v2", folder=_write(tmp_path))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"not toml",
-        b"system = 1\nuser = 'x'",
-        b"system = ' '\nuser = 'x'",
-        b"user = 'x'",
-        b"system = '\xff'",
-        b"system = 'x'\nuser = 'x'\nmore = 'x'",
-    ],
-)
-def test_a_malformed_file_is_refused_with_its_name(tmp_path: Path, content: bytes) -> None:
-    folder = _write(tmp_path)
-    (folder / "p" / "v1.en.toml").write_bytes(content)
-
-    with pytest.raises(PromptError, match=r"p/v1\.en\.toml"):
-        read_prompts("p", "v1", folder=folder)
+    assert set(re.findall(r"\{\{(\w+)\}\}", prompt.user)) == filled
+    assert "{{" not in "".join((prompt.system, *prompt.parts.values()))

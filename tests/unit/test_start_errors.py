@@ -26,7 +26,6 @@ FREE = {
 _NAMED_BY_FILE = {
     "PLUMBLINE_CALIBRATION": "calibration.json",
     "PLUMBLINE_DETECTOR": "none.toml",
-    "PLUMBLINE_PROMPTS_DIR": "verify_claims",
 }
 
 

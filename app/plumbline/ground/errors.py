@@ -19,10 +19,6 @@ class ConfigurationError(PlumblineError):
     """A setting is wrong; the message names it and says what would be right."""
 
 
-class PromptError(PlumblineError):
-    """A prompt file is missing or malformed."""
-
-
 class CalibrationError(PlumblineError):
     """A calibration file is missing or malformed."""
 

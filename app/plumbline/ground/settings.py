@@ -43,7 +43,7 @@ _REMOVED: Final = frozenset(
         *("DETECTOR_URL", "EMBEDDING_BACKEND", "EMBEDDING_BATCH_SIZE", "EMBEDDING_CACHE_BYTES", "EMBEDDING_CACHE_PATH"),
         *("EMBEDDING_MAX_CONCURRENCY", "EMBEDDING_MAX_WINDOWS", "EMBEDDING_QUEUE_SECONDS", "EMBEDDING_RPM"),
         *("EMBEDDING_TIMEOUT_SECONDS", "EMBEDDING_TPM", "KEY_COST_PER_DAY", "KEY_REQUESTS_PER_MINUTE"),
-        *("KEY_TOKENS_PER_DAY", "MAX_CONNECTIONS", "PROMPTS_VERSION"),
+        *("KEY_TOKENS_PER_DAY", "MAX_CONNECTIONS", "PROMPTS_DIR", "PROMPTS_VERSION"),
     }
 )
 # Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
@@ -249,7 +249,6 @@ class Settings(BaseSettings):
         "fails and from which it passes without escalation; `plumbline rate threshold` prints it. Empty: .1 and .9, "
         "with the flag `uncalibrated`.",
     )
-    prompts_dir: Path | None = Field(None, description="Folder of prompts that replace the built-in ones.")
     llm_controls: bool = Field(
         True,
         description="Each question holds one sentence that no context supports and one copied from a context; a judge "

@@ -12,15 +12,11 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
-
-from plumbline.ground.errors import PromptError
 from plumbline.judging.judge.context_windows import Piece, Window
 from plumbline.judging.judge.controls import Control
 from plumbline.judging.judge.evidence.verdict_rules import is_unlike
@@ -34,9 +30,6 @@ from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.text.words import Language
 
 _PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
-_VARIABLES = frozenset({"marker", "data"})
-# Of the questions to decision models.
-_DECIDE, _VARIABLES_OF_QUESTIONS = "decide_claims", frozenset({"statement"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,46 +56,20 @@ class Prompt:
         return _PLACEHOLDER.sub(lambda found: values[found.group(1)], self.user)
 
 
-_Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
-
-class _PromptFile(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
-    system: _Text
-    user: _Text
-    parts: dict[str, _Text] = {}
-
-
-def read_prompts(name: str, version: str, *, folder: Path | None = None) -> dict[Language, Prompt]:
-    """Return the prompts of one name and version; answers in other languages are judged with the English one.
-
-    Raises PromptError: a file is missing, malformed, or uses an unknown variable.
-    """
+def read_prompts(name: str, version: str) -> dict[Language, Prompt]:
+    """Return the prompts of one name and version; answers in other languages are judged with the English one."""
     packaged = files("plumbline").joinpath("_prompts")
-    root = folder or (packaged if packaged.is_dir() else Path(__file__).parents[4] / "prompts")
-    english, chinese = (
-        _load(root.joinpath(name, f"{version}.{language}.toml"), name, version, language) for language in ("en", "zh")
-    )
+    folder = packaged if packaged.is_dir() else Path(__file__).parents[4] / "prompts"
+
+    def read(language: str) -> Prompt:
+        raw = folder.joinpath(name, f"{version}.{language}.toml").read_bytes()
+        texts = tomllib.loads(raw.decode())
+        parts = {part: text.strip() for part, text in texts.get("parts", {}).items()}
+        digest = hashlib.sha256(raw).hexdigest()
+        return Prompt(name, version, language, texts["system"].strip(), texts["user"].strip(), digest, parts)
+
+    english, chinese = read("en"), read("zh")
     return {"en": english, "zh": chinese, "other": english}
-
-
-def _load(path: Traversable, name: str, version: str, language: str) -> Prompt:
-    label = f"prompt {name}/{version}.{language}.toml"
-    try:
-        raw = path.read_bytes()
-        file = _PromptFile.model_validate(tomllib.loads(raw.decode()))
-    except OSError as error:
-        raise PromptError(f"{label}: cannot be read ({error.strerror})") from error
-    except ValidationError as error:
-        raise PromptError(f"{label}: expected exactly the texts 'system' and 'user', and a table 'parts'") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise PromptError(f"{label}: not TOML in UTF-8 ({error})") from error
-    if found := _PLACEHOLDER.search("\n".join((file.system, *file.parts.values()))):
-        raise PromptError(f"{label}: 'system' uses {found.group()}, but only 'user' is filled in")
-    variables = _VARIABLES_OF_QUESTIONS if name == _DECIDE else _VARIABLES
-    if (used := set(_PLACEHOLDER.findall(file.user))) != variables:
-        raise PromptError(f"{label}: 'user' uses {sorted(used)}, expected {sorted(variables)}")
-    return Prompt(name, version, language, file.system, file.user, hashlib.sha256(raw).hexdigest(), file.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +90,11 @@ Prompts = Mapping[Language, JudgePrompts]
 PROMPT_VERSION: Final = "v4"
 
 
-def load_prompts(folder: Path | None = None) -> Prompts:
-    """Return the prompts of a folder, or the built-in ones, also of those that it may lack; raise PromptError."""
-
-    def own(name: str) -> Path | None:
-        return folder if folder is not None and (folder / name).is_dir() else None
-
-    verify = read_prompts("verify_claims", PROMPT_VERSION, folder=folder)
-    check = read_prompts("check_claims", PROMPT_VERSION, folder=folder)
-    metrics = read_prompts("ask_metrics", PROMPT_VERSION, folder=own("ask_metrics"))
-    decide = read_prompts(_DECIDE, "v1", folder=own(_DECIDE))
+def load_prompts() -> Prompts:
+    verify, check, metrics = (
+        read_prompts(name, PROMPT_VERSION) for name in ("verify_claims", "check_claims", "ask_metrics")
+    )
+    decide = read_prompts("decide_claims", "v1")
     return {each: JudgePrompts(verify[each], check[each], metrics[each], decide[each]) for each in verify}
 
 
