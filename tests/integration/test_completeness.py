@@ -50,7 +50,7 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, str]:
     return write_rows(tmp_path / "rows.jsonl", lines), count
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
 @pytest.mark.parametrize(
     "gate",
     [(), ("--fail-under", "passed_share=0.9"), ("--max-unsupported", "0.1"), ("--max-degraded", "0.02"), "baseline"],

@@ -12,8 +12,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import RecordProblem
-from plumbline.rows.records.result_table import open_result_table
-from tests.making.record_files import MILL, mills, read_all, write_and_fail, write_file
+from tests.making.record_files import MILL, mills, read_all, write_file
 
 
 def parquet_file(folder: Path, rows: list[dict[str, object]], *, group_rows: int = 1_000) -> Path:
@@ -75,7 +74,7 @@ def test_columns_are_named_as_in_tables(tmp_path: Path) -> None:
     assert read_all(path, columns=ColumnMap(contexts="docs", answer="out"))[0][0].sample.answer == "a"
 
 
-def test_without_pyarrow_reading_and_writing_name_the_extra(tmp_path: Path) -> None:
+def test_without_pyarrow_reading_names_the_extra(tmp_path: Path) -> None:
     path = parquet_file(tmp_path, mills(1))
     code = f"""
 import sys
@@ -83,35 +82,12 @@ from pathlib import Path
 sys.modules["pyarrow"] = None
 from plumbline.ground.errors import InvalidInput
 from plumbline.rows.records.reading import RecordReader
-from plumbline.rows.records.result_table import open_result_table
-for opened in (RecordReader, open_result_table):
-    try:
-        with opened(Path({str(path)!r})):
-            pass
-    except InvalidInput as error:
-        print(error)
+try:
+    RecordReader(Path({str(path)!r}))
+except InvalidInput as error:
+    print(error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    said = "a.parquet: Parquet needs pyarrow; install it with: pip install 'plumbline-rag[pyarrow]'\n"
-    assert done.stdout == said * 2
+    assert done.stdout == "a.parquet: Parquet needs pyarrow; install it with: pip install 'plumbline-rag[pyarrow]'\n"
     assert [each.name for each in tmp_path.iterdir()] == ["a.parquet"]
-
-
-def test_results_are_written_as_typed_columns(tmp_path: Path) -> None:
-    path = tmp_path / "r.parquet"
-    with open_result_table(path) as table:
-        table.write({"custom_id": "=a", "faithfulness": 1, "passed": True, "flags": ["degraded"], "row": 3})
-        table.write({"custom_id": "b", "faithfulness": None, "status": "not_judged"})
-
-    first, second = pq.read_table(path).to_pylist()
-
-    assert (first["custom_id"], first["faithfulness"], first["passed"], first["row"]) == ("=a", 1.0, True, 3)
-    assert (first["flags"], first["warnings"]) == (["degraded"], None)
-    assert (second["faithfulness"], second["status"]) == (None, "not_judged")
-
-
-def test_an_abandoned_parquet_file_leaves_nothing(tmp_path: Path) -> None:
-    write_and_fail(tmp_path / "r.parquet")
-
-    assert list(tmp_path.iterdir()) == []

@@ -100,14 +100,6 @@ def test_columns_that_are_not_known_are_refused_at_once() -> None:
         frame_records({"a": [1]})
 
 
-def test_cells_that_are_split_are_told() -> None:
-    with pytest.warns(UserWarning, match=r"contexts split at '\|'"):
-        (record,) = records({"contexts": ["a | b"], "answer": ["a"]})
-
-    assert isinstance(record, Record)
-    assert record.sample.contexts == ("a", "b")
-
-
 RESULT = EvaluationResult.model_validate({**result_of("r"), "passed": False, "claims": load_cases("frames", "claims")})
 
 

@@ -43,8 +43,8 @@ class ResultFiles(NamedTuple):
 def result_files(path: Path, form: str | None = None) -> ResultFiles:
     """Return the files of an output; tables are made from lines at the end. Raises InvalidInput for an unknown form."""
     form_, name = parse_row_format(path, form), path.name
-    if form_ == "json" or (form is None and name.lower().endswith(".gz")):
-        raise InvalidInput("results are written as jsonl, csv, tsv or parquet, not compressed", place=name)
+    if form_ not in ("jsonl", "csv", "tsv") or (form is None and name.lower().endswith(".gz")):
+        raise InvalidInput("results are written as jsonl, csv or tsv, not compressed", place=name)
     target = path.resolve()
     if target.exists() and not target.is_file():
         raise InvalidInput("is no file; expected the name of a new file", place=name)

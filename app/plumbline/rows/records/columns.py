@@ -74,11 +74,10 @@ PRESETS: Final[Mapping[str, ColumnPreset]] = MappingProxyType({preset.name: pres
 
 @dataclass(frozen=True, slots=True)
 class ChosenColumns:
-    """A column map, one line that explains the choice, and a doubt that the caller can settle."""
+    """A column map, and one line that explains the choice."""
 
     map: ColumnMap
     explanation: str
-    warning: str = ""
 
 
 def check_columns(columns: ColumnMap, found: Collection[str] | None) -> ChosenColumns:

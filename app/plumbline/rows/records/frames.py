@@ -1,7 +1,6 @@
 """Data frames as records: pandas, polars, Arrow, data sets, or columns by name; none of their packages is imported."""
 
 import math
-import warnings
 from collections.abc import Iterator, Mapping
 from itertools import chain, count, islice, repeat
 from typing import Any, Final
@@ -34,8 +33,6 @@ def frame_records(
     raws = (RawRow(number, None, each, ReadPosition()) for number, each in zip(numbers, _rows(found), strict=False))
     first = list(islice(raws, _ROWS_LOOKED_AT))
     chosen = choose_columns(found, first, columns)
-    if chosen.warning:
-        warnings.warn(chosen.warning, stacklevel=3)
     seen = SeenIds() if row is None else None
     return (record_or_problem(raw, chosen.map, seen) for raw in chain(first, raws))
 

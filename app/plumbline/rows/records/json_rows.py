@@ -1,10 +1,7 @@
 """Rows of JSON: a line each, the items of an array, or what one object holds.
 
-{"data": [{...}, {...}]}                            responses of APIs, exports of promptfoo
-{"question": ["..."], "answer": ["..."]}            pandas, datasets: a list for each column
-{"question": {"0": "..."}, "answer": {"0": "..."}}  pandas' to_json: an object for each column
-{"columns": [...], "data": [[...]]}                 pandas' split, tables of MLflow
-{"q1": {...}, "q2": {...}}                          rows by their ids
+{"data": [{...}, {...}]}             responses of APIs, exports of promptfoo
+{"columns": [...], "data": [[...]]}  tables of MLflow, pandas' split
 """
 
 import json
@@ -19,7 +16,7 @@ import msgspec
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
-from plumbline.rows.records.columns import FIELDS, ColumnMap
+from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, TextLines, too_long
 from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
 from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPosition, RowSource, describe_type
@@ -166,14 +163,14 @@ def rows_in_object(value: Mapping[str, object], fits: FieldTest | None) -> tuple
     names, data = value.get("columns"), value.get("data")
     if isinstance(names, list) and isinstance(data, list) and data and all(isinstance(each, list) for each in data):
         return [_row_of_cells(names, each) for each in data], "rows from 'data', by 'columns'"
-    if fits is None:
+    found = None if fits is None else fits(value)
+    held = None if found is None else value.get(found.answer)
+    is_text = any(isinstance(each, str) for each in value.values())
+    is_column = isinstance(held, Mapping) or (isinstance(held, list) and any(isinstance(each, str) for each in held))
+    if is_column and not is_text:
+        raise InvalidInput(CodedText("object_of_columns"))
+    if fits is None or found is not None:
         return [value], ""
-    if (found := fits(value)) is not None:
-        columns = _columns(value, found)
-        if columns is None:
-            return [value], ""
-        cells = zip(*columns.values(), strict=True)
-        return [dict(zip(columns, each, strict=True)) for each in cells], "a list for each column"
     return _listed_rows(value, fits) or ([value], "")
 
 
@@ -185,30 +182,7 @@ def _listed_rows(value: Mapping[str, object], fits: FieldTest) -> tuple[Rows, st
     if lists:
         path, rows = lists[0]
         return [*rows], f"rows from {quoted(path)}"
-    by_id = [{"custom_id": name, **each} for name, each in value.items() if isinstance(each, Mapping)]
-    return ([*by_id], "rows by their ids") if len(by_id) == len(value) and by_id and fits(by_id[0]) else None
-
-
-def _columns(value: Mapping[str, object], found: ColumnMap) -> dict[str, list[object]] | None:
-    """Return the columns of a table, if the answers are a list of texts, and the other fields as many values."""
-    answer = found.answer
-    if any(isinstance(value.get(column), str) for name in FIELDS for column in found.columns_of(name)):
-        return None
-    listed = {name: each for name, column in value.items() if (each := _listed(column)) is not None}
-    answers = listed.get(answer)
-    if not answers or any(isinstance(each, Mapping) for each in answers):
-        return None
-    for name, each in listed.items():
-        if len(each) != len(answers):
-            one, other, count = quoted(name), quoted(answer), len(answers)
-            raise InvalidInput(CodedText("columns_of_lengths", name=one, values=len(each), other=other, rows=count))
-    return listed
-
-
-def _listed(column: object) -> list[object] | None:
-    if isinstance(column, Mapping) and column and all(str(name).isdecimal() for name in column):
-        return [*column.values()]
-    return column if isinstance(column, list) else None
+    return None
 
 
 def _row_of_cells(names: list[object], cells: list[object]) -> Mapping[str, object] | BadRow:

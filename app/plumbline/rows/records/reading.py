@@ -1,9 +1,7 @@
 """Records from a data file of any size: one row at a time, bad rows reported."""
 
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,12 +32,6 @@ from plumbline.rows.records.traces import TraceRows, is_trace
 # Rows inspected for columns; a file whose first rows are all unknown has another format.
 _ROWS_LOOKED_AT: Final = 100
 _JSON_FORMS: Final = ("jsonl", "json")
-# Between the contexts of a cell; the first one found counts.
-_SEPARATORS: Final = ("|||", " || ", "<SEP>", "\n---\n", " | ")
-# A row of a Markdown table, or code: there a bar separates no contexts.
-_IN_TEXT: Final = re.compile(r"^\s*\||`|\|\s*(?:grep|awk|sort|jq)\b", re.MULTILINE)
-
-
 # Stands for the file's format where it holds spans
 _TRACES: Final = "traces"
 _TEXT_FORMS: Final = ("jsonl", "json", "csv", "tsv", _TRACES)
@@ -109,7 +101,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
         except InvalidInput as error:
             raise error if error.place else InvalidInput(error.detail, place=path.name) from error
         self.columns = chosen.map
-        self.explanation = "; ".join([chosen.explanation, *filter(None, [note, *notes, chosen.warning])])
+        self.explanation = "; ".join([chosen.explanation, *filter(None, [note, *notes])])
         self._seen = SeenIds() if has_unique_ids else None
         self._source = source()
         self._rows = iter(self._source)
@@ -200,30 +192,7 @@ def choose_columns(
     names = RowNames(first[0] if first else {}, found)
     chosen = _by_name(columns, names, named)
     # No later row of a table has other columns: a name that is absent now would be refused when the map is used again
-    map_ = chosen.map.drop_absent(names)
-    if map_.context_separator:
-        return ChosenColumns(map_, chosen.explanation)
-    separator, doubt = _find_separator([fields.get(str(map_.contexts)) for fields in first])
-    return ChosenColumns(replace(map_, context_separator=separator), chosen.explanation, doubt)
-
-
-def _find_separator(cells: Sequence[object]) -> tuple[str | None, str]:
-    """Return what separates the contexts in the cells of a table, and a note on it; None where they are one text."""
-    texts = [
-        cell for cell in cells if isinstance(cell, str) and cell.strip() and not cell.lstrip().startswith(("[", "{"))
-    ]
-    for separator in _SEPARATORS:
-        split = [text for text in texts if separator in text]
-        name = separator.strip()
-        if not split:
-            continue
-        if len(split) * 2 >= len(texts) and not any(_IN_TEXT.search(text) for text in split):
-            return separator, f"contexts split at {quoted(name)} (--context-separator none keeps a cell whole)"
-        return (
-            None,
-            f"{quoted(name)} in some contexts was not taken as a separator (--context-separator {quoted(name)})",
-        )
-    return None, ""
+    return ChosenColumns(chosen.map.drop_absent(names), chosen.explanation)
 
 
 def _by_name(preset: str | None, found: Collection[str], named: NamedColumns) -> ChosenColumns:

@@ -1,6 +1,5 @@
 """Results as flat rows of a table: their columns, their cells in CSV and TSV, and tables written atomically."""
 
-import importlib
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,6 @@ from typing import BinaryIO, Final, Literal
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import atomic_write
-from plumbline.rows.records.binary_files import load_pyarrow
 from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.result_parts import NO_USAGE, VerdictCounts
 from plumbline.schemas.result_upgrade import upgrade_result
@@ -47,8 +45,6 @@ _DELIMITER: Final = {"csv": ",", "tsv": "\t"}
 # Japanese spreadsheets read alike. Leading apostrophes count, so that removing one always restores the text.
 _FORMULA: Final = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
 _NEEDS_QUOTES: Final = re.compile('["\t\r\n,]|^\\s|\\s$')
-# Rows of one Parquet row group, in memory until it is written
-_GROUP_ROWS: Final = 10_000
 
 
 def flat_result(result: Mapping[str, object]) -> dict[str, object]:
@@ -119,17 +115,13 @@ def table_line(cells: Sequence[str], delimiter: str) -> str:
 def open_result_table(path: Path, *, format: str | None = None) -> "Iterator[ResultTable]":  # noqa: A002
     """Open a table of `RESULT_COLUMNS` that replaces `path` at the end without an error; raise InvalidInput."""
     form = parse_row_format(path, format)
-    if form not in (*_DELIMITER, "parquet") or (format is None and path.name.lower().endswith(".gz")):
-        raise InvalidInput("tables of results are written as csv, tsv or parquet, not compressed", place=path.name)
+    if form not in _DELIMITER or (format is None and path.name.lower().endswith(".gz")):
+        raise InvalidInput("tables of results are written as csv or tsv, not compressed", place=path.name)
     if path.exists() and not path.is_file():
         raise InvalidInput("is no file; expected the name of a new file or of one to replace", place=path.name)
     try:
         with atomic_write(path.resolve()) as file:
-            table = _ParquetTable(file, path.name) if form == "parquet" else ResultTable(file, _DELIMITER[form])
-            try:
-                yield table
-            finally:
-                table.finish()
+            yield ResultTable(file, _DELIMITER[form])
     except OSError as error:
         raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
@@ -146,40 +138,5 @@ class ResultTable:
         """Write one result: plain mappings, lists, texts, numbers, booleans and None; NaN becomes null."""
         self._write_cells([format_cell(value) for value in flat_result(result).values()])
 
-    def finish(self) -> None:
-        """Write the rows that are still in memory."""
-
     def _write_cells(self, cells: list[str]) -> None:
         self._file.write(table_line(cells, self._delimiter).encode("utf-8"))
-
-
-class _ParquetTable(ResultTable):
-    """A table of results in Parquet, written a row group at a time; flags and warnings are lists of strings."""
-
-    def __init__(self, file: BinaryIO, name: str) -> None:
-        parquet = load_pyarrow(name)
-        self._arrow = arrow = importlib.import_module("pyarrow")
-        types = {
-            "text": arrow.string(),
-            "number": arrow.float64(),
-            "whole": arrow.int64(),
-            "truth": arrow.bool_(),
-            "texts": arrow.list_(arrow.string()),
-        }
-        self._schema = arrow.schema([(name, types[kind]) for name, kind in RESULT_COLUMNS.items()])
-        self._writer = parquet.ParquetWriter(file, self._schema, compression="zstd")
-        self._held: list[dict[str, object]] = []
-
-    def write(self, result: Mapping[str, object]) -> None:
-        self._held.append(flat_result(result))
-        if len(self._held) == _GROUP_ROWS:
-            self._write_group()
-
-    def finish(self) -> None:
-        self._write_group()
-        self._writer.close()
-
-    def _write_group(self) -> None:
-        if self._held:
-            self._writer.write_table(self._arrow.Table.from_pylist(self._held, schema=self._schema))
-            self._held = []

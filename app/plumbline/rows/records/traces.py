@@ -2,7 +2,7 @@
 
 Spans are those of OTLP JSON, of Phoenix, of Langfuse and of MLflow. Attributes are OpenInference's
 (https://arize-ai.github.io/openinference/spec/attributes/semantic-conventions.html) or OpenTelemetry's for GenAI
-(https://github.com/open-telemetry/semantic-conventions-genai), also in their older form of events and numbered prompts.
+(https://github.com/open-telemetry/semantic-conventions-genai), also in their older form of numbered prompts.
 """
 
 import json
@@ -164,7 +164,10 @@ def _span(value: Mapping[str, object]) -> _Span | None:
     places = {"input": "spanInputs", "output": "spanOutputs", "type": "spanType"}
     found = {**{name: mlflow[place] for name, place in places.items() if place in mlflow}, **found}
     for event in _list(given.get("events")) or ():
-        _add_event(found, event)
+        if isinstance(event, Mapping) and event.get("name") == _DETAILS:
+            pairs = event.get("attributes")
+            held = _nest(_otlp(pairs)) if isinstance(pairs, list) else _nest(_mapping(pairs))
+            found["gen_ai"] = {**_mapping(found.get("gen_ai")), **_mapping(held.get("gen_ai"))}
     return _Span(
         trace=str(mlflow.get("traceRequestId") or trace),
         **{field: _first(ids, *names) for field, names in _NAMES["span"].items()},
@@ -272,33 +275,6 @@ def _nest(flat: Mapping[str, object]) -> dict[str, object]:
         before = place.get(parts[-1])
         place[parts[-1]] = {**before, **held} if isinstance(before, dict) and isinstance(held, dict) else held
     return nested
-
-
-def _add_event(attributes: dict[str, object], event: object) -> None:
-    """Put a message that was written as an event among the attributes: `gen_ai.user.message`, `gen_ai.choice`."""
-    if not isinstance(event, Mapping) or not str(event.get("name", "")).startswith("gen_ai."):
-        return
-    given = event.get("attributes")
-    held = _nest(_otlp(given)) if isinstance(given, list) else given
-    if not isinstance(held, Mapping):
-        return
-    if event["name"] == _DETAILS:
-        attributes["gen_ai"] = {**_mapping(attributes.get("gen_ai")), **_mapping(held.get("gen_ai"))}
-        return
-    genai = attributes.setdefault("gen_ai", {})
-    is_choice = event["name"] == "gen_ai.choice"
-    place = "completion" if is_choice else "prompt"
-    said = (
-        parse_json_text(held.get("message"), _OPENS)
-        if is_choice
-        else {"role": str(event["name"]).split(".")[1], **held}
-    )
-    if (
-        isinstance(genai, dict)
-        and isinstance(said, Mapping)
-        and isinstance(listed := genai.setdefault(place, []), list)
-    ):
-        listed.append({"role": "assistant", **said} if is_choice else {**said, "tool_call_id": said.get("id")})
 
 
 def _unwrap(message: Mapping[str, object]) -> dict[str, object]:
