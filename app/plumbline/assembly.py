@@ -4,9 +4,9 @@ import asyncio
 import gc
 import hashlib
 import json
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from concurrent.futures import Executor
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.ground.version import VERSION
 from plumbline.judging.judge.questions import Mark, Prompts, load_prompts, random_mark
 from plumbline.judging.ports.models import ChatModel, SentenceEncoder
-from plumbline.judging.ports.observation import NULL_OBSERVER, Observer
+from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, State
 from plumbline.judging.scoring import Scorer
 from plumbline.judging.tiers.calibration import CalibrationTable, load_calibrations
 from plumbline.judging.tiers.cascade import JudgeCascade, Loader
@@ -214,7 +214,7 @@ def _build_detector_tier(
             reason=FailureReason.NOT_CONFIGURED,
             detail=CodedText("no_detector_configured"),
         )
-    detector = build_detector(plan.detector, settings)
+    detector = _build_local_detector(plan.detector, settings)
     stack.push_async_callback(detector.aclose)
     if settings.warm_up:
         stack.callback(asyncio.get_running_loop().create_task(_load_for_good(detector.warm_up())).cancel)
@@ -236,13 +236,23 @@ async def _load_for_good(loading: Awaitable[None]) -> None:
     gc.freeze()
 
 
-def build_detector(description: Description, settings: Settings) -> LocalDetector:
+def _build_local_detector(description: Description, settings: Settings) -> LocalDetector:
     """Build a detector; it loads its model, and answers its probe, on first use."""
     return LocalDetector(
         description,
         threads=settings.embedding_threads,
         cache_bytes=_share_of(_DETECTOR_CACHE_BYTES, settings),
     )
+
+
+@asynccontextmanager
+async def load_detector(description: Description, settings: Settings) -> AsyncIterator[LocalDetector]:
+    """Yield a detector that answered its probe; raise ConfigurationError."""
+    async with aclosing(_build_local_detector(description, settings)) as detector:
+        await detector.warm_up()
+        if (readiness := detector.readiness()).state is not State.READY:
+            raise ConfigurationError(f"detector {description.name}: {readiness.detail}")
+        yield detector
 
 
 def _build_plain_llm_tier(plan: Plan, chats: Mapping[str, ChatModel], executor: Executor, mark: Mark) -> LlmTier:

@@ -10,7 +10,7 @@ from plumbline.cli.main import main
 from plumbline.cli.serve import listen
 from tests.making.cases import load_cases
 
-_COMMANDS = ["serve", "worker", "score", "report", "rate", "calibrate", "detectors", "retrieval", "lab"]
+_COMMANDS = ["serve", "worker", "score", "report", "rate", "calibrate", "retrieval", "lab"]
 _COMMANDS += ["batch-file", "keys", "doctor", "mcp"]
 
 

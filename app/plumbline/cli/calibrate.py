@@ -7,9 +7,8 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import astuple, replace
 from datetime import UTC, datetime
 
-from plumbline.assembly import build, build_encoder, make_plan
+from plumbline.assembly import build, build_encoder, load_detector, make_plan
 from plumbline.cli import Commands, build_command, print_json, start_logging
-from plumbline.cli.detectors import load_detector
 from plumbline.extras.calibration.calibrating import CalibrationReport, calibrate_tiers, measuring_judge
 from plumbline.extras.calibration.figures import Agreement, Figure
 from plumbline.extras.calibration.labels import LabelledRow, read_labels

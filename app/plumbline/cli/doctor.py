@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from contextlib import aclosing
 from typing import Final, Literal, NamedTuple
 
-from plumbline.assembly import build_encoder, build_fallback_encoder, make_plan
+from plumbline.assembly import build_encoder, build_fallback_encoder, load_detector, make_plan
 from plumbline.cli import Commands, build_command, start_logging
-from plumbline.cli.detectors import load_detector
 from plumbline.cli.judge_check import check_endpoint, check_judges, find_advice, safe_line
 from plumbline.client.connection import Connection, RequestSpec
 from plumbline.client.failures import ClientError, Retries

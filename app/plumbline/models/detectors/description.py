@@ -66,7 +66,6 @@ class Description(BaseModel):
         over: labels that the probabilities are taken over; empty for all.
         contradicted: label of a claim that the passages deny.
         max_tokens: of question and premise together; `chunk_tokens`: of a premise, if less.
-        quoted: its accuracy as its authors give it.
         probe: what it must answer before it is used.
     """
 
@@ -89,8 +88,6 @@ class Description(BaseModel):
     max_tokens: int = Field(512, ge=32, le=131_072)
     chunk_tokens: int | None = Field(None, ge=16)
     languages: tuple[Literal["en", "zh", "other"], ...] = ()
-    licence: str = ""
-    quoted: str = ""
     probe: tuple[Probe, ...] = _PLAIN_PROBES
     tolerance: float = Field(0.01, gt=0, le=0.5)
 

@@ -1,4 +1,4 @@
-"""`plumbline detectors`: the list, and a comparison on labels with a real small model."""
+"""`plumbline calibrate --tier detector`, with a real small model."""
 
 import json
 from pathlib import Path
@@ -29,34 +29,10 @@ def described(folder: Path, probe: str = PROBE) -> Path:
     return path
 
 
-def test_known_detectors_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["detectors", "list"]) == 0
-    said = capsys.readouterr().out
-    assert "hhem-2.1-open" in said
-    assert "en; answer; MIT; F1 .768 of answers (RAGTruth)" in said
-
-
-def test_a_detector_is_tried_on_a_claim(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    named = str(described(tmp_path))
-    claim = ["--context", "The bridge of Keld was built in 1900.", "--claim", "The bridge of Keld was built."]
-    assert main(["detectors", "try", named, *claim]) == 0
-    first, probe, tried = capsys.readouterr().out.splitlines()
-    assert first.startswith("mine: head sequence, unit sentence")
-    assert probe.startswith("probe: support ")
-    assert tried.startswith("claim: support ")
-    assert tried.endswith("The bridge of Keld was built.")
-    assert 0 <= float(tried.split()[2]) <= 1
-
-    assert main(["detectors", "try", named, "--claim", "alone"]) == 2
-    assert "expected both" in capsys.readouterr().err
-
-
 def test_a_detector_that_fails_its_probe_is_not_calibrated(
     tmp_path: Path, labels: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = described(tmp_path, PROBE.replace("0.0", "1.0"))
-    assert main(["detectors", "try", str(path)]) == 2
-    assert "for pair 1 of its probe, expected at least 1" in capsys.readouterr().err
     monkeypatch.setenv("PLUMBLINE_DETECTOR", str(path))
     assert main(["calibrate", str(labels), "--tier", "detector", "--draws", "20"]) == 2
     assert "for pair 1 of its probe, expected at least 1" in capsys.readouterr().err
