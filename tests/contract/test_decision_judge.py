@@ -79,13 +79,32 @@ async def test_a_sample_of_seven_sentences_takes_one_request_of_16_questions(jud
     judge.reply_with(decide(honest(), most_questions=16))
     facts = [f"The bridge number {number} was painted green in the year {1950 + number}." for number in range(20)]
 
-    seven = await judged(judge, contexts=[" ".join(facts)], answer=" ".join(facts[:7]))
+    contexts = [" ".join(facts[:9]), " ".join(facts[9:])]
+
+    seven = await judged(judge, contexts=contexts, answer=" ".join(facts[:7]))
     calls = judge.calls
-    many = await judged(judge, contexts=[" ".join(facts)], answer=" ".join(facts))
+    many = await judged(judge, contexts=contexts, answer=" ".join(facts))
 
     assert (calls, len(read_questions(judge.requests[0]))) == (1, 16)
     assert (seven["passed"], many["passed"]) == (True, True)
     assert sorted(len(read_questions(request)) for request in judge.requests[1:]) == [12, 14, 16]
+
+
+async def test_one_context_is_no_choice_and_twice_as_many_sentences_take_one_request(judge: ScriptedJudge) -> None:
+    judge.reply_with(decide(honest(), most_questions=16))
+    facts = " ".join(
+        f"The bridge number {number} was painted green in the year {1950 + number}." for number in range(14)
+    )
+
+    result = await judged(judge, contexts=[facts], answer=facts)
+
+    (request,) = judge.requests
+    asked = read_questions(request)
+    assert (len(asked), all(each.is_verdict for each in asked)) == (16, True)
+    places = [claim["evidence"][0] for claim in result["claims"]]
+    assert [(place["context"], place["quote"]) for place in places] == [
+        (0, claim["text"]) for claim in result["claims"]
+    ]
 
 
 async def test_the_questions_hold_the_statements_and_the_state_no_control(judge: ScriptedJudge) -> None:
@@ -266,7 +285,7 @@ async def test_a_bound_on_questions_is_obeyed_after_its_first_refusal(judge: Scr
     judge.reply_with(decide(honest(), most_questions=12))
     facts = " ".join(f"The bridge number {number} was painted green." for number in range(9))
 
-    result = await judged(judge, contexts=[facts], answer=facts)
+    result = await judged(judge, contexts=[facts, "The ferry was retired."], answer=facts)
 
     assert result["passed"] is True
     asked = [len(read_questions(request)) for request in judge.requests]

@@ -26,6 +26,7 @@ from plumbline.judging.judge.session import JudgeSession
 from plumbline.judging.ports.decisions import DecisionReply, DecisionRequest
 from plumbline.judging.ports.models import ChatModel, DecisionModel
 from plumbline.judging.text import offload
+from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import (
     INCOMPLETE,
     Claim,
@@ -35,23 +36,26 @@ from plumbline.judging.text.verdicts import (
     whole_sentence_claim,
 )
 
-# Verdict and passage of a sentence.
-QUESTIONS_A_CLAIM: Final = 2
 # Each claim of a request may name each context: with more of both, that is most of it.
 _MOST_CLAIMS: Final = 48
 
 
-def claims_per_request(chat: ChatModel, *, controls: int = 2) -> int:
+def questions_a_claim(sample: SegmentedSample) -> int:
+    """Return the number of questions about a sentence: its verdict, and its passage where there are several."""
+    return 1 if len(sample.source.contexts) == 1 else 2
+
+
+def claims_per_request(chat: ChatModel, sample: SegmentedSample, *, controls: int = 2) -> int:
     """Return the most claims of a request to a decision model, which has so many controls; 0 for a chat model."""
     if chat.kind == "chat":
         return 0
     # A model of any other kind is one of decisions.
-    return claims_for(cast(DecisionModel, chat).questions, controls=controls)
+    return claims_for(cast(DecisionModel, chat).questions, sample, controls=controls)
 
 
-def claims_for(questions: int, *, controls: int = 2) -> int:
+def claims_for(questions: int, sample: SegmentedSample, *, controls: int = 2) -> int:
     """Return the most claims of a request with so many questions, some of them about controls."""
-    return min(_MOST_CLAIMS, max(1, (questions - controls) // QUESTIONS_A_CLAIM))
+    return min(_MOST_CLAIMS, max(1, (questions - controls) // questions_a_claim(sample)))
 
 
 @dataclass(slots=True)
@@ -73,7 +77,7 @@ class DecisionSession(JudgeSession):
 
     @property
     def _most_claims(self) -> int:
-        return claims_per_request(self.chat, controls=len(self.sample.controls))
+        return claims_per_request(self.chat, self.sample.segmented, controls=len(self.sample.controls))
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
         found = await JudgeSession.verdicts(self, claims)
@@ -130,7 +134,8 @@ class DecisionSession(JudgeSession):
         # A model that sees the whole answer and all contexts can be asked for everything at once.
         is_whole = len(self.sample.windows) == 1 and len(claims) == len(self.sample.segmented.checkable)
         others = self._open_metrics(window) if is_whole else {}
-        room = cast(DecisionModel, self.chat).questions - QUESTIONS_A_CLAIM * len(claims) - len(controls)
+        taken = questions_a_claim(self.sample.segmented) * len(claims) + len(controls)
+        room = cast(DecisionModel, self.chat).questions - taken
         chances, refused = await self._ask_about(claims, controls, window, others if len(others) <= room else {})
         verdicts = {
             claim_id: (ClaimReply(verdict=Verdict(_likeliest(each))),)

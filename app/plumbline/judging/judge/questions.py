@@ -232,7 +232,7 @@ class Questions:
         mark = self.mark(_json({"contexts": contexts, **rest, "claims": [each.text for each in (*claims, *controls)]}))
         verdicts = {each: says[each] for each in _DECIDED}
         passages = {**{each["id"]: "" for each in contexts}, NO_PASSAGE: says["none"]}
-        has_passages = len(passages) <= _MOST_CHOICES
+        has_passages = len(self.sample.source.contexts) > 1 and len(passages) <= _MOST_CHOICES
         asked: list[DecisionQuestion] = []
         places: dict[str, tuple[str, str]] = {}
         for claim in (*claims, *controls):

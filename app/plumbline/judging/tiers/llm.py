@@ -18,10 +18,10 @@ from plumbline.judging.judge.context_windows import Window, context_windows
 from plumbline.judging.judge.controls import control_claims, draw_controls
 from plumbline.judging.judge.decision_metrics import metric_questions, questions_shown
 from plumbline.judging.judge.decision_session import (
-    QUESTIONS_A_CLAIM,
     DecisionSession,
     claims_for,
     claims_per_request,
+    questions_a_claim,
 )
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
@@ -155,12 +155,12 @@ def expected_decisions(
     metrics: Sequence[Metric] = (),
 ) -> Iterator[DecisionRequest]:
     """Yield the requests to a decision model on a sample; raise TierFailure `too_long` where nothing would be asked."""
-    questions, most_claims = Questions(sample, prompts, 0, _ESTIMATE), claims_for(most_questions)
+    questions, most_claims = Questions(sample, prompts, 0, _ESTIMATE), claims_for(most_questions, sample)
     windows = fit_windows(questions, context_tokens=context_tokens, decided=most_claims, is_chat=False)
     drawn = draw_controls(sample, windows[0], denies=True) if has_controls else {}
     controls = control_claims(sample, drawn.values())
     others = metric_questions(probes_for(metrics, sample.source), sample, prompts.decide.parts)
-    room = most_questions - QUESTIONS_A_CLAIM * len(sample.checkable) - len(controls)
+    room = most_questions - questions_a_claim(sample) * len(sample.checkable) - len(controls)
     joined = others if len(windows) == 1 and len(others) <= room else {}
     for batch in split_into_replies(sample, most_claims):
         claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
@@ -212,12 +212,12 @@ class LlmTier:
         until = time.monotonic() + seconds
         chats = self._chats_by_name(tuple(dict.fromkeys(options.judges)))
         second = self._chats_by_name((options.escalation,))[0] if options.escalation else None
-        known = [_abilities(chat) for chat in chats]
+        known = [_abilities(chat, sample) for chat in chats]
         try:
             return await self._judge(sample, options, until, chats, second)
         except TierFailure:
             # Another window, fewer questions or another kind of model than was known: it is asked accordingly.
-            if [_abilities(chat) for chat in chats] == known:
+            if [_abilities(chat, sample) for chat in chats] == known:
                 raise
         return await self.judge(sample, options, seconds=until - time.monotonic())
 
@@ -343,7 +343,7 @@ class LlmTier:
             questions,
             context_tokens=min(chat.context_tokens for chat in asked),
             metrics=metrics,
-            decided=max(map(claims_per_request, asked)),
+            decided=max(claims_per_request(chat, sample) for chat in asked),
             is_chat=any(chat.kind == "chat" for chat in asked),
         )
         search = EvidenceSearch(
@@ -378,9 +378,9 @@ class LlmTier:
         )
 
 
-def _abilities(chat: ChatModel) -> tuple[str, int, int]:
+def _abilities(chat: ChatModel, sample: SegmentedSample) -> tuple[str, int, int]:
     """Return what refusals of a model may teach: its kind, its window, and its most claims of a request."""
-    return chat.kind, chat.context_tokens, claims_per_request(chat)
+    return chat.kind, chat.context_tokens, claims_per_request(chat, sample)
 
 
 async def _first_answering_session(
