@@ -19,21 +19,6 @@ def test_sentences_that_assert_something_are_checked(answer: str, checked: list[
     assert _checkable(answer) == checked
 
 
-@pytest.mark.parametrize("signature", load_cases("checkable", "a_signature_is_left_out"))
-def test_a_signature_is_left_out(signature: str) -> None:
-    assert _checkable(f"The dam is safe.\n\n{signature}") == ["The dam is safe."]
-
-
-@pytest.mark.parametrize("line", load_cases("checkable", "a_line_behind_a_sign_off_that_asserts_something_is_checked"))
-def test_a_line_behind_a_sign_off_that_asserts_something_is_checked(line: str) -> None:
-    assert _checkable(f"The dam is safe.\n\nBest regards,\n{line}") == ["The dam is safe.", line]
-    assert _checkable(f"Best regards,\n{line}") == [line]
-
-
-def test_names_without_a_sign_off_are_checked() -> None:
-    assert _checkable("It was built by two people:\n\nTom Baker\n\nAnna Smith")[-2:] == ["Tom Baker", "Anna Smith"]
-
-
 @pytest.mark.parametrize(
     ("heading", "is_checked"), [("# 大坝两岸的旧式磨坊", False), ("# 大坝两岸的旧式磨坊闭维修", True)]
 )

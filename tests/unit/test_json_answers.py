@@ -12,16 +12,12 @@ def test_a_member_is_its_name_and_its_value(answer: str, members: str) -> None:
     assert read_members(answer) == members
 
 
-def test_a_name_may_be_left_out() -> None:
-    assert read_members('{"city": "Coimbra"}', lambda name: "") == "Coimbra"
-
-
 @pytest.mark.parametrize("text", ["", "{}", "[1]: see below", "{not json}", "A {brace}", "[" * 9_000 + "]" * 9_000])
 def test_other_text_has_no_members(text: str) -> None:
     assert read_members(text) is None
 
 
 def test_a_fenced_object_is_compared_by_its_members() -> None:
-    case = case_of('```json\n{"job": "glass blower"}\n```', "She works as a glass blower.", question="Her job?")
+    case = case_of('```json\n{"job": "glass blower"}\n```', "She works as a glass blower.")
 
-    assert case.assertions == ("glass blower",)
+    assert case.assertions == ("job: glass blower",)

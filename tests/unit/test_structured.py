@@ -25,16 +25,6 @@ def test_the_evidence_for_a_value_of_json_is_its_key_and_value_alone() -> None:
     assert split_context(JSON).sentences[1].text == '"capacity_l": 1.7'
 
 
-@pytest.mark.parametrize(
-    ("text", "readings"), load_cases("structured", "values_are_read_as_tools_and_people_write_them", inner=list)
-)
-def test_values_are_read_as_tools_and_people_write_them(text: str, readings: list[str]) -> None:
-    found = split_context(text)
-
-    assert list(found.readings.values()) == readings
-    assert all(text[each.start : each.end] == each.text for each in found.sentences)
-
-
 def test_a_title_before_json_stays_apart() -> None:
     text = 'Weather\n\n{"city": "Oslo", "temp": 21}'
 
@@ -79,6 +69,6 @@ def test_deep_and_unpaired_json_is_a_text_as_any_other() -> None:
 def test_a_flag_denies_its_key_unless_another_value_speaks_of_it(claim: str, denied: tuple[str, ...]) -> None:
     found = split_context('{"name": "Deli", "OutdoorSeating": false, "Music": null, "review": "We loved the music."}')
 
-    facts = StructuredFacts(found.readings.values(), (), found.flags)
+    facts = StructuredFacts(found.readings.values(), found.flags)
 
     assert facts.find_denied(claim) == denied

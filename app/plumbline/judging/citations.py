@@ -139,8 +139,7 @@ class _Wording:
             passages = self._passages[chosen]
             (features,) = passages.measure([text])
             is_copy = features.is_whole and any(passages.index.passage(row).contains(text) for row in features.rows)
-            is_stated = is_copy or features.is_known_amount
-            support = VERBATIM_SUPPORT if is_stated else self._calibration.support(features.measures)
+            support = VERBATIM_SUPPORT if is_copy else self._calibration.support(features.measures)
             self._supports[text, chosen] = support
         return self._supports[text, chosen]
 

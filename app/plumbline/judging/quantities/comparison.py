@@ -146,7 +146,7 @@ def drop_calculated(lacking: Stated, passages: Sequence[str], *, is_called: bool
     if not 0 < len(lacking.places) <= _MAX_CALCULATED:
         return lacking
     evidence = read_amounts("\n".join(passages), is_claim=False)
-    made, dates = calculate(lacking.text, evidence, is_called=is_called)
+    made = calculate(lacking.text, evidence, is_called=is_called)
     is_total = is_called and _TOTAL.search(lacking.text) and not _TOTAL.search(evidence.text)
     is_total = is_total and len(read_amounts(lacking.text).places) > _MOST_COUNTED_TOGETHER
     left = tuple(
@@ -156,8 +156,8 @@ def drop_calculated(lacking: Stated, passages: Sequence[str], *, is_called: bool
         if (is_called and each.hedge in _BOUNDS) or not any(_is_result(each, *one) for one in made)
         if not (is_total and sum(_is_like(each, other) for other in evidence.amounts) > 1)
     )
-    dates |= {(int(value),) for value, unit in made if unit is None and value in YEARS}
-    return replace(lacking, amounts=left, dates=tuple(date for date in lacking.dates if date.parts not in dates))
+    years = {(int(value),) for value, unit in made if unit is None and value in YEARS}
+    return replace(lacking, amounts=left, dates=tuple(date for date in lacking.dates if date.parts not in years))
 
 
 def _is_like(one: Amount, other: Amount) -> bool:
@@ -186,7 +186,7 @@ def _has(facts: Facts, amount: Amount) -> bool:
             # "Up to 150 km" may be said of 120 km, but not of "up to 120 km".
             if any(not (_bounds_too(hedge, other) or are_opposed(amount, other)) for other in found):
                 return True
-        step = _bound_step(reading) / 2
+        step = reading.step / 2
         bounds = facts.near(reading, reading.value - step, reading.value + step) if hedge in _BOUNDS else ()
         if any(_bounds_too(hedge, other) and not are_opposed(amount, other) for other in bounds):
             return True
@@ -231,14 +231,6 @@ def _ranges(amount: Amount, reading: Reading, hedge: Hedge) -> Iterator[_Range]:
             "about": (value / (1 + _HEDGED_TOLERANCE), value / (1 - _HEDGED_TOLERANCE)),
         }[hedge]
         yield low, high
-
-
-def _bound_step(reading: Reading) -> float:
-    """Return the step of an amount as it may be said of a bound: "over 300" of "over 312"."""
-    step = reading.step
-    while reading.value and 1 <= step < reading.value and reading.value % (10 * step) == 0:
-        step *= 10
-    return step
 
 
 # A number up to this many may count what the evidence lists.

@@ -15,8 +15,7 @@ from plumbline.judging.text.short_answers import question_assertions
 # Whatever may name an amount. Most sentences have none of it, and cost nothing more.
 _SIGN = re.compile("[\\d〇零一二两兩三四五六七八九十百千万萬亿億半½-⅞]")
 _BEGINNINGS = WORDS.words("hints.numbers")
-_AROUND_AMOUNT = " \n.,;:!?*_`\"'。，；：！？“”"
-_LONGEST_AMOUNT, _MORE_THAN_AMOUNT = 40, 6
+_MORE_THAN_AMOUNT = 6
 _FIGURE = re.compile(r"\d[\d.,]*")
 # "(USD m)", （单位：亿元）
 _HEADING = re.compile(r"[(（](?:单位[:：] ?)?([^()（）\d]{1,12})[)）]")
@@ -36,17 +35,17 @@ class ContextAmounts:
         self._lines = lines
         self._question = question
 
-    def find_missing(self, sentence: str, near: Sequence[str] = ()) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the amounts, dates and times as written that the contexts lack, and those that they leave open.
+    def find_missing(self, sentence: str, near: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the amounts, dates and times as written that the contexts lack.
 
-        Open are those of the question, what one step makes of the amounts of passages `near`, and figures of a table
-        whose heading alone has their unit.
+        Neither those of the question, nor what one step makes of the amounts of passages `near`, nor figures of a table
+        whose heading alone has their unit are lacking.
         """
         if not names_amount(prepare_text(sentence)) or self._holds_sentence(sentence):
-            return (), ()
+            return ()
         lacking = missing(read_amounts(sentence), self._facts)
         if not lacking:
-            return (), ()
+            return ()
         unasked = missing(lacking, self._asked)
         amounts = tuple(each for each in lacking.amounts if each.kind == "year" or each in unasked.amounts)
         amounts = tuple(each for each in amounts if not self._is_headed(each))
@@ -55,7 +54,7 @@ class ContextAmounts:
         # "33" alone says nothing of how it was found.
         if len(sentence) > len("".join(made_up.wordings)) + _MORE_THAN_AMOUNT:
             made_up = drop_calculated(made_up, near, is_called=True)
-        return made_up.wordings, tuple(wording for wording in lacking.wordings if wording not in made_up.wordings)
+        return made_up.wordings
 
     def _holds_sentence(self, sentence: str) -> bool:
         """Return True if a context has the sentence to the letter, and no number of it may go on beyond its ends."""
@@ -76,21 +75,10 @@ class ContextAmounts:
         stated = read_amounts(sentence).asked if names_amount(prepare_text(sentence)) else Stated((), (), ())
         return bool(stated) and len(missing(stated, self._facts).places) < len(stated.places)
 
-    def holds_amount(self, text: str) -> bool:
-        """Return True if the text is one amount or date and nothing else, and a context states it, in any writing."""
-        bare = prepare_text(text).strip(_AROUND_AMOUNT)
-        if not bare or len(bare) > _LONGEST_AMOUNT or not names_amount(bare):
-            return False
-        stated = read_amounts(bare).asked
-        if stated.wordings != (bare,) or missing(stated, self._facts):
-            return False
-        # A month is less than a day of it.
-        return {date.parts for date in self._stated.dates}.issuperset(date.parts for date in stated.dates)
-
     @cached_property
     def _asked(self) -> Facts:
         """Return the amounts of the question; none of one that asks whether they are right."""
-        return facts_in("" if question_assertions(self._question, self._contexts) else self._question)
+        return facts_in("" if question_assertions(self._question) else self._question)
 
     @cached_property
     def _stated(self) -> Stated:

@@ -1,8 +1,7 @@
-"""Values of numerals: digits in every convention, English and Chinese words, fractions, powers and Roman numerals."""
+"""Values of numerals: digits in every convention, English and Chinese words, fractions and powers."""
 
 import re
 import unicodedata
-from collections.abc import Iterator
 
 from plumbline.judging.quantities.units import WORDS
 from plumbline.judging.text.words import nfkc, to_simplified
@@ -47,7 +46,6 @@ _HAN_SCALES = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1_000, "仟"
 _HAN_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
 HAN_CHARACTERS = "".join([*_HAN_DIGITS, *_HAN_SCALES, *_HAN_MYRIADS])
 HAN_NUMERAL = re.compile(f"[{HAN_CHARACTERS}]{{1,20}}(?:点[零〇一二三四五六七八九]{{1,8}})?")
-_ROMAN = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _LETTERS, _ASCII_LETTERS = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
 
 # A value, and the unit of its last written digit.
@@ -191,11 +189,3 @@ def _positional(numeral: str) -> float:
 def han_to_digits(text: str) -> str:
     """Return the text with Chinese numerals in digits, 二十七 as 27; a text of another script as it is."""
     return HAN_NUMERAL.sub(lambda match: f"{han_value(match.group()):.12g}", text)
-
-
-def roman_values(text: str) -> Iterator[float]:
-    """Yield the values of Roman numerals of two letters or more, and of single V and X: "World War II"."""
-    for match in re.finditer(r"\b(?:[IVXLC]{2,8}|[VX])\b", text):
-        digits = [_ROMAN[letter] for letter in match.group()]
-        pairs = zip(digits, [*digits[1:], 0], strict=True)
-        yield float(sum(-this if this < following else this for this, following in pairs))

@@ -33,18 +33,15 @@ _CENTURY = re.compile(r"(?:-| )?centur(?:y|ies)|世纪")
 _SHORT_RANGE = re.compile(r"(?P<century>[12](?<!\d[12])\d)\d\d[-–—/]{1,2}(?P<year>\d\d)(?![\d/-])")
 _CITED = re.compile(CITATION_MARK)
 _LIST_MARK = re.compile(r"\A\s*\(?\d{1,2}(?:[.)]\s+|、)")
-# "type 1" names a kind, where most ones only point at something.
-_KIND = r"\b(?:type|phase|stage|grade|level|class|category|tier|zone)[ -]"
-_KIND_BEFORE, _FIRST_KIND = re.compile(_KIND + r"\Z"), re.compile(_KIND + r"i\b|(?<![a-z])i[型级类期]")
-_LONGEST_KIND = 12
 _IDIOM = re.compile(WORDS.pattern("idioms.whole"))
 _SAID_BEFORE = re.compile(rf"(?:{WORDS.pattern('idioms.before')})\Z")
+_LONGEST_SAID_BEFORE = 12
 # In a claim a Han numeral counts as a quantity only where a measure word or a second digit tells that it is one.
 _MEASURES = frozenset(WORDS.read("han.measures").replace("\n", ""))
 _HAN_IDIOMS = re.compile(WORDS.pattern("han.idioms"))
 _WORD = re.compile(r"[a-z-]{3,20}")
 _ORDINALS = ("st", "nd", "rd", "th")
-_YEAR_DIGITS, _SHORT_YEAR_DIGITS = 4, 2
+_YEAR_DIGITS = 4
 # A share stated as a fraction meets one in percent that is rounded to tens.
 _SHARE_STEP = 0.05
 
@@ -75,8 +72,6 @@ def _read_piece(written: str, piece: str) -> Stated:
     phrases = list(_find_phrases(text))
     text = blank_spans(text, _spans([each for each in phrases if each.is_asked]))
     amounts = [*phrases, *_digits(text, written), *_english(text, written), *_han(text, written), *_implied(text)]
-    amounts += map(_implied_amount, numerals.roman_values(piece))
-    amounts += [_implied_amount(1.0)] if _FIRST_KIND.search(text) else []
     amounts += [_implied_amount(float(date.year)) for date in dates if date.year]
     amounts += [_implied_amount(float(date.day), units.DAY_OF_DATE) for date in dates if date.day]
     return Stated(tuple(amounts), tuple(dates), tuple(times), written)
@@ -133,7 +128,7 @@ def _digits(text: str, written: str) -> Iterator[Amount]:
         if start in shares:
             share = shares[start]
             readings += [Reading(share, None, _SHARE_STEP), Reading(100 * share, PERCENT, 100 * _SHARE_STEP)]
-        is_bare_one = value == 1 and readings[0].unit is None and not _names_kind(text, start, end)
+        is_bare_one = value == 1 and readings[0].unit is None
         is_asked = not (is_bare_one or _is_in_name(text, start, match.end()) or _is_said_before(text, start, value))
         yield Amount(tuple(readings), start, end, written, kind, parts, is_asked)
         if suffix in SCALES:
@@ -153,21 +148,11 @@ def _with_units(text: str, match: re.Match[str], values: Sequence[numerals.Value
     if found and not suffix and (more := units.SCALE_AFTER_UNIT.match(text, end)):
         end, factor = more.end(), SCALES.get(more["scale"], 1.0)
     readings = [Reading(value * factor, unit, step * factor) for unit in found or (before,) for value, step in values]
-    readings += [
-        Reading((each.value - 32) / 1.8, units.CELSIUS, 0.5) for each in readings if each.unit is units.FAHRENHEIT
-    ]
     if suffix in UNIT_BY_NAME and not (found or before):
         # "1500 m" is metres and "1.2m" a million, more often than not.
         metres = [Reading(value, UNIT_BY_NAME[suffix], step) for value, step in values]
         readings = metres if mark[0] == " " else [*readings, *metres]
-    if text[match.end() : end] == "年" and _is_short_year(match["number"]):
-        readings.append(Reading(1900 + values[0][0], None, 1.0))
     return readings, end
-
-
-def _is_short_year(written: str) -> bool:
-    """Return True if it may be 85 or 九八 of 85年, which is 1985; 二十六年 counts years."""
-    return len(written) == _SHORT_YEAR_DIGITS and "十" not in written
 
 
 def _english(text: str, written: str) -> Iterator[Amount]:
@@ -219,10 +204,8 @@ def _han(text: str, written: str) -> Iterator[Amount]:
         kind: Kind = "century" if text.startswith("世纪", end) else "number"
         found, after = find_units(text, end)
         value = han_value(match.group())
-        readings = [Reading(value, unit, 1.0) for unit in found or (None,)]
-        if text[end:after] == "年" and _is_short_year(match.group()):
-            readings.append(Reading(1900 + value, None, 1.0))
-        yield Amount(tuple(readings), start, after, written, kind, is_asked=is_asked)
+        readings = tuple(Reading(value, unit, 1.0) for unit in found or (None,))
+        yield Amount(readings, start, after, written, kind, is_asked=is_asked)
 
 
 def _is_han_quantity(text: str, start: int, end: int) -> bool:
@@ -239,12 +222,7 @@ def _is_han_quantity(text: str, start: int, end: int) -> bool:
 
 def _is_said_before(text: str, start: int, value: float) -> bool:
     """Return True for "the two", which only speaks of them again."""
-    return value == 2 and _SAID_BEFORE.search(text[max(0, start - _LONGEST_KIND) : start]) is not None  # noqa: PLR2004
-
-
-def _names_kind(text: str, start: int, end: int) -> bool:
-    before = text[max(0, start - _LONGEST_KIND) : start]
-    return bool(_KIND_BEFORE.search(before)) or text.startswith(("型", "级", "类", "期"), end)
+    return value == 2 and _SAID_BEFORE.search(text[max(0, start - _LONGEST_SAID_BEFORE) : start]) is not None  # noqa: PLR2004
 
 
 def _is_in_name(text: str, start: int, end: int) -> bool:
@@ -256,9 +234,6 @@ def _is_in_name(text: str, start: int, end: int) -> bool:
         range_ = _SHORT_RANGE.match(text, max(0, start - _YEAR_DIGITS - 1))
         return before[-2].isalpha() or (range_ is not None and range_.end() == end)
     return bool(after and after[0].isascii() and after[0].isalpha() and not units.UNIT_AFTER.match(text, end))
-
-
-_FIRST_YEARS: Mapping[str, int] = WORDS.read("first_years")
 
 
 def _find_phrases(text: str) -> Iterator[Amount]:
@@ -306,29 +281,13 @@ def _quarter(match: re.Match[str]) -> Amount:
     return _amount(float(numerals.ORDINALS.get(number) or count_value(number[0])), units.QUARTER)
 
 
-def _era(match: re.Match[str]) -> Amount | None:
-    if match["era"] not in _FIRST_YEARS:
-        return None
-    number = 1.0 if match["year"] == "元" else count_value(match["year"])
-    return replace(_amount(_FIRST_YEARS[match["era"]] + number - 1, None), parts=(number,))
-
-
-def _decade(match: re.Match[str]) -> Amount:
-    century, decade = match["century"], count_value(match["decade"])
-    return _amount(((count_value(century) - 1) * 100 if century else 0) + decade, None, 10.0, "decade")
-
-
-# Claims are not held to the last two.
+# Claims are not held to the last one.
 _READERS: Mapping[str, Callable[[re.Match[str]], Amount | None]] = {
     "halves": _halves,
-    "quarters_of_an_hour": lambda match: _amount(15 * count_value(match["count"]), UNIT_BY_NAME["min"]),
     "discount": _discount,
     "share": _share_phrase,
     "quarter": _quarter,
-    "era": _era,
-    "decade": _decade,
     "century": lambda match: _amount(float(numerals.ORDINALS[match["number"]]), None, kind="century"),
-    "price_off": lambda match: _amount(100 - float(match["off"]), PERCENT, is_asked=False),
     "one_unit": lambda match: _amount(1.0, UNIT_BY_NAME[match["unit"]], is_asked=False),
 }
 _RULES = tuple(

@@ -11,9 +11,8 @@ from plumbline.judging.text.words import STEM
 
 _MAX_CHARACTERS = 240
 _MAX_LEAD_CHARACTERS = 160
-# An answer carries a few openers one after the other, and a closer or two.
+# An answer carries a few openers one after the other.
 _MAX_LAYERS = 4
-_TAIL_CHARACTERS = 160
 _LONGEST_ZH = 6
 _COUNT_DIGITS = 2
 # A sentence that asserts nothing may have so many words that neither the question nor the contexts have.
@@ -57,16 +56,11 @@ _COLON = re.compile("[:：]")
 _CLAUSE_BREAK = re.compile(r"[,;:!?.()，。；：、！？（）~～—–]+|\s-\s")
 _TOKEN = re.compile(r"[a-z]+(?:'[a-z]+)*|[0-9]+|[^\W\d_a-z]+")
 _HAN = re.compile("[\u3400-\u9fff]+")
-_WORD = re.compile(r"\w+")
 _EMPHASIS = str.maketrans("’", "'", "*_`#>")
 
 # Most sentences start with none of these: they are spared the long pattern.
 _OPENER_FIRST = _PHRASES.words("en.opener_first")
 _OPENER = re.compile(rf"[\s\"“]?(?:{_PHRASES.pattern('en.openers', 'zh.openers')})\s?", re.IGNORECASE)
-_TRAILER = re.compile(_PHRASES.pattern("en.trailers", "zh.trailers"), re.IGNORECASE)
-_ENDING = " .!?。！？~～"
-_CLAUSE_MARKS = ",;,；，。.!！"
-_SOURCE_LAST = _PHRASES.words("en.source_last")
 _SALUTATION = re.compile(rf"(?:{_PHRASES.pattern('en.salutations', 'zh.salutations')})\s?[,，:：!！]\s*\Z")
 _SOURCES = re.compile(rf"\s*(?:{_PHRASES.pattern('en.lists_sources', 'zh.lists_sources')})\s?[:：]\s?", re.IGNORECASE)
 _SOURCE_ITEM = re.compile(_PHRASES.pattern("en.source_items", "zh.source_items"), re.IGNORECASE)
@@ -164,7 +158,7 @@ def _is_framing(folded: str, stems: Container[str]) -> bool:
 
 
 def strip_boilerplate(text: str, stems: Container[str] = frozenset()) -> str:
-    """Return what a sentence asserts: without openers, closers and remarks that it is in the documents.
+    """Return what a sentence asserts, without openers.
 
     "According to the provided documents, the dam was built in 1950." -> "the dam was built in 1950." A text of nothing
     else comes back as it is.
@@ -175,12 +169,6 @@ def strip_boilerplate(text: str, stems: Container[str] = frozenset()) -> str:
         if not end or not has_word(rest, end, len(rest)):
             break
         rest = rest[end:]
-    for _ in range(_MAX_LAYERS):
-        start = max(0, len(rest) - _TAIL_CHARACTERS)
-        closer = _start_of_closer(rest, start, stems)
-        if closer is None or not has_word(rest, 0, closer):
-            break
-        rest = rest[:closer]
     return rest
 
 
@@ -191,26 +179,6 @@ def _end_of_opener(text: str, stems: Container[str]) -> int:
         return match.end()
     colon = _COLON.search(text, 0, _MAX_LEAD_CHARACTERS)
     return colon.end() if colon and is_boilerplate(text[: colon.start()], stems) else 0
-
-
-def _start_of_closer(text: str, start: int, stems: Container[str]) -> int | None:
-    tail = text[start:]
-    body = tail.rstrip(_ENDING)
-    if _may_trail(body) and (match := _TRAILER.search(tail)):
-        return start + match.start()
-    last = max(map(body.rfind, _CLAUSE_MARKS))
-    return start + last if last >= 0 and is_boilerplate(tail[last + 1 :], stems) else None
-
-
-def _may_trail(body: str) -> bool:
-    """Return False if the last word is neither a noun of documents, as such remarks end with, nor their number."""
-    final = "".join(body.rsplit(maxsplit=1)[-1:])
-    if final.isalpha():
-        return final.lower() in _SOURCE_LAST
-    if not final.isascii() or ")" in final or "]" in final:
-        return True
-    last = "".join(_WORD.findall(final)[-1:])
-    return not last or last.lower() in _SOURCE_LAST or (last.isdigit() and len(last) <= _COUNT_DIGITS)
 
 
 def _is_filler(clause: str, stems: Container[str], words: Container[str] = _FILLER) -> bool:

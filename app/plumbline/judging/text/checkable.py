@@ -21,10 +21,6 @@ _ASKING = re.compile(_PHRASES.pattern("en.asking", "zh.asking"), re.IGNORECASE)
 _STATES_EN = re.compile(_PHRASES.pattern("en.states"), re.IGNORECASE)
 _STATES_ZH = re.compile(_PHRASES.pattern("zh.states"))
 _SOURCE_LINK = re.compile(Phrases("judging/text/layout").pattern("sources.link"))
-# The end of an e-mail: nothing but names stands behind its formula.
-_SIGN_OFF = re.compile(rf"\W*(?:{_PHRASES.pattern('en.sign_offs', 'zh.sign_offs')})\W*", re.IGNORECASE)
-_SIGNER = re.compile(_PHRASES.pattern("en.signers", "zh.signers"))
-_MAX_SIGNERS = 3
 _SUBJECT_VERB_EN = re.compile(r"(?!The |Our |[A-Z][a-z]+ly )[A-Z][\w-]+ [a-z]{3,}(?:s(?! [a-z]+ed\b)|ed) [a-z]{3,}")
 
 
@@ -33,15 +29,14 @@ def checkable_positions(
 ) -> tuple[int, ...]:
     """Return the positions of the sentences that assert something, ascending.
 
-    Left out: markup, boilerplate, signatures, the header rows of tables, sentences that abstain, links in lists of
-    sources, and headings that are mere labels; a label, link or header counts when the answer says nothing else, for
-    "**Paris**" alone is an answer. `stems` are the question's words, as `is_boilerplate` takes them, `known` the
-    contexts'.
+    Left out: markup, boilerplate, the header rows of tables, sentences that abstain, links in lists of sources, and
+    headings that are mere labels; a label, link or header counts when the answer says nothing else, for "**Paris**"
+    alone is an answer. `stems` are the question's words, as `is_boilerplate` takes them, `known` the contexts'.
     """
     headers = header_positions(sentences)
     spoken = [
         position
-        for position, sentence in enumerate(within_deadline(_without_signature(sentences)))
+        for position, sentence in enumerate(within_deadline(sentences))
         if sentence.kind != "markup"
         and not is_boilerplate(sentence.text, stems)
         and not asks(sentence.text, stems, known)
@@ -57,15 +52,6 @@ def checkable_positions(
     ]
     positions = within_deadline(unlabelled or spoken)
     return tuple(position for position in positions if not declines(sentences[position]))
-
-
-def _without_signature(sentences: Sequence[Sentence]) -> Sequence[Sentence]:
-    for position in range(len(sentences) - 1, max(0, len(sentences) - 2 - _MAX_SIGNERS), -1):
-        if _SIGN_OFF.fullmatch(sentences[position].text):
-            return sentences[: position + 1]
-        if not _SIGNER.fullmatch(sentences[position].text):
-            break
-    return sentences
 
 
 def declines(sentence: Sentence) -> bool:

@@ -1,4 +1,4 @@
-"""Names that no context has, in whatever form: Nazis and Nazi, USA spelt out, Oregon for OR, Lib Dems."""
+"""Names that no context has, in whatever form: Nazis and Nazi, USA spelt out, Oregon for OR."""
 
 import re
 import unicodedata
@@ -36,8 +36,6 @@ _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 _UNIT = re.compile(r"\d\s?(?P<unit>[kMGT]?(?:Pa|Hz|Wh|VA|W|V|A|J|N|B|bps|eV|bar)|Nm|Ah|Mbit|Gbit)\b")
 _CONTRACTION = re.compile(r"['’](?:m|d|ll|re|ve|t|s)\Z", re.IGNORECASE)
 _SHORTEST_NAME = 2
-# "WHO KNOWS?": where most letters are capitals, none tells a name.
-_CAPITALS_OF_SHOUTING = 0.6
 _PHRASES = Phrases("judging/text/names")
 _NO_NAMES, _TITLES = _PHRASES.words("dates", "no_names"), _PHRASES.words("titles")
 _ENGLISH, _GERMAN = _PHRASES.words("english"), _PHRASES.words("german")
@@ -60,10 +58,6 @@ _INITIAL = re.compile(r"\b[A-Z](?:[A-Z]+\b)?")
 # Australian, Maria and Marie.
 _SHORTEST_NAME_WITH_ENDING = 4
 _LONGEST_ENDING = 3
-# "Lib Dems" clips both of its words.
-_SHORTEST_CLIPPED = 3
-# "Organisation" and "organization", "centre" and "center", "colour" and "color".
-_SPELLINGS = ((re.compile("is(?=e|a|i)"), "iz"), (re.compile(r"tre\Z"), "ter"), (re.compile("our"), "or"))
 
 
 class KnownNames:
@@ -87,8 +81,6 @@ class KnownNames:
             pairs = (match.groups() for match in _NAME_PAIR.finditer(text, start))
             found = dict.fromkeys(name for pair in pairs if not any(map(self._is_known, pair)) for name in pair)
         unknown = [name for name in found if len(name) >= _SHORTEST_NAME and not self._is_known(name)]
-        if unknown and _is_shouted(text):
-            unknown = []
         if "_" in text or "--" in text or _INNER_CAPITAL.search(text):
             unknown += [match.group() for match in _IDENTIFIER.finditer(text) if not self._has_parts(match.group())]
         if not unknown:
@@ -117,14 +109,14 @@ class KnownNames:
     def _has_form(self, word: str) -> bool:
         if word in self._words:
             return True
-        bare = _fold_spelling(word)
+        bare = _without_accents(word)
         if bare in self._bare or (len(bare) >= _SHORTEST_NAME_WITH_ENDING and bare in self._stems):
             return True
         stems = _stems(bare)
         return any(stem in self._stems if len(stem) >= STEM else stem in self._bare for stem in stems)
 
     def _in_other_words(self, text: str) -> set[str]:
-        """Return the words of names that the texts have as an acronym, clipped, or in another wording of the list."""
+        """Return the words of names that the texts have as an acronym, or in another wording of the list."""
         names = [
             match.group()
             for match in _SPELT_OUT.finditer(text)
@@ -132,10 +124,6 @@ class KnownNames:
         ]
         wordings = (match.group() for match in _SAME.finditer(text))
         names += [each for each in wordings if not self._groups.isdisjoint(_GROUPS_BY_WORDING[each])]
-        pairs = (match.groups() for match in _NAME_PAIR.finditer(text))
-        names += [
-            f"{one} {two}" for one, two in pairs if any(_clips(one, a) and _clips(two, b) for a, b in self._pairs)
-        ]
         # "Wi-Fi" for "wifi"
         names += [each for each in _COMPOUND.findall(text) if each.replace("-", "").lower() in self._words]
         return {word for name in names for word in (name, *re.split("[ -]", name))}
@@ -151,7 +139,7 @@ class KnownNames:
 
     @cached_property
     def _bare(self) -> frozenset[str]:
-        return frozenset(map(_fold_spelling, self._words))
+        return frozenset(map(_without_accents, self._words))
 
     @cached_property
     def _stems(self) -> frozenset[str]:
@@ -170,20 +158,11 @@ class KnownNames:
         found = (match.group() for text in self._texts for match in _SAME.finditer(text))
         return frozenset(group for wording in found for group in _GROUPS_BY_WORDING[wording])
 
-    @cached_property
-    def _pairs(self) -> frozenset[tuple[str, str]]:
-        return frozenset(match.groups() for text in self._texts for match in _NAME_PAIR.finditer(text))  # type: ignore[misc]
-
 
 def _bare_name(name: str) -> str:
     """Return a name without what is contracted with it, and an acronym without the ending of its plural."""
     bare = _CONTRACTION.sub("", name)
     return bare[:-1] if bare[-1:] == "s" and bare[-2:-1].isupper() else bare
-
-
-def _is_shouted(text: str) -> bool:
-    letters = [letter for letter in text if letter.isalpha()]
-    return sum(map(str.isupper, letters)) > _CAPITALS_OF_SHOUTING * len(letters)
 
 
 def _abbreviates(name: str, words: str) -> bool:
@@ -196,24 +175,17 @@ def _abbreviates(name: str, words: str) -> bool:
     return False
 
 
-def _clips(one: str, other: str) -> bool:
-    short, long = sorted((one.removesuffix("s"), other), key=len)
-    return len(short) >= _SHORTEST_CLIPPED and long.startswith(short.removesuffix("s"))
-
-
 def _stems(word: str) -> Iterator[str]:
     """Yield the word, and it without an ending of up to three letters."""
     for end in range(max(_SHORTEST_NAME_WITH_ENDING, len(word) - _LONGEST_ENDING), len(word) + 1):
         yield word[:end]
 
 
-def _fold_spelling(word: str) -> str:
-    """Return a word without accents, in its American spelling."""
-    if not word.isascii():
-        word = "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
-    for british, american in _SPELLINGS:
-        word = british.sub(american, word)
-    return word
+def _without_accents(word: str) -> str:
+    """Return a word without accents."""
+    if word.isascii():
+        return word
+    return "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
 
 
 _EVERYDAY = COMMON_CHARACTERS | FUNCTION_CHARACTERS | EVERYDAY_CHARACTERS

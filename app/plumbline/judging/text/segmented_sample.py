@@ -2,16 +2,16 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from itertools import chain, islice
+from functools import cached_property
+from itertools import chain
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.blocks import LIST_MARKER, has_word
-from plumbline.judging.text.boilerplate import LABELS, strip_boilerplate
-from plumbline.judging.text.checkable import abstains, checkable_positions, declines, may_abstain, name_missing
+from plumbline.judging.text.boilerplate import strip_boilerplate
+from plumbline.judging.text.checkable import checkable_positions, declines, name_missing
 from plumbline.judging.text.citation_marks import FoundMarks, find_marks, strip_marks
 from plumbline.judging.text.refusals import is_answered
 from plumbline.judging.text.sample import Sample
@@ -19,11 +19,9 @@ from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.short_answers import question_assertions, says_yes_or_no
 from plumbline.judging.text.structured import (
     Flag,
-    TableRow,
     header_positions,
     read_members,
     read_rows,
-    read_table,
     split_context,
 )
 from plumbline.judging.text.words import (
@@ -34,7 +32,6 @@ from plumbline.judging.text.words import (
     Words,
     content_words,
     detect_language,
-    has_content,
     is_han,
     is_in_a_language,
     split_tokens,
@@ -64,7 +61,7 @@ class ContextIndex:
     """Words (`words[row]`) of every context sentence (`places[row]`, with the number of its context); immutable.
 
     `texts[row]` is what it says; `readings`: of each context, by position, where that is not its text; `flags`: of each
-    context, the values that affirm or deny their key; `tables`: rows of Markdown tables.
+    context, the values that affirm or deny their key.
     """
 
     def __init__(
@@ -77,7 +74,6 @@ class ContextIndex:
     ) -> None:
         self.readings = dict(enumerate(readings))
         self.flags = dict(enumerate(flags))
-        self.tables: list[TableRow] = []
         # Words of each text that was split for this sample.
         self.words_by_text: dict[str, Words] = {} if words_by_text is None else words_by_text
         self.texts: list[str] = []
@@ -90,10 +86,7 @@ class ContextIndex:
         for context, sentences in enumerate(contexts):
             # A row says what it says under its header.
             headers = header_positions(sentences)
-            rows: dict[int, str] = {}
-            for position, read in read_table(sentences, headers).items() if headers else ():
-                self.tables += [read] if isinstance(read, TableRow) else []
-                rows[position] = read.text if isinstance(read, TableRow) else read
+            rows = read_rows(sentences, headers) if headers else {}
             said = self.readings.get(context, {})
             for position, sentence in enumerate(within_deadline(sentences)):
                 text = said.get(position, sentence.text)
@@ -193,8 +186,6 @@ def context_utilization(sentences: Sequence[Sentence], index: ContextIndex) -> f
     return sum(share >= RELATED_SHARE for share in shares) / len(spoken)
 
 
-_LONGEST_FIELD_WORDS = 4
-_MAX_TURNS = 4
 _MAY_BE_MARKED = re.compile(r"[*_`#>\[【<(（~|¹²³⁰⁴-⁹]")
 _HEADING_OR_QUOTE = re.compile(r"\s*(?:>\s?){0,8}(?:#{1,6}\s+)?")
 _CHECKBOX = re.compile(r"\[[ xX✓]\]\s")
@@ -208,13 +199,6 @@ _MAY_BE_NUMBERED = re.compile(r"\d(?:(?<=[a-z#.] \d)|(?<=#\d)|(?<=[料档段落�
 _LAYOUT = Phrases("judging/text/layout")
 _SOURCE_NOUNS = _LAYOUT.words("sources.nouns")
 _NUMBERED_SOURCE = re.compile(_LAYOUT.pattern("sources.numbered"), re.IGNORECASE)
-_FIELD = re.compile(r"([^:：\n]{1,60})(?::\s+|：\s*)")
-_CLAUSES = Phrases("judging/text/abstentions")
-_TURN = re.compile(_CLAUSES.pattern("clauses.turns"), re.IGNORECASE)
-_HEDGE = re.compile(_CLAUSES.pattern("clauses.hedges"), re.IGNORECASE)
-_GROUND = re.compile(r"because|since|因为|由于", re.IGNORECASE)
-_CONCESSION = re.compile(r"(?:al|even )?though |while |虽然|尽管", re.IGNORECASE)
-_CONCESSION_END = re.compile(r",\s|[，,]\s?(?:但是|但|不过)?")
 
 
 def question_stems(question: str) -> frozenset[str]:
@@ -241,47 +225,6 @@ def _plain(text: str, sentence: Sentence) -> str:
     if _MAY_BE_NUMBERED.search(plain) and (not plain.isascii() or any(map(plain.lower().__contains__, _SOURCE_NOUNS))):
         plain = _NUMBERED_SOURCE.sub(r"\1", plain)
     return plain if has_word(plain, 0, len(plain)) else text
-
-
-def _without_declining(text: str) -> str:
-    """Return the text without a clause that declines, before or behind one that asserts."""
-    if not may_abstain(text):
-        return text
-    for turn in islice(_TURN.finditer(text), _MAX_TURNS):
-        before, after = text[: turn.start()], text[turn.end() :]
-        if _HEDGE.match(before) and not _GROUND.search(turn.group()):
-            break
-        if abstains(before) and has_word(after, 0, len(after)):
-            return after
-        if abstains(after) and has_word(before, 0, len(before)):
-            return before
-    if concession := _CONCESSION.match(text):
-        end = _CONCESSION_END.search(text, concession.end())
-        if end and abstains(text[concession.end() : end.start()]) and has_word(text, end.end(), len(text)):
-            return text[end.end() :]
-    return text
-
-
-def _with_field(text: str, name_of: Callable[[str], str]) -> str:
-    field = _FIELD.match(text)
-    if field is None or not has_word(text, field.end(), len(text)):
-        return text
-    name = name_of(field.group(1))
-    return f"{name}: {text[field.end() :]}" if name else text[field.end() :]
-
-
-def _field(name: str, index: ContextIndex, stems: Container[str]) -> str:
-    """Return the name of a field or column without the words that only this layout needs."""
-    tokens = split_tokens(name)
-    if len(tokens) > _LONGEST_FIELD_WORDS:
-        return name
-    kept = [token for token in tokens if any(word in index for word in content_words(token))]
-    layout = (token for token in tokens if token not in kept)
-    if not all(token in LABELS or token[:STEM] in stems or not has_content(token) for token in layout):
-        return name
-    if len(kept) == len(tokens):
-        return name
-    return " ".join(kept) if has_content(" ".join(kept)) else ""
 
 
 @dataclass(frozen=True)
@@ -316,33 +259,29 @@ class SegmentedSample:
     def assertions(self) -> tuple[str, ...]:
         """Return what each checkable sentence asserts: tiers without a judge compare that, a judge reads sentences.
 
-        Left out: marks of lists, headings, emphasis, links and citations; openers and closers; the syntax of JSON; a
-        clause that declines before one that asserts; the name of a field ("Capacity:") that no context has and that is
-        a common one or stands in the question. A table row is read with its header, "Yes." and "No." with the question.
-        A sentence of which nothing would be left is returned whole.
+        Left out: marks of lists, headings, emphasis, links and citations; openers; the syntax of JSON. A table row is
+        read with its header, "Yes." and "No." with the question. A sentence of which nothing would be left is returned
+        whole.
         """
         sentences: Sequence[Sentence] = self.sentences
         if self.marks.texts:
             sentences = [each._replace(text=self.without_marks(each.text)) for each in within_deadline(sentences)]
-        name_of = partial(_field, index=self.index, stems=self.stems)
-        rows = read_rows(sentences, header_positions(sentences), name_of)
+        rows = read_rows(sentences, header_positions(sentences))
         asked: dict[bool, str] | None = None
         found = []
         for position in within_deadline(self.checkable):
             sentence = sentences[position]
             source = _FENCE_LINE.sub("", sentence.text) if sentence.kind == "code" else sentence.text
-            if members := read_members(source, name_of):
+            if members := read_members(source):
                 found.append(members)
                 continue
             is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
             if is_yes is not None and asked is None:
-                asked = question_assertions(self.source.question, self.source.contexts)
+                asked = question_assertions(self.source.question)
             if is_yes is not None and asked:
                 found.append(asked[is_yes])
                 continue
-            text = strip_boilerplate(_without_declining(plain), self.stems)
-            if position not in rows:
-                text = _with_field(text, name_of)
+            text = strip_boilerplate(plain, self.stems)
             found.append(text.strip() if has_word(text, 0, len(text)) else sentence.text)
         return tuple(found)
 
@@ -386,7 +325,7 @@ def segment(sample: Sample) -> SegmentedSample:
     stems = question_stems(sample.question)
     checkable = checkable_positions(sentences, stems, index)
     said = [position for position in checkable if says_yes_or_no(sentences[position].text) is not None]
-    if said and not question_assertions(sample.question, sample.contexts):
+    if said and not question_assertions(sample.question):
         # "Yes." in answer to nothing
         checkable = tuple(position for position in checkable if position not in said)
     refusals = [] if checkable else [place for place, each in enumerate(sentences) if declines(each)]

@@ -1,36 +1,22 @@
-"""Structured text in lines: rows of Markdown tables under their header; JSON and CSV as values behind their keys."""
+"""Structured text in lines: rows of Markdown tables under their header; JSON as values behind their keys."""
 
-import ast
-import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, Final
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text.blocks import TABLE_RULE
 from plumbline.judging.text.segmentation import Sentence, split_sentences
 
-# A string whole, also as Python prints it, a number or literal, or brackets around nothing; possessive: linear.
-_JSON_TOKEN: Final = re.compile(
-    r"""\"(?:[^\"\\]|\\.)*+\"|'(?:[^'\\]|\\.)*+'|[^\s\"'{}\[\],:]++|\{\s*+\}|\[\s*+\]""", re.DOTALL
-)
-# Python's own reader takes a second for a megabyte.
-_LONGEST_PYTHON: Final = 100_000
-# "```json", or a line such as "Result:", before what is structured.
-_FENCE: Final = re.compile(r"\s*(?P<mark>```|~~~)[ \w+-]{0,20}\n(?P<inside>.*?)\n?(?P=mark)\s*\Z", re.DOTALL)
-_JSON_START: Final = re.compile(r"(?:\A|[:：]\s|\n)\s{0,3}(?=\{\s{0,9}[\"']|\[\s{0,9}\{)")
-_MOST_LEAD: Final = 200
-_QUOTES: Final = "\"'"
+# A string whole, a number or literal, or brackets around nothing; possessive: linear.
+_JSON_TOKEN: Final = re.compile(r"""\"(?:[^\"\\]|\\.)*+\"|[^\s\"{}\[\],:]++|\{\s*+\}|\[\s*+\]""", re.DOTALL)
 _DEEPEST: Final = 64
 _DENYING: Final = frozenset({"", "false", "null", "none", "nan", "0", "0.0", "no", "n/a", "无", "否", "没有"})
 _AFFIRMING: Final = frozenset({"true", "yes", "是", "有"})
 _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
-_FEWEST_ROWS: Final = 2
-_COLUMN_NAME: Final = re.compile(r"(?=.*\w)[\w ()/%.#&€$£¥°'-]{1,40}")
-_FEWEST_COLUMNS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,39 +54,19 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
 
     A value is read with the names that lead to it, words of an identifier apart, and with what names the objects around
     it: of `{"shop": "York", "count": 0}` the 0 reads "shop York count 0". The sentences lie in the text as it is; a
-    title of `lead` characters, a fence, and what is said before and after JSON stay apart. Linear in its length.
+    title of `lead` characters stays apart. Linear in its length.
     """
-    if len(text.splitlines()) == 1 and "{" not in text and "[" not in text:
-        # Most contexts are prose: JSON alone may stand in one line.
+    inside = text[lead:]
+    values = _json(inside)
+    if values is None:
         return ContextText(split_sentences(text), {})
-    for start, end in _likely_places(text, lead):
-        inside = text[start:end]
-        for read in (_json, _csv):
-            values = read(inside)
-            if values is not None:
-                before, after = _split_shifted(text[:start], 0), _split_shifted(text[end:], end)
-                found = tuple(
-                    Sentence(inside[each.start : each.end], each.start + start, each.end + start, "code")
-                    for each in within_deadline(values)
-                )
-                readings = {len(before) + place: each.reading for place, each in enumerate(values)}
-                flags = tuple(each.flag for each in values if each.flag)
-                return ContextText((*before, *found, *after), readings, flags)
-    return ContextText(split_sentences(text), {})
-
-
-def _likely_places(text: str, lead: int) -> Iterator[tuple[int, int]]:
-    """Yield where something structured may stand: all behind the title; inside a fence; the JSON in a text."""
-    yield lead, len(text)
-    if fence := _FENCE.match(text, lead):
-        yield fence.span("inside")
-    start, end = _JSON_START.search(text, lead, lead + _MOST_LEAD), max(text.rfind("}"), text.rfind("]")) + 1
-    if start and start.end() < end and (start.end(), end) != (lead, len(text)):
-        yield start.end(), end
-
-
-def _split_shifted(text: str, start: int) -> tuple[Sentence, ...]:
-    return tuple(each._replace(start=each.start + start, end=each.end + start) for each in split_sentences(text))
+    before = split_sentences(text[:lead])
+    found = tuple(
+        Sentence(inside[each.start : each.end], each.start + lead, each.end + lead, "code")
+        for each in within_deadline(values)
+    )
+    readings = {len(before) + place: each.reading for place, each in enumerate(values)}
+    return ContextText((*before, *found), readings, tuple(each.flag for each in values if each.flag))
 
 
 def _words(name: str) -> str:
@@ -121,26 +87,17 @@ class _Level:
 
 
 def _json(text: str) -> list[_Value] | None:
-    """Return the values of a JSON object or list, or of one that Python prints; None if it is neither."""
+    """Return the values of a JSON object or list; None if it is neither."""
     stripped = text.strip()
     if stripped[:1] + stripped[-1:] not in ("{}", "[]"):
         return None
     values: list[_Value] = []
     tokens = iter(within_deadline(_JSON_TOKEN.finditer(text)))
     try:
-        _collect(_parse(stripped), tokens, values, [])
-    except (ValueError, SyntaxError, RecursionError, MemoryError, StopIteration):
+        _collect(json.loads(stripped, object_pairs_hook=_Members), tokens, values, [])
+    except (ValueError, RecursionError, StopIteration):
         return None
     return values if next(tokens, None) is None else None
-
-
-def _parse(text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=_Members)
-    except ValueError:
-        if len(text) > _LONGEST_PYTHON:
-            raise
-        return ast.literal_eval(text)
 
 
 def _collect(
@@ -153,51 +110,41 @@ def _collect(
     start: int = -1,
 ) -> None:
     """Add the values of a tree, whose keys and values are the tokens in order; `start`: place of the key."""
-    if not (node and isinstance(node, list | dict)):
+    if not (node and isinstance(node, list)):
         token = next(tokens)
-        if isinstance(node, str) != (token[0][0] in _QUOTES):
+        if isinstance(node, str) != (token[0][0] == '"'):
             raise ValueError
         said = node if isinstance(node, str) else token[0] if token[0][0] not in "{[" else ""
         if key or said:
+            first, name = token.start() if start < 0 else start, _words(key or levels[-1].key)
             reading, flag = _reading(levels, key, said), _flag(levels, key, said)
-            values.append(
-                _Value(
-                    token.start() if start < 0 else start,
-                    token.end(),
-                    reading,
-                    _words(key or levels[-1].key),
-                    said,
-                    flag,
-                )
-            )
+            values.append(_Value(first, token.end(), reading, name, said, flag))
         if isinstance(node, str) and levels[-1].is_object and not levels[-1].identity:
             levels[-1].identity = f"{_words(key)} {said}"
         return
     if len(levels) == _DEEPEST:
         raise ValueError
-    is_object = isinstance(node, dict | _Members)
+    is_object = isinstance(node, _Members)
     levels.append(_Level(key or (levels[-1].key if levels else ""), is_object))
-    members = node.items() if isinstance(node, dict) else node if is_object else (("", each) for each in node)
+    members = node if is_object else (("", each) for each in node)
     for name, each in members:
         _collect(each, tokens, values, levels, key=str(name), start=next(tokens).start() if is_object else -1)
     levels.pop()
 
 
-def read_members(text: str, name_of: Callable[[str], str] = str) -> str | None:
+def read_members(text: str) -> str | None:
     """Return the members of a JSON object or array as one text, a sentence each; None if the text is neither.
 
     A member is its name and its value; one that is true is its name, one that is false is denied, null is left out.
-    `name_of` may shorten a name, or leave it out.
     """
-    return ". ".join(filter(None, (_spoken(each, name_of) for each in _json(text) or ()))) or None
+    return ". ".join(filter(None, map(_spoken, _json(text) or ()))) or None
 
 
-def _spoken(member: _Value, name_of: Callable[[str], str]) -> str:
+def _spoken(member: _Value) -> str:
     folded = member.said.lower()
     if folded in ("true", "false"):
         return member.key if folded == "true" else f"no {member.key}"
-    shown = name_of(member.key) if member.key else ""
-    return "" if folded in ("null", "none") else f"{shown}: {member.said}" if shown else member.said
+    return "" if folded in ("null", "none") else f"{member.key}: {member.said}" if member.key else member.said
 
 
 def _flag(levels: list[_Level], key: str, value: str) -> Flag | None:
@@ -214,36 +161,6 @@ def _reading(levels: list[_Level], key: str, value: str) -> str:
             if part and part not in parts:
                 parts.append(part)
     return " ".join(part for part in (*parts, _words(key), value) if part)
-
-
-def _csv(text: str) -> list[_Value] | None:
-    """Return the rows of values between commas, semicolons or tabs, each value behind its column's name."""
-    first, _, rest = text.partition("\n")
-    separator = max("\t;,", key=first.count)
-    try:
-        header = [cell.strip() for cell in next(csv.reader([first], delimiter=separator), [])]
-        has_names = all(_COLUMN_NAME.fullmatch(cell) for cell in header) and len(set(header)) == len(header)
-        if len(header) < _FEWEST_ROWS or not has_names or not rest.strip():
-            return None
-        # A comma between two words is rather one of a sentence.
-        if len(header) < _FEWEST_COLUMNS and (f"{separator} " in text or rest.strip().count("\n") < 1):
-            return None
-        lines = text.splitlines(keepends=True)
-        reader = csv.reader(lines, delimiter=separator)
-        values: list[_Value] = []
-        ends = [0, *accumulate(map(len, lines))]
-        before = 0
-        for number, row in enumerate(within_deadline(reader)):
-            start, end, before = ends[before], ends[reader.line_num], reader.line_num
-            if row and len(row) != len(header):
-                return None
-            if number and row:
-                named = zip(header, row, strict=True)
-                cells = (f"{_words(name)} {' '.join(cell.split())}" for name, cell in named if cell.strip())
-                values.append(_Value(start, start + len(text[start:end].rstrip()), ", ".join(cells)))
-    except csv.Error:
-        return None
-    return values or None
 
 
 # A longer cell is no name of a column; the bound keeps the rows' texts linear in the table's.
@@ -264,41 +181,18 @@ def header_positions(sentences: Sequence[Sentence]) -> frozenset[int]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A row of a table: its name, and what stands behind the name of each other column, empty cells left out."""
-
-    name: str
-    cells: tuple[tuple[str, str], ...]
-
-    @property
-    def text(self) -> str:
-        said = [f"{column} {value}" if column else value for column, value in self.cells]
-        return f"{self.name}: {', '.join(said)}" if self.name and said else ", ".join(filter(None, (self.name, *said)))
-
-
-def read_rows(
-    sentences: Sequence[Sentence], header_positions: frozenset[int], name_of: Callable[[str], str] = str
-) -> Mapping[int, str]:
+def read_rows(sentences: Sequence[Sentence], header_positions: frozenset[int]) -> Mapping[int, str]:
     """Return the text of each table row by its position: its name, then each cell behind the name of its column.
 
-    Empty cells are left out; a row without a header is its cells. `name_of` may shorten a column's name, or omit it.
+    Empty cells are left out; a row without a header is its cells.
     """
-    rows = read_table(sentences, header_positions, name_of)
-    return {position: row if isinstance(row, str) else row.text for position, row in rows.items()}
-
-
-def read_table(
-    sentences: Sequence[Sentence], header_positions: frozenset[int], name_of: Callable[[str], str] = str
-) -> Mapping[int, TableRow | str]:
-    """Return each table row by its position, a header as its text."""
-    rows: dict[int, TableRow | str] = {}
+    rows: dict[int, str] = {}
     names: list[tuple[str, str]] = []
     for position, sentence in enumerate(within_deadline(sentences)):
         if sentence.kind == "table_row":
             cells = split_cells(sentence.text)
             if position in header_positions:
-                names = [_column(cell, name_of) for cell in cells]
+                names = list(map(_column, cells))
                 rows[position] = ", ".join(cells)
             else:
                 rows[position] = _row(cells, names)
@@ -322,17 +216,17 @@ def find_cells(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _column(cell: str, name_of: Callable[[str], str]) -> tuple[str, str]:
+def _column(cell: str) -> tuple[str, str]:
     if len(cell) > _MAX_HEADER_CHARACTERS:
         return "", ""
     if cell[1:2].islower():
         # No name by its capital.
         cell = cell[:1].lower() + cell[1:]
     unit = _UNIT.search(cell)
-    return (name_of(cell[: unit.start()]), unit.group(1)) if unit else (name_of(cell), "")
+    return (cell[: unit.start()], unit.group(1)) if unit else (cell, "")
 
 
-def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> TableRow | str:
+def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> str:
     parts: list[tuple[str, str]] = []
     for index, cell in enumerate(cells):
         if cell in EMPTY_CELLS:
@@ -343,4 +237,5 @@ def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> TableRow | s
     if not parts:
         return ", ".join(cells)
     (column, first), *rest = parts
-    return TableRow(f"{column} {first}".strip(), tuple(rest))
+    name, said = f"{column} {first}".strip(), [f"{column} {value}".strip() for column, value in rest]
+    return f"{name}: {', '.join(said)}" if said else name

@@ -91,7 +91,7 @@ class DecisionCheck:
         near = [row for row, count in enumerate(shared) if count >= least] or list(features.rows)
         touched = {row + step for row in near for step in (-1, 0, 1) if self._is_beside(row, row + step)}
         lines = [index.lines[row] for row in sorted(touched)]
-        return ContextAmounts(lines, lines, self._sample.source.question).find_missing(text, lines)[0]
+        return ContextAmounts(lines, lines, self._sample.source.question).find_missing(text, lines)
 
     def _denies_what_is_said(self, text: str) -> bool:
         """Return True if a clause denies what a context says in half of its words, and none as near denies it, too."""

@@ -79,8 +79,8 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
         if best is not None:
             context, place_found = sample.index.places[best]
             evidence = Evidence(context, place_found.text, place_found.start, place_found.end, verified=True)
-        # "27" for 二十七 is as good as the word itself; "12 °C" is no copy of "-12 °C", though it stands in it.
-        is_copy = (copy is not None and not features.unknown_numbers) or features.is_known_amount
+        # "12 °C" is no copy of "-12 °C", though it stands in it.
+        is_copy = copy is not None and not features.unknown_numbers
         open_reasons = features.open_reasons
         if copy is not None and is_cut(*passages[copy].around(place, REACH)):
             # All of its words are copied, so that their share would let it pass

@@ -4,7 +4,6 @@ Chosen on human labels, every dataset left out once; docs/explanation/agreement.
 """
 
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -13,7 +12,6 @@ from itertools import chain, islice, pairwise
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.context_amounts import ContextAmounts
 from plumbline.judging.quantities.numerals import han_to_digits
-from plumbline.judging.quantities.units import UNIT_AFTER
 from plumbline.judging.text import negation
 from plumbline.judging.text.identifiers import KnownIdentifiers
 from plumbline.judging.text.names import KnownNames, find_unknown_han
@@ -57,10 +55,6 @@ _RELATED = 0.75
 # "All", "each", "only", "most": common as they are, a claim that has one and no context is often one that overstates.
 _OVERSTATING = frozenset("都全每只最更必")
 _WEIGHTLESS = FUNCTION_CHARACTERS - _OVERSTATING
-# With what bounds it: 不超过2GB, 约半年.
-_AMOUNT = re.compile(
-    rf"(?:不?超过|不[低少多大小高]于|不[足到]|至[少多]|最[多少高低]|大约|将近|接近|[约近])(?=\s?[\d半])|\d{UNIT_AFTER.pattern}|半(?:个?[年天月小])"
-)
 _LIGHT = (COMMON_CHARACTERS | FUNCTION_CHARACTERS) - _OVERSTATING
 # -ln(this - share): the last pairs weigh more than the first, and all of them is 3, not infinity.
 _ABOVE_ALL = 1.05
@@ -75,11 +69,10 @@ class Finding:
     `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
     `copied`: share in [0, 1] of its runs of four words, or Chinese characters, that stand in a context;
     `hard_reasons`: identifiers that no context has, and keys that structured contexts deny; `open_reasons`: codes of
-    what forbids to pass the sentence as a copy, a clause that nothing covers, a condition left out, a name of the
-    question. `rows`: the few sentences of the index that hold most of it, shortest first; `is_whole`: they hold all of
-    it; `is_known_amount`: it is an amount alone, which the contexts have; `is_related`: the contexts have an amount of
-    it, so that it is on their subject, however few of its words they have. Of a detector: `is_denied`, the contexts say
-    the opposite; `unsupported_words` that it marked, with their characters.
+    what forbids to pass the sentence as a copy, a clause that nothing covers or a condition left out. `rows`: the few
+    sentences of the index that hold most of it, shortest first; `is_whole`: they hold all of it; `is_related`: the
+    contexts have an amount of it, so that it is on their subject, however few of its words they have. Of a detector:
+    `is_denied`, the contexts say the opposite; `unsupported_words` that it marked, with their characters.
     """
 
     measures: Mapping[str, float]
@@ -94,7 +87,6 @@ class Finding:
     open_reasons: tuple[str, ...] = ()
     rows: tuple[int, ...] = ()
     is_whole: bool = False
-    is_known_amount: bool = False
     is_related: bool = False
 
     @property
@@ -152,7 +144,7 @@ class KnownPassages:
         written = (sample.without_marks(sample.sentences[position].text) for position in sample.checkable)
         self._written = dict(zip(sample.assertions, written, strict=True))
         flags = [flag for each in index.flags.values() for flag in each]
-        self._facts = StructuredFacts(index.structured, index.tables, flags)
+        self._facts = StructuredFacts(index.structured, flags)
         self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))
 
     def measure(self, texts: Sequence[str]) -> list[Finding]:
@@ -168,25 +160,21 @@ class KnownPassages:
         content: Sequence[str] | None = None,
         names: tuple[str, ...] = (),
         copied: float = 0.0,
-        is_of_question: bool = False,
     ) -> Finding:
         """Return the features of a sentence: its measures of wording, and those that any language has.
 
-        `content`: its words of content, where they are known; `is_of_question`: it has a name that only the question
-        has.
+        `content`: its words of content, where they are known.
         """
         rows = tuple(self.rows[number] for number in covered.rows)
         best = [self.texts[number] for number in covered.rows[:_MAX_COMPARED]]
         identifiers = self._identifiers.find_unknown(self._written.get(text, text))
-        missing, derived = self.amounts.find_missing(text, self._surroundings(rows))
+        missing = self.amounts.find_missing(text, self._surroundings(rows))
         numbers = (*missing, *self._facts.find_misplaced(text), *identifiers)
         best = [passage for passage in best if len(passage) <= _LONGEST_COMPARED]
         denied = self._facts.find_denied(text)
         is_open = {
             "clause_not_covered": covered.best < 1.0 and has_open_clause(text, self.index.best_share),
             "condition_left_out": any(leaves_out_condition(text, each) for each in best[:1]),
-            "name_of_question": is_of_question,
-            "calculated": bool(derived),
         }
         counted = {
             "unknown_numbers": float(min(_MAX_NUMBERS, len(numbers))),
@@ -201,7 +189,6 @@ class KnownPassages:
             open_reasons=tuple(name for name, is_so in is_open.items() if is_so),
             rows=rows,
             is_whole=covered.best == 1.0,
-            is_known_amount=not numbers and self.amounts.holds_amount(text),
             is_related=covered.anywhere < _RELATED and not numbers and self.amounts.shares_amount(text),
         )
 
@@ -258,17 +245,7 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[Finding]:
             "near_pairs": -math.log(_ABOVE_ALL - pairs.share(spoken.content)),
             "unknown_names": float(min(_MAX_NAMES, len(names))),
         }
-        found.append(
-            passages.features(
-                text,
-                measures,
-                covered,
-                content=spoken.content,
-                names=names,
-                copied=copied,
-                is_of_question=len(names) < len(unknown),
-            )
-        )
+        found.append(passages.features(text, measures, covered, content=spoken.content, names=names, copied=copied))
     return found
 
 
@@ -300,7 +277,7 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Findin
     found = []
     copies = _copied_runs(asked, known)
     for text, single, pair, copied in within_deadline(zip(texts, singles, pairs, copies, strict=True)):
-        names = find_unknown_han(_AMOUNT.sub(" ", han_to_digits(to_simplified(text))), vocabulary, told)
+        names = find_unknown_han(han_to_digits(to_simplified(text)), vocabulary, told)
         measures = {
             "characters": single.best,
             "unknown_names": float(min(_MAX_NAMES, len(names))),
