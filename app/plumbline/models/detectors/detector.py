@@ -89,14 +89,14 @@ class LocalDetector:
         if labels is None or not all(np.isfinite(part).all() for part in parts):
             raise TierFailure(FailureReason.INVALID_REPLY, CodedText("detector_numbers_invalid", model=self.model))
         if not self.marks_words:
-            read = [_support(part[:1], labels, self._description) for part in parts]
+            read = [_support(part[:1], labels) for part in parts]
             support = max(float(each[0][0]) for each in read)
             # One part denies the claim, unless another supports it more.
             denied = max(float(each[1][0]) for each in read)
             return DetectorFinding(support, is_denied=denied > max(_DENIED_FROM, support))
         # Each word is as well supported as by the part that supports it most.
         by_part = [
-            _support(part[[place for place, _, _ in question.places]], labels, self._description)[0]
+            _support(part[[place for place, _, _ in question.places]], labels)[0]
             for question, part in zip(questions, parts, strict=True)
             if question.places
         ]
@@ -148,13 +148,11 @@ class LocalDetector:
             check_probe(self._description, number, found)
 
 
-def _support(
-    halves: NDArray[np.float32], labels: Labels, description: Description
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _support(halves: NDArray[np.float32], labels: Labels) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return support and denial in [0, 1] from the halves of logits, shape (n, 2 * labels); each has shape (n,)."""
     width = halves.shape[1] // 2
     logits = halves[:, :width].astype(np.float64) + halves[:, width:]
-    if width == 1 or description.activation == "sigmoid":
+    if width == 1:
         shares = 1.0 / (1.0 + np.exp(-np.clip(logits, -60.0, 60.0)))
     else:
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))

@@ -74,7 +74,7 @@ class PairReader:
         whole = [_read_part(passage) for passage in passages]
         if len(self.ask(whole, question, claim).tokens) <= frame + room:
             return [whole]
-        extra = self.count(self._description.numbered.replace("{text}", "")) + self.count(self._description.joined)
+        extra = self.count(self._description.numbered.replace("{text}", "")) + self.count("\n")
         pieces = [piece for passage in passages for piece in self._pieces(passage, room - extra - _SEAM_TOKENS)]
         windows: list[list[tuple[int, int, int]]] = []
         left = 0
@@ -194,8 +194,6 @@ class DetectorNetwork:
             logits = logits[:, None]
         elif self._description.head != "tokens":
             logits = logits[:, :1]
-        if logits.shape[-1] > 1:
-            logits = logits[..., list(self.labels.over)]
         half = logits.astype(np.float16).astype(np.float32)
         return np.concatenate([half, logits - half], axis=-1)
 

@@ -39,26 +39,18 @@ class EmbeddingService:
     endpoint: Endpoint
     api: EmbeddingApi
     max_tokens: int
-    dimensions: int | None
     prefix: str
     languages: frozenset[str] | None
     is_fallback: bool = False
 
     @property
-    def model(self) -> str:
-        """Return the model's name in results; fewer dimensions have another, as they have calibrations of their own."""
-        return f"{self.endpoint.model}@{self.dimensions}" if self.dimensions else self.endpoint.model
-
-    @property
     def identity(self) -> str:
-        return f"{self.endpoint.base_url}\n{self.model}\n{self.max_tokens}"
+        return f"{self.endpoint.base_url}\n{self.endpoint.model}\n{self.max_tokens}"
 
     def body(self, texts: list[str]) -> dict[str, object]:
         fields: dict[str, object] = {"model": self.endpoint.model, "input": texts}
         if self.api.encoding:
             fields["encoding_format"] = self.api.encoding
-        if self.dimensions:
-            fields["dimensions"] = self.dimensions
         return fields
 
 
@@ -83,7 +75,6 @@ def resolve_embedding_service(settings: Settings) -> EmbeddingService | None:
         endpoint,
         api,
         max_tokens=settings.embedding_max_tokens or api.max_tokens,
-        dimensions=settings.embedding_dimensions,
         prefix=preset.prefix,
         languages=frozenset(languages) or preset.languages,
         is_fallback=is_fallback,
@@ -201,11 +192,12 @@ class RemoteEncoder:
         cache_bytes: int,
     ) -> None:
         self._service = service
-        self.model, self.languages = service.model, service.languages
+        self.model, self.languages = service.endpoint.model, service.languages
         self._endpoint = endpoint
         self._timeout_seconds = timeout_seconds
         self._cache = build_vector_cache(cache_bytes)
-        self._dimensions = service.dimensions
+        # Those of the first reply.
+        self._dimensions: int | None = None
         self._failure: TierFailure | None = None
         self._counts: Counter[str] = Counter()
 
