@@ -1,21 +1,12 @@
 """Parse a ranking out of an LLM's reply, in linear time, whatever its form."""
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from string import ascii_lowercase
 from typing import Final
 
-from plumbline.retrieval.ranking_candidates import ROMANS, Candidates, bare_item
-from plumbline.retrieval.ranking_text import (
-    read_chains,
-    read_elements,
-    read_lines,
-    read_places,
-    read_prose,
-    read_tables,
-)
+from plumbline.retrieval.ranking_candidates import Candidates, bare_item
+from plumbline.retrieval.ranking_text import read_chains, read_lines, read_prose, read_tables
 from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, grade, json_readings, meaning
 from plumbline.retrieval.run import ParsedRanking
 
@@ -25,9 +16,6 @@ _THINK_TAG: Final = re.compile(
 _PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
 _MARKUP: Final = [(re.compile(each, re.MULTILINE), plain) for each, plain in WORDS.read("layout.markup")]
 _PLUS: Final = re.compile(r"^\+ ", re.MULTILINE)
-_LETTERED: Final = re.compile(r"^(\s*)[(（]?([ivx]{1,5}|[IVX]{1,5}|[A-Za-z])[.)）、](?=\s)", re.MULTILINE)
-_LETTERS: Final = re.compile(r"\s*([A-Z]{3,26})\.?\s*")
-_SMALL_LETTERS: Final = re.compile(r"\s*[a-z](?:\s*[>,]\s*[a-z])+\s*")
 # The last position of a reply that was cut off, whole where positions have one digit.
 _CUT_POSITION: Final = re.compile(r"> \[[0-9]\Z")
 _TEN: Final = 10
@@ -97,20 +85,13 @@ def _is_whole(parsed: ParsedRanking, reply: str, known: Candidates) -> bool:
 
 
 def _plain(reply: str, known: Candidates) -> str:
-    """Write signs of markup, ticks, key caps, and letters or Roman numerals before lines, as plain text."""
+    """Write signs of markup, ticks and key caps as plain text."""
     for pattern, plain in _MARKUP:
         reply = pattern.sub(plain, reply)
     if _PLUS.search(reply):
         reply = reply.replace("\n- ", "\n- ☐ ")
     if known.count < _TEN and _CUT_POSITION.search(reply):
         reply += "]"
-    reply = reply.upper() if _SMALL_LETTERS.fullmatch(reply) else reply
-    if (letters := _LETTERS.fullmatch(reply)) and len(set(letters[1])) == len(letters[1]):
-        return " > ".join(letters[1])
-    counted = [name.lower() for _, name in _LETTERED.findall(reply)]
-    if len(counted) > 1 and any(counted == names[: len(counted)] for names in (ROMANS, list(ascii_lowercase))):
-        places = itertools.count(1)
-        return _LETTERED.sub(lambda found: f"{found[1]}{next(places)}.", reply)
     return reply
 
 
@@ -132,7 +113,6 @@ def _without_reasoning(text: str) -> str:
 
 
 def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[Reading]]]:
-    yield "elements", read_elements(reply, candidates)
     reply = _PLAIN_TAG.sub("\n", reply)
     readings, has_unread = json_readings(reply, candidates)
     yield "json", readings
@@ -145,7 +125,6 @@ def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[R
     yield "chain", read_chains(marked)
     yield "lines", read_lines(marked, candidates)
     if candidates.are_given:
-        yield "places", read_places(reply, candidates)
         yield "tokens", read_prose(reply, candidates)
 
 

@@ -53,11 +53,10 @@ class Candidates:
         self._place_by_id: dict[str, int] = {}
         self._lengths: dict[str, set[int]] = {}
         self._shapes: set[str] = set()
-        self._folded = {doc_id.strip().casefold(): doc_id for doc_id in self._ids}
-        for place, doc_id in enumerate(self._ids):
-            stripped = doc_id.strip()
-            self._place_by_id.setdefault(doc_id, place)
-            self._place_by_id.setdefault(stripped, place)
+        for spell in (str, str.strip, lambda doc_id: doc_id.strip().casefold()):
+            for place, doc_id in enumerate(self._ids):
+                self._place_by_id.setdefault(spell(doc_id), place)
+        for stripped in map(str.strip, self._ids):
             first = _ATOM.match(stripped)
             if first and len(stripped) <= _MAX_MARKED:
                 self._lengths.setdefault(first[0], set()).add(len(stripped))
@@ -88,16 +87,6 @@ class Candidates:
         """Write each named position of a candidate as `[3]`: `Passage 3`, `Doc: 3`, `文档3`, `3号`."""
         return _POSITION.sub(lambda found: f"[{next(filter(None, found.groups())).upper()}]", marked)
 
-    def mark_positions(self, text: str) -> str:
-        """Replace each named position of a candidate, `Passage 2`, by the candidate's mark."""
-        names = ["".join(groups) for groups in _POSITION.findall(text)]
-        numbers = [int(each) if each.isdigit() else -1 for each in names]
-        first = 0 if 0 in numbers else 1
-        if not numbers or not self._has_positions or not all(0 <= each - first < self.count for each in numbers):
-            return text
-        places = iter(numbers)
-        return _POSITION.sub(lambda _: chr(_FIRST_MARK + next(places) - first), text)
-
     def without_marks(self, text: str) -> str:
         return MARK.sub("", text)
 
@@ -110,10 +99,10 @@ class Candidates:
             bare = bare_item(item)
             return bare if 0 < len(bare.split(None, _MAX_ID_WORDS)) < _MAX_ID_WORDS else None
         plain = item.strip(_DECORATION)
-        for text in (item, item.strip(_QUOTES), plain):
+        for text in (item, item.strip(_QUOTES), plain, plain.casefold()):
             if text in self._place_by_id:
                 return self._ids[self._place_by_id[text]]
-        return self.unmark(plain) if MARK.fullmatch(plain) else self._folded.get(plain.casefold())
+        return self.unmark(plain) if MARK.fullmatch(plain) else None
 
     def find_known(self, item: str) -> str | None:
         return self.find(item) if self.are_given else None

@@ -37,31 +37,11 @@ def read_tables(text: str, candidates: Candidates) -> Iterator[Reading]:
     for sign in ("|", "\t", ","):
         cells = [[cell.strip(" *`") for cell in line.strip("|").split(sign)] for line in lines if sign in line]
         header, *table = cells or [[]]
-        if any(map(candidates.find_known, header)):
-            continue
-        rows = [row for row in table if len(row) == len(header)]
-        if len(header) < _CHAIN_LENGTH or not rows or not (sign == "|" or any(map(is_value_key, header))):
-            continue
-        named = [dict(zip(header, row, strict=True)) for row in rows]
-        if all(row_id(row, candidates) for row in named):
-            yield from read_table(named, "", candidates)
+        rows = [dict(zip(header, row, strict=True)) for row in table if len(row) == len(header) > 1]
+        is_headed = (sign == "|" or any(map(is_value_key, header))) and not any(map(candidates.find_known, header))
+        if rows and is_headed and all(row_id(row, candidates) for row in rows):
+            yield from read_table(rows, "", candidates)
             return
-
-
-_ATTRIBUTE: Final = re.compile(r"\b([\w-]{1,40}+)=\"([^\"]{0,200}+)\"")
-
-
-def read_elements(text: str, candidates: Candidates) -> Iterator[Reading]:
-    """Yield the ranking of XML or HTML elements: a row for each with attributes, or for leaves until a name repeats."""
-    rows: list[dict[str, object]] = [{}]
-    for name, attributes, content in _ELEMENT.findall(text):
-        cells = dict(_ATTRIBUTE.findall(attributes)) | ({name: content} if content.strip() else {})
-        if attributes or rows[-1].keys() & cells.keys():
-            rows.append({})
-        rows[-1] |= cells
-    named = [row for row in rows if row_id(row, candidates) is not None]
-    if len(named) > 1 and any(is_value_key(name) for row in named for name in row):
-        yield from read_table(named, "", candidates)
 
 
 _RANGE_END: Final = re.compile(rf"\s?[-–—~至到]\s?(?:\[[0-9A-Z]{{1,6}}\]|{MARKS})")
@@ -72,20 +52,15 @@ _EQUAL_SIGNS: Final = frozenset("=＝~≈")
 _CHAIN: Final = re.compile(
     rf"(?:{_layout('linked')})(?>(?:[\s*`\"']*+{_layout('link')}[\s*`\"']*+(?:{_layout('linked')}))+)"
 )
-_LINK, _TIGHT_LINK, _SCORE_OF_LINK, _ELEMENT, _INLINE_RANK, _HEADED_RANK, _RANK_DIGITS, _SCORED = (
+_LINK, _SCORE_OF_LINK, _INLINE_RANK, _HEADED_RANK, _RANK_DIGITS, _SCORED = (
     re.compile(_layout(name))
-    for name in (
-        *("link", "tight_link", "score_of_link", "element", "inline_rank", "headed_rank", "rank_digits", "scored"),
-    )
+    for name in ("link", "score_of_link", "inline_rank", "headed_rank", "rank_digits", "scored")
 )
 
 
 def read_chains(text: str) -> Iterator[Reading]:
     """Yield items joined by `>` and its kin, falling, or by `<`, rising; `=` holds equal."""
-    text = _SCORE_OF_LINK.sub(r"\1", text)
-    if "<" not in text and any(sign in text for sign in ">＞≻→"):
-        text = _TIGHT_LINK.sub(r" \1 ", text)
-    last = 0
+    text, last = _SCORE_OF_LINK.sub(r"\1", text), 0
     for found in _CHAIN.finditer(text):
         items, signs = map(str.strip, _LINK.split(found[0])), _LINK.findall(found[0])
         chain: Blocks = []
@@ -313,60 +288,52 @@ _THAN: Final = re.compile(rf"({MARKS})比({MARKS})(?:更|还)\w{{0,4}}")
 _REPEATED: Final = re.compile(rf"({MARKS})[\s，,；;。.]+(?:and\s+)?\1(?=\s[<>])")
 
 
-def read_places(text: str, candidates: Candidates) -> Iterator[Reading]:
-    """Yield the ranking of prose that compares all documents that it names, or gives each its place."""
-    marked = _mark_prose(text, candidates)
-    if any(map(MARK.search, _QUESTION.findall(marked))):
-        return
-    # `A is more relevant than B, which is better than C`, `A优于B，B优于C`
-    linked = _COMPARED.sub(lambda found: " < " if found[1] else " > ", _THAN.sub(r"\1 > \2", marked))
-    named = MARK.findall(joined := _REPEATED.sub(r"\1", linked))
-    chains = list(read_chains(joined))
-    if len(chains) == 1 and len(flat(chains[0].blocks)) == len(named):
-        yield chains[0]
-    elif len(placed := _read_ordinals(marked)) > 1 and set(flat(placed)) == set(named):
-        yield Reading(placed)
-
-
-def _mark_prose(text: str, candidates: Candidates) -> str:
-    marked = _FALLING.sub("most", candidates.mark(text))
-    return marked if MARK.search(marked) else candidates.mark_positions(marked)
-
-
 def read_prose(text: str, candidates: Candidates) -> Iterator[Reading]:
-    """Yield the candidates of prose in order, where it ranks them; with another reading where it turns or repeats."""
-    marked = _mark_prose(text, candidates)
-    kept: list[str] = []
-    excluded: list[str] = []
+    """Yield the candidates of prose as it compares or places them all, else in order, where it ranks them.
+
+    With another reading where it turns or repeats.
+    """
+    marked = _FALLING.sub("most", candidates.mark(text))
+    asked, placed = _QUESTION.findall(marked), _read_ordinals(marked)
+    if (compared := _read_comparison(marked, placed)) and not any(map(MARK.search, asked)):
+        yield Reading(compared)
+        return
+    kept, excluded = list[str](), list[str]()
     letters = 0
-    is_doubtful = any(candidates.mentions(asked) for asked in _QUESTION.findall(marked))
+    is_doubtful = any(map(candidates.mentions, asked))
     for sentence in _SENTENCE_END.split(marked):
-        found = candidates.mentions(sentence)
-        folded = sentence.casefold()
+        found, folded = candidates.mentions(sentence), sentence.casefold()
         if len(found) == 1 and excludes(folded):
             excluded += found
             continue
         letters += sum(map(str.isalnum, sentence))
-        if found:
-            kept += found
-            is_doubtful = is_doubtful or _REVERSALS.search(folded) is not None or excludes(folded)
+        kept += found
+        is_doubtful = is_doubtful or (bool(found) and (_REVERSALS.search(folded) is not None or excludes(folded)))
     if excluded:
         yield Reading([[item] for item in excluded], "excluded")
     values = [(str(at), each) for at, each in enumerate(_NAMED_VALUE.finditer(text.lower()))]
     named = order_rows([([at], {values[0][1][1]: float(each[2])}) for at, each in values])
-    once = list(dict.fromkeys(kept))
-    placed = _read_ordinals(marked)
-    folded = marked.casefold()
-    is_bare = letters == sum(sum(map(str.isalnum, item)) for item in kept)
+    once, in_place = list(dict.fromkeys(kept)), flat(placed)
     is_doubtful = is_doubtful or named.other is not None or flat(named.blocks) != [at for at, _ in values]
-    is_doubtful = is_doubtful or (bool(placed) and flat(placed) != [item for item in once if item in flat(placed)])
+    is_doubtful = is_doubtful or in_place != [item for item in once if item in in_place] or 1 < len(once) < len(kept)
     # one word such as `saw` may be no id
+    is_bare = letters == sum(map(str.isalnum, "".join(kept)))
     if not is_bare and (len(once) > 1 or not all(map(looks_like_an_id, map(candidates.unmark, once)))):
+        folded = marked.casefold()
         is_doubtful = is_doubtful or _TURNS.search(folded) is not None or not _CUES.search(folded)
-    is_doubtful = is_doubtful or 1 < len(once) < len(kept)
     if len(once) > 1 or (once and not is_doubtful):
-        turned = [[item] for item in reversed(once)]
-        yield Reading([[item] for item in once], "", other=turned if is_doubtful else None)
+        blocks = [[item] for item in once]
+        yield Reading(blocks, other=blocks[::-1] if is_doubtful else None)
+
+
+def _read_comparison(marked: str, placed: Blocks) -> Blocks:
+    """Return all documents as `A is more relevant than B, which is better than C` orders them, or as placed."""
+    linked = _COMPARED.sub(lambda found: " < " if found[1] else " > ", _THAN.sub(r"\1 > \2", marked))
+    named = MARK.findall(joined := _REPEATED.sub(r"\1", linked))
+    chains = [each.blocks for each in read_chains(joined)]
+    if len(chains) == 1 and len(flat(chains[0])) == len(named):
+        return chains[0]
+    return placed if len(placed) > 1 and set(flat(placed)) == set(named) else []
 
 
 def _read_ordinals(marked: str) -> Blocks:

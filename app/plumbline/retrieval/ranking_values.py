@@ -210,12 +210,14 @@ def _excluding_words(name: str) -> set[str]:
 # Where a value may begin: a list, an object, a pair, or a Python object as `repr` prints it.
 _START: Final = re.compile(r"[\[{]|\((?=\s*+['\"])|\b[A-Za-z]\w{0,60}+\((?=\w{1,60}+=)")
 _TOKEN: Final = re.compile(
-    r"""\s*+(?>(?:(?://|\#)[^\n]*+\s*+)*)(?:(?P<open>[\[({])|(?P<close>[\])}])|(?P<comma>,)|(?P<colon>[:=])"""
-    r"""|(?P<text>"(?>(?:[^"\\]|\\.)*)"|'(?>(?:[^'\\]|\\.)*)')"""
-    r"""|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?!\w)|(?P<word>[^\W\d][\w.]*+))""",
+    r"""\s*+(?>(?:(?://|\#)[^\n]*+\s*+)*)(?:(?P<object>\{|[^\W\d][\w.]*+\((?=\s*\w+\s*=))|(?P<wrapper>[^\W\d][\w.]*+\()"""
+    r"""|(?P<list>[\[(])|(?P<close>[\])}])|(?P<comma>,)|(?P<colon>[:=])|(?P<name>(?:[^\W\d][\w.]*+|[0-9]++)(?=\s*+[:=]))"""
+    r"""|(?P<text>"(?>(?:[^"\\]|\\.)*)")|(?P<python>'(?>(?:[^'\\]|\\.)*)')"""
+    r"""|(?P<number>-?[0-9]++(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)(?!\w)|(?P<constant>(?i:true|false|null|none))\b)""",
     re.DOTALL,
 )
-_CONSTANTS: Final = {"true": True, "false": False, "null": None, "none": None}
+# Signs as JSON has them; `np.float32(8.6)` is its number.
+_BRACKETS: Final = {"object": ("{", "}"), "list": ("[", "]"), "wrapper": ("", "")}
 # Each may read the text to its end.
 _MOST_FAILURES: Final = 20
 _MAX_DEPTH: Final = 8
@@ -235,50 +237,27 @@ class _Number(str):
     __slots__ = ()
 
 
-def _read_value(text: str, position: int, depth: int = _MAX_DEPTH) -> tuple[Any, int]:
+def _read_value(text: str, position: int) -> tuple[Any, int]:
     """Return the value of JSON or Python that begins there, and its end; raise ValueError without one."""
-    token = _TOKEN.match(text, position)
-    if token is None or not depth:
-        raise ValueError
-    kind, word, position = token.lastgroup, token[token.lastgroup or 0], token.end()
-    if kind == "text":
-        return _unquote(word), position
-    if kind == "number":
-        return _Number(word), position
-    if kind == "word" and text.startswith("(", position):
-        value, position = _read_value(text, position, depth)
-        # `np.float32(8.6)`
-        return value[0] if isinstance(value, list) and len(value) == 1 else value, position
-    if kind == "word" and (word.lower() in _CONSTANTS or text.startswith(("=", ":"), position)):
-        return _CONSTANTS.get(word.lower(), word), position
-    if kind != "open":
-        raise ValueError
-    return _read_items(text, position, depth, is_object=word == "{")
-
-
-def _read_items(text: str, position: int, depth: int, *, is_object: bool) -> tuple[Any, int]:
-    items, fields = list[Any](), dict[str, Any]()
-    while (token := _TOKEN.match(text, position)) and token.lastgroup != "close":
-        value, position = _read_value(text, position, depth - 1)
-        after = _TOKEN.match(text, position)
-        if after and after.lastgroup == "colon":
-            fields[str(value)], position = _read_value(text, after.end(), depth - 1)
-            after = _TOKEN.match(text, position)
-        else:
-            items.append(value)
-        if not after or after.lastgroup not in ("comma", "close"):
+    parts, closing = list[str](), list[str]()
+    while closing or not parts:
+        token = _TOKEN.match(text, position)
+        if token is None or len(closing) > _MAX_DEPTH:
             raise ValueError
-        position = after.end() if after.lastgroup == "comma" else position
-    if token is None:
-        raise ValueError
-    return fields if fields or (is_object and not items) else items, token.end()
-
-
-def _unquote(word: str) -> str:
-    try:
-        return str(json.loads(word))
-    except ValueError:
-        return word[1:-1]
+        kind, position = token.lastgroup or "", token.end()
+        word = token[kind]
+        if kind in _BRACKETS:
+            word, close = _BRACKETS[kind]
+            closing.append(close)
+        elif kind == "close":
+            parts[-1:] = [each for each in parts[-1:] if each != ","]
+            word = closing.pop()
+        elif kind in ("name", "python"):
+            word = json.dumps(word.strip("'"))
+        elif kind == "constant":
+            word = word.lower().replace("none", "null")
+        parts.append(":" if kind == "colon" else word)
+    return json.loads("".join(parts), parse_int=_Number, parse_float=_Number, strict=False), position
 
 
 def json_readings(text: str, candidates: Candidates) -> tuple[list[Reading], bool]:
@@ -339,10 +318,8 @@ def _read_tree(value: Any, label: str, candidates: Candidates, depth: int) -> It
             yield Reading([[str(each)] for each in value], label)
     elif all(isinstance(each, list) and all(isinstance(item, str) for item in each) for each in value):
         yield Reading([each for each in value if each], label)
-    elif all(isinstance(each, dict) and len(each) == 1 for each in value):
-        yield from _read_object({name: each for row in value for name, each in row.items()}, label, candidates, depth)
-    else:
-        for each in value if all(isinstance(each, dict) for each in value) else ():
+    elif all(isinstance(each, dict) for each in value):
+        for each in value:
             yield from _read_tree(each, label, candidates, depth - 1)
 
 
@@ -405,8 +382,6 @@ def _read_object(fields: dict[str, Any], label: str, candidates: Candidates, dep
         yield by_rank
     elif all(isinstance(each, bool) for each in fields.values()):
         yield from read_table([{"id": name, "relevant": each} for name, each in fields.items()], label, candidates)
-    elif all(isinstance(each, dict) and any(map(is_value_key, each)) for each in fields.values()):
-        yield from read_table([{"id": name, **each} for name, each in fields.items()], label, candidates)
     else:
         for name, each in fields.items():
             # a key that says nothing leaves the word to the one above it

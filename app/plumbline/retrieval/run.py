@@ -103,8 +103,8 @@ class ParsedRanking:
     """Ranking parsed from an LLM's reply: its ids best first, each once, if `parse_ok`: the reply holds just one.
 
     unknown: ids that the reply names and the candidates do not hold. duplicates_removed: later mentions of an id. form:
-    `json`, `elements`, `table`, `chain`, `lines`, `places`, `tokens`, or `none`. ties: ids held equal. excluded: ids
-    that the reply says it leaves out. readings: two rankings that the reply may mean, if there are.
+    `json`, `table`, `chain`, `lines`, `tokens`, or `none`. ties: ids held equal. excluded: ids that the reply says it
+    leaves out. readings: two rankings that the reply may mean, if there are.
     """
 
     ids: tuple[str, ...]
