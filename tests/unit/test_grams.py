@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from plumbline.judging.tiers import gram_cover
-from plumbline.judging.tiers.gram_cover import Cover, cover, grams
+from plumbline.judging.text import gram_cover
+from plumbline.judging.text.gram_cover import Cover, cover, grams
 
 _TEXTS = st.one_of(st.text("ab ", max_size=12), st.text("abcdefgh大坝😀", max_size=12))
 _OTHERS = st.lists(_TEXTS, min_size=1, max_size=30)
@@ -63,7 +63,7 @@ def test_beyond_the_bounds_the_share_found_anywhere_is_exact_and_the_best_is_the
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gram_cover, "_MAX_PLACES_READ", places)
-        patch.setattr(gram_cover, "_MAX_CANDIDATES", candidates)
+        patch.setattr(gram_cover, "MAX_CANDIDATES", candidates)
         (found,) = _cover([text], others, size=size)
 
     assert found.anywhere == exact.anywhere

@@ -40,8 +40,6 @@ PERCENT: Final = UNIT_BY_NAME["%"]
 YEAR: Final = UNIT_BY_NAME["year"]
 MONTH: Final = UNIT_BY_NAME["month"]
 DAY: Final = UNIT_BY_NAME["day"]
-HOUR: Final = UNIT_BY_NAME["hour"]
-MINUTE: Final = UNIT_BY_NAME["min"]
 # Quarters of a year by their number: Q3, the third quarter.
 QUARTER: Final = Unit("quarter", 1.0)
 # The day of a date: "the 12th" may be that of "12 March".

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.phrases import Phrases
@@ -13,6 +12,7 @@ from plumbline.judging.text.blocks import LIST_MARKER, has_word
 from plumbline.judging.text.boilerplate import strip_boilerplate
 from plumbline.judging.text.checkable import checkable_positions, declines, name_missing
 from plumbline.judging.text.citation_marks import FoundMarks, find_marks, strip_marks
+from plumbline.judging.text.gram_cover import MAX_CANDIDATES, count_shared
 from plumbline.judging.text.refusals import is_answered
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import Sentence, split_sentences
@@ -41,7 +41,6 @@ from plumbline.judging.text.words import (
 # Bounds on the work for one answer sentence, so that hostile text cannot make it quadratic. A sentence whose words
 # stand in fewer places than the first is looked up exactly; beyond it the rarest words name the candidates.
 _MAX_POSTINGS_READ = 4_000
-_MAX_CANDIDATES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ class ContextIndex:
 
     def near(self, words: Collection[str]) -> list[str]:
         """Return what the sentences with most of the words say, a few of them."""
-        return [self.texts[row] for row, _ in Counter(self._candidates(frozenset(words))).most_common(_MAX_CANDIDATES)]
+        return [self.texts[row] for row, _ in Counter(self._candidates(frozenset(words))).most_common(MAX_CANDIDATES)]
 
     def best_match(self, text: str, words: Collection[str]) -> Match | None:
         """Return the context sentence that covers most of the words, verbatim ones first; None when none has any."""
@@ -145,26 +144,14 @@ class ContextIndex:
         if not candidates:
             return None
         top = max(candidates.values())
-        best = sorted(row for row, count in candidates.items() if count == top)[:_MAX_CANDIDATES]
+        best = sorted(row for row, count in candidates.items() if count == top)[:MAX_CANDIDATES]
         share = top / len(distinct)
         verbatim = next((row for row in best if share == 1.0 and self.passage(row).contains(text)), None)
         context, sentence = self.places[best[0] if verbatim is None else verbatim]
         return Match(context, sentence, share, verbatim is not None)
 
-    def _candidates(self, words: frozenset[str]) -> dict[int, int]:
-        """Count the words shared with each candidate row; exact for every row returned."""
-        known = [word for word in words if word in self._postings]
-        if sum(len(self._postings[word]) for word in known) <= _MAX_POSTINGS_READ:
-            return Counter(chain.from_iterable(map(self._postings.__getitem__, known)))
-        shared: Counter[int] = Counter()
-        read = 0
-        for word in sorted(known, key=lambda word: (len(self._postings[word]), word)):
-            postings = self._postings[word]
-            if read and read + len(postings) > _MAX_POSTINGS_READ:
-                return {row: len(words & self._distinct[row]) for row, _ in shared.most_common(_MAX_CANDIDATES)}
-            shared.update(postings[:_MAX_POSTINGS_READ])
-            read += len(postings)
-        return shared
+    def _candidates(self, words: frozenset[str]) -> Mapping[int, int]:
+        return count_shared(words, self._postings, self._distinct, limit=_MAX_POSTINGS_READ)
 
 
 # Our reading of seed 4's "contains": 1.0 would be containment, which one changed word breaks, and a sentence that joins

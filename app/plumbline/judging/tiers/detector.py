@@ -7,7 +7,6 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from itertools import groupby
 
-from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import DetectorFinding, Passage
 from plumbline.judging.ports.models import Detector
@@ -18,7 +17,7 @@ from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.lexical_features import Finding
-from plumbline.judging.tiers.tier import JudgeOptions, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName, check_language
 
 # Flag of a judgement by a model that scores answers whole: every sentence has the same support.
 WHOLE_ANSWER = "whole_answer"
@@ -62,17 +61,7 @@ class DetectorTier:
     async def _findings(
         self, sample: SegmentedSample, options: JudgeOptions, *, seconds: float
     ) -> tuple[dict[int, Finding], float]:
-        languages = self._detector.languages
-        if languages is not None and sample.language not in languages:
-            raise TierFailure(
-                FailureReason.UNSUPPORTED_LANGUAGE,
-                CodedText(
-                    "language_not_read",
-                    model=self._detector.model,
-                    languages=sorted(languages),
-                    language=sample.language,
-                ),
-            )
+        check_language(sample, model=self._detector.model, languages=self._detector.languages)
         is_whole = self._detector.unit == "answer"
         claims = [sample.source.answer] if is_whole else list(sample.assertions)
         reading = await self._detector.read(

@@ -22,7 +22,7 @@ from plumbline.judging.tiers.calibration import CalibrationTable
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings, is_in_one_script
 from plumbline.judging.tiers.lexical_features import Finding
-from plumbline.judging.tiers.tier import JudgeOptions, TierName
+from plumbline.judging.tiers.tier import JudgeOptions, TierName, check_language
 from plumbline.judging.tiers.token_alignment import (
     ComparisonPlan,
     SentenceWindow,
@@ -100,17 +100,8 @@ class EmbeddingTier:
         self, sample: SegmentedSample, options: JudgeOptions, until: float
     ) -> tuple[dict[int, Finding], int]:
         """Return the findings by position, and how many texts are longer than the model reads."""
-        run, languages = asyncio.get_running_loop().run_in_executor, self._encoder.languages
-        if languages is not None and sample.language not in languages:
-            raise TierFailure(
-                FailureReason.UNSUPPORTED_LANGUAGE,
-                CodedText(
-                    "language_not_read",
-                    model=self._encoder.model,
-                    languages=sorted(languages),
-                    language=sample.language,
-                ),
-            )
+        check_language(sample, model=self._encoder.model, languages=self._encoder.languages)
+        run = asyncio.get_running_loop().run_in_executor
         plan = await run(self._executor, plan_comparison, sample)
         if len(plan.texts) > self._max_windows:
             raise TierFailure(

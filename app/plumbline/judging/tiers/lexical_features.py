@@ -13,6 +13,7 @@ from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.quantities.context_amounts import ContextAmounts
 from plumbline.judging.quantities.numerals import han_to_digits
 from plumbline.judging.text import negation
+from plumbline.judging.text.gram_cover import Cover, cover, grams
 from plumbline.judging.text.identifiers import KnownIdentifiers
 from plumbline.judging.text.names import KnownNames, find_unknown_han
 from plumbline.judging.text.open_clauses import has_open_clause, leaves_out_condition
@@ -28,7 +29,6 @@ from plumbline.judging.text.words import (
     split_words,
     to_simplified,
 )
-from plumbline.judging.tiers.gram_cover import Cover, cover, grams
 
 # By name; the first says most by itself.
 WORD_MEASURES = ("character_coverage", "near_pairs", "unknown_names", "unknown_numbers", "negation")

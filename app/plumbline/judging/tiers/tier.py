@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -90,6 +91,13 @@ async def judge_within(tier: Tier, sample: SegmentedSample, options: JudgeOption
         if not scope.expired():
             raise
         raise TierFailure(FailureReason.TIMEOUT, CodedText("tier_timed_out", seconds=seconds)) from None
+
+
+def check_language(sample: SegmentedSample, *, model: str, languages: Collection[str] | None) -> None:
+    """Raise TierFailure `unsupported_language` where a model reads some languages, and not that of the sample."""
+    if languages is not None and sample.language not in languages:
+        seen = CodedText("language_not_read", model=model, languages=sorted(languages), language=sample.language)
+        raise TierFailure(FailureReason.UNSUPPORTED_LANGUAGE, seen)
 
 
 class AbsentTier:

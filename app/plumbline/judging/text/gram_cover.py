@@ -1,7 +1,7 @@
 """Shares of a text's n-grams that other texts hold: all together, and the best one alone."""
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -13,7 +13,7 @@ Gram = TypeVar("Gram", bound=str | tuple[str, ...])
 # Bounds on the work for one text, so that hostile ones cannot make it quadratic: beyond the first its rarest grams
 # name the candidates, and the second many of those are counted exactly.
 _MAX_PLACES_READ = 20_000
-_MAX_CANDIDATES = 32
+MAX_CANDIDATES = 32
 _MAX_EQUALS = 16
 
 
@@ -44,26 +44,27 @@ def cover(texts: Iterable[Set[Gram]], others: Iterable[Set[Gram]]) -> list[Cover
             rows_by_gram.setdefault(gram, []).append(row)
     covers = []
     for text in within_deadline(asked):
-        found = text & rows_by_gram.keys()
-        places = [rows_by_gram[gram] for gram in found]
-        if sum(map(len, places)) <= _MAX_PLACES_READ:
-            counts = Counter(chain.from_iterable(places))
-        else:
-            rarest = sorted(found, key=lambda gram: (len(rows_by_gram[gram]), gram))
-            likeliest = _count_rows([rows_by_gram[gram] for gram in rarest]).most_common(_MAX_CANDIDATES)
-            counts = Counter({row: len(text & known[row]) for row, _ in likeliest})
+        counts = count_shared(text, rows_by_gram, known, limit=_MAX_PLACES_READ)
         best = max(counts.values(), default=0)
         rows = sorted(row for row, count in counts.items() if count == best)
         total = max(1, len(text))
-        covers.append(Cover(len(found) / total, best / total, tuple(rows[:_MAX_EQUALS])))
+        covers.append(Cover(len(text & rows_by_gram.keys()) / total, best / total, tuple(rows[:_MAX_EQUALS])))
     return covers
 
 
-def _count_rows(places: Iterable[list[int]]) -> Counter[int]:
-    """Count the rows in these lists until enough were read."""
+def count_shared(
+    text: Set[Gram], rows_by_gram: Mapping[Gram, Sequence[int]], grams_by_row: Sequence[Set[Gram]], *, limit: int
+) -> Mapping[int, int]:
+    """Return how many grams of a text each row has, exact for every row returned.
+
+    Where they stand in more than `limit` places, the rarest of them name a few rows.
+    """
+    places = [(len(rows_by_gram[gram]), gram) for gram in text if gram in rows_by_gram]
+    if sum(size for size, _ in places) <= limit:
+        return Counter(chain.from_iterable(rows_by_gram[gram] for _, gram in places))
     counts: Counter[int] = Counter()
-    for rows in places:
-        counts.update(rows[:_MAX_PLACES_READ])
-        if counts.total() >= _MAX_PLACES_READ:
+    for _, gram in sorted(places):
+        counts.update(rows_by_gram[gram][:limit])
+        if counts.total() >= limit:
             break
-    return counts
+    return {row: len(text & grams_by_row[row]) for row, _ in counts.most_common(MAX_CANDIDATES)}
