@@ -98,7 +98,7 @@ class MeasuredAnswers:
 
 
 class Parameters(NamedTuple):
-    """What is fitted of a calibration."""
+    """Parameters of a calibration that a fit chooses."""
 
     weights: dict[str, float]
     intercept: float
