@@ -1,4 +1,4 @@
-"""Bodies of new jobs: three forms, streamed to a file, what is wrong is named, nothing is left of a cut one."""
+"""Bodies of new jobs: two forms, streamed to a file, what is wrong is named, nothing is left of a cut one."""
 
 import asyncio
 import gzip
@@ -18,10 +18,12 @@ from plumbline.rows.jobs.submission import Submission, Upload
 from tests.doubles.memory_store import MemoryStore
 from tests.making.cases import load_cases
 from tests.running.edge_app import read_problem, scope_of
-from tests.running.job_service import JOBS_URL, LINES, app_with, jobs_running, lines, read_job, row
+from tests.running.job_service import JOBS_URL, app_with, jobs_running, lines, read_job, row
 from tests.running.service import plain_settings
 
 FILE = ("rows.jsonl", lines(row("a"), row("b")))
+FORM = "multipart/form-data; boundary=b"
+HEAD = b'--b\r\nContent-Disposition: form-data; name="file"; filename="rows.jsonl"\r\n\r\n'
 CSV = b'custom_id,contexts,answer\na,"[""The bridge was opened in 1931.""]",It was.\n'
 
 
@@ -54,23 +56,22 @@ async def post(store: MemoryStore, settings: Settings | None = None, **request: 
         return await client.post(JOBS_URL, **request)
 
 
-async def post_lines(
-    store: MemoryStore, body: bytes, choices: Any = None, settings: Settings | None = None, kind: str = LINES
+async def post_file(
+    store: MemoryStore, body: bytes, choices: Any = None, settings: Settings | None = None
 ) -> httpx2.Response:
-    params = {} if choices is None else {"choices": choices if isinstance(choices, str) else json.dumps(choices)}
-    return await post(store, settings, content=body, headers={"content-type": kind}, params=params)
+    text = choices if isinstance(choices, str) else json.dumps(choices or {})
+    return await post(store, settings, files={"file": ("rows.jsonl", body), "choices": (None, text)})
 
 
-# --- the three forms
+# --- the two forms
 
 
-@pytest.mark.parametrize("kind", ["application/x-ndjson", "application/jsonl; charset=utf-8"])
-async def test_lines_are_kept_as_they_are_with_choices_in_the_query(kind: str) -> None:
+async def test_a_file_is_kept_as_it_is_with_choices_in_a_part() -> None:
     store = KeepingStore()
     body = b'{"answer": "a",   "contexts": ["b"]}\r\n\n{"broken'
 
     choices = {"name": "nightly", "options": {"tiers": ["lexical"], "threshold": 0.7}, "columns": "ragas_old"}
-    job = read_job(await post_lines(store, body, choices, kind=kind), 202)
+    job = read_job(await post_file(store, body, choices), 202)
 
     assert store.contents == [body]
     assert store.modes == {0o600}
@@ -80,19 +81,13 @@ async def test_lines_are_kept_as_they_are_with_choices_in_the_query(kind: str) -
     assert store.left_over == []
 
 
-async def test_the_form_of_the_lines_may_stand_in_the_query_alone() -> None:
+async def test_choices_in_the_query_are_refused_and_not_ignored() -> None:
     store = KeepingStore()
-    request: dict[str, Any] = {"content": b'{"answer": "a"}', "headers": {"content-type": LINES}}
 
-    read_job(await post(store, **request, params={"columns": "openinference"}), 202)
-    problem = read_problem(await post(store, **request, params={"columns": "openinferense"}), 422)
+    problem = read_problem(await post(store, json={"rows": [{"answer": "a"}]}, params={"choices": "{}"}), 422)
 
-    body: dict[str, Any] = {"json": {"rows": [{"answer": "a"}]}, "params": {"columns": "openinference"}}
-    misplaced = read_problem(await post(store, **body), 422)
-
-    assert store.taken[0][1].columns == "openinference"
-    assert "columns stand in the query for rows sent as lines alone" in str(misplaced)
-    assert "did you mean 'openinference'?" in str(problem)
+    assert "query parameter 'choices'" in problem.errors[0].detail
+    assert (store.taken, store.left_over) == ([], [])
 
 
 async def test_rows_of_a_json_body_are_written_as_they_were_sent_one_a_line() -> None:
@@ -195,11 +190,6 @@ UNNAMED = 'Content-Disposition: form-data; name="file"'
         (cut(form((NAMED, "{}"))), 400, "ends before its last boundary"),
         (form((NAMED + "\r\nX-A: " + "a" * 5_000, "{}")), 400, "the form cannot be read"),
         (form((NAMED, "{}"), boundary="b" * 300), 400, "cannot be read"),
-        (
-            {**form((NAMED, "{}")), "params": {"choices": "{}"}},
-            422,
-            "choices stand in the query for rows sent as lines",
-        ),
     ],
 )
 async def test_a_body_that_is_none_of_the_forms_leaves_nothing(
@@ -221,14 +211,12 @@ async def test_a_wrong_choice_is_named_in_each_form(choices: dict[str, Any], poi
     store = KeepingStore()
 
     in_body = read_problem(await post(store, json={"rows": [1], **choices}), 422)
-    in_query = read_problem(await post_lines(store, FILE[1], choices), 422)
     in_part = read_problem(await post(store, files={"file": FILE, "choices": (None, json.dumps(choices))}), 422)
 
-    problems = [each.errors[0] for each in (in_body, in_query, in_part)]
-    assert [each.pointer for each in problems] == [pointer, "", f"/choices{pointer}"]
-    assert problems[1].detail.startswith(f"query parameter 'choices' at {pointer}: ")
-    assert [said in each.detail for each in problems] == [True] * 3
-    assert {each.type for each in (in_body, in_query, in_part)} == {"urn:plumbline:problem:validation"}
+    problems = [each.errors[0] for each in (in_body, in_part)]
+    assert [each.pointer for each in problems] == [pointer, f"/choices{pointer}"]
+    assert [said in each.detail for each in problems] == [True] * 2
+    assert {each.type for each in (in_body, in_part)} == {"urn:plumbline:problem:validation"}
     assert (store.taken, store.left_over) == ([], [])
 
 
@@ -236,12 +224,11 @@ async def test_a_judge_that_there_is_not_is_named_in_each_form() -> None:
     store, choices = KeepingStore(), {"options": {"judges": ["nobody"]}}
 
     in_body = read_problem(await post(store, json={"rows": [1], **choices}), 422)
-    in_query = read_problem(await post_lines(store, FILE[1], choices), 422)
     in_part = read_problem(await post(store, files={"file": FILE, "choices": (None, json.dumps(choices))}), 422)
 
-    places = [each.detail.partition(": ")[0] for each in (in_body, in_query, in_part)]
-    assert places == ["/options/judges", "choices/options/judges", "/choices/options/judges"]
-    assert "no judge is named 'nobody'" in in_query.detail
+    places = [each.detail.partition(": ")[0] for each in (in_body, in_part)]
+    assert places == ["/options/judges", "/choices/options/judges"]
+    assert "no judge is named 'nobody'" in in_part.detail
     assert store.left_over == []
 
 
@@ -249,21 +236,10 @@ async def test_a_judge_that_there_is_not_is_named_in_each_form() -> None:
 async def test_choices_that_are_no_json_object_are_refused(text: str) -> None:
     store = KeepingStore()
 
-    in_query = read_problem(await post_lines(store, FILE[1], text), 422)
     in_part = read_problem(await post(store, files={"file": FILE, "choices": (None, text)}), 422)
 
-    assert "choices" in in_query.model_dump_json()
     assert "choices" in in_part.model_dump_json()
     assert (store.taken, store.left_over) == ([], [])
-
-
-async def test_choices_given_twice_are_refused() -> None:
-    store = KeepingStore()
-    problem = read_problem(
-        await post(store, content=FILE[1], headers={"content-type": LINES}, params={"choices": ["{}", "{}"]}), 422
-    )
-
-    assert "more than once" in problem.detail
 
 
 @pytest.mark.parametrize("body", [{"rows": []}, {"rows": {}}, {}, [], {"rows": [1], "row": 1}])
@@ -277,9 +253,9 @@ async def test_a_large_json_body_is_told_how_to_send_more() -> None:
     store, settings = KeepingStore(), plain_settings(max_batch_body_bytes=2_000)
 
     refused = await post(store, settings, json={"rows": ["a" * 2_000]})
-    taken = await post_lines(store, lines(row("a", "a" * 4_000)), settings=settings)
+    taken = await post_file(store, lines(row("a", "a" * 4_000)), settings=settings)
 
-    assert "send more rows as application/x-ndjson" in read_problem(refused, 413).detail
+    assert "send more rows as a file in multipart/form-data" in read_problem(refused, 413).detail
     read_job(taken, 202)
 
 
@@ -287,10 +263,11 @@ async def test_a_body_beyond_the_limit_of_jobs_is_refused_and_leaves_nothing() -
     store, settings = KeepingStore(), plain_settings(max_job_body_bytes=3_000_000)
 
     async def endless() -> AsyncIterator[bytes]:
+        yield HEAD
         for _ in range(40):
             yield b"a" * 100_000
 
-    headers = {"content-type": LINES}
+    headers = {"content-type": "multipart/form-data; boundary=b"}
     unstated = await post(store, settings, content=endless(), headers=headers)
     stated = await post(store, settings, content=b"a" * 3_000_001, headers=headers)
 
@@ -306,7 +283,7 @@ async def test_a_body_beyond_the_limit_of_jobs_is_refused_and_leaves_nothing() -
 async def test_a_cut_upload_leaves_no_job_and_no_file() -> None:
     store = KeepingStore()
     app = app_with(store)
-    for content_type, piece in ((LINES, FILE[1] * 20_000), ("multipart/form-data; boundary=b", b"--b\r\n")):
+    for content_type, piece in ((FORM, HEAD + FILE[1] * 20_000), (FORM, b"--b\r\n")):
         left = asyncio.Event()
         messages = iter([{"type": "http.request", "body": piece, "more_body": True}, {"type": "http.disconnect"}])
         answers: list[Any] = []
@@ -330,7 +307,7 @@ async def test_an_upload_that_is_cancelled_leaves_no_file() -> None:
     app = app_with(store)
     waiting = asyncio.Event()
     answers: list[Any] = []
-    begun = iter([{"type": "http.request", "body": FILE[1] * 20_000, "more_body": True}])
+    begun = iter([{"type": "http.request", "body": HEAD + FILE[1] * 20_000, "more_body": True}])
 
     async def receive() -> Any:
         for message in begun:
@@ -342,7 +319,7 @@ async def test_an_upload_that_is_cancelled_leaves_no_file() -> None:
         answers.append(message)
 
     async with app.router.lifespan_context(app):
-        task = asyncio.create_task(app(scope_of(JOBS_URL, "POST", content_type=LINES), receive, send))
+        task = asyncio.create_task(app(scope_of(JOBS_URL, "POST", content_type=FORM), receive, send))
         await waiting.wait()
         kept_meanwhile = store.left_over
         task.cancel()
@@ -357,7 +334,7 @@ async def test_an_upload_that_is_cancelled_leaves_no_file() -> None:
 async def test_a_store_that_cannot_keep_the_job_leaves_no_file() -> None:
     store = KeepingStore(fails=True)
 
-    response = await post_lines(store, FILE[1])
+    response = await post_file(store, FILE[1])
 
     read_problem(response, 503)
     assert response.headers["retry-after"]
@@ -377,7 +354,7 @@ async def test_a_full_disk_is_a_problem_and_leaves_no_file(size: int) -> None:
 
     store = Full()
 
-    problem = read_problem(await post_lines(store, b"a" * size), 503)
+    problem = read_problem(await post_file(store, b"a" * size), 503)
 
     assert "No space left on device" in problem.detail
     assert (store.taken, store.left_over) == ([], [])

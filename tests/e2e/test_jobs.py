@@ -21,7 +21,7 @@ from tests.doubles.scripted_judge import ScriptedJudge
 from tests.doubles.scripted_replies import completion
 from tests.running.batch_service import SLOW, GatedEncoder
 from tests.running.edge_app import read_problem
-from tests.running.job_service import JOBS_URL, LINES, lines, read_job, read_rows, row
+from tests.running.job_service import JOBS_URL, lines, read_job, read_rows, row
 from tests.running.service import claim, judge_settings, plain_settings, verdicts
 
 
@@ -49,7 +49,7 @@ async def _shut_down(server: uvicorn.Server, task: "asyncio.Task[None]") -> None
 
 async def submitted(client: httpx2.AsyncClient, *rows: Any, **headers: str) -> str:
     """The path of a new job."""
-    sent = await client.post(JOBS_URL, content=lines(*rows), headers={"content-type": LINES, **headers})
+    sent = await client.post(JOBS_URL, files={"file": ("rows.jsonl", lines(*rows))}, headers=headers)
     read_job(sent, 202)
     return str(sent.headers["location"])
 

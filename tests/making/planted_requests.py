@@ -79,10 +79,8 @@ def _bodies(document: Mapping[str, Any], operation: Mapping[str, Any]) -> Iterat
             yield from _json_bodies(document, described["schema"])
             for name, example in described.get("examples", {}).items():
                 yield f"example {name}", {"json": _planted(example.get("value", example))}
-        elif media_type == "multipart/form-data":
-            yield from _forms(document, described["schema"])
         else:
-            yield media_type, {"content": _lines(), "headers": {"content-type": media_type}}
+            yield from _forms(document, described["schema"])
 
 
 def _json_bodies(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -99,6 +97,7 @@ def _forms(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[t
     names = _resolved(document, schema).get("properties", {})
     files = {name: (f"{WORD}.jsonl", _lines(), f"text/{WORD}") for name in names}
     yield "form of files", {"files": files}
+    yield "form of the first file", {"files": dict([*files.items()][:1])}
     yield "form of values", {"files": files, "data": dict.fromkeys(names, WORD)}
     yield "no form", {"content": WORD.encode(), "headers": {"content-type": f"multipart/form-data; boundary={WORD}"}}
 

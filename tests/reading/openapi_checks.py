@@ -144,4 +144,4 @@ def _media_type(response: Response) -> str:
 def _said(response: Response) -> str:
     """The problem's words and those of its fields."""
     problem = response.json()
-    return "; ".join([problem["detail"], *(each["detail"] for each in problem["errors"])])
+    return "; ".join([problem["detail"], *(each["detail"] for each in problem.get("errors", []))])

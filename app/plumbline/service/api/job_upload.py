@@ -1,13 +1,13 @@
-"""Uploads of jobs: their options, and rows as JSON, as lines or as a file in a form, streamed into the store."""
+"""Uploads of jobs: their options, and rows as JSON or as a file in a form, streamed into the store."""
 
 import asyncio
 import hashlib
 import os
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 from fastapi import Request
@@ -26,7 +26,6 @@ from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.form_body import FORM, read_form
 from plumbline.service.api.json_body import (
     build_model,
-    check_charset,
     check_media_type,
     check_values,
     invalid_at,
@@ -35,20 +34,12 @@ from plumbline.service.api.json_body import (
 )
 from plumbline.service.api.problems import printable
 
-# Source of the choices: the JSON body, a part of a form, a query parameter.
-Place = Literal["body", "part", "query"]
-
-LINES: Final = ("application/x-ndjson", "application/jsonl")
 _JSON: Final = "application/json"
 _OWNER_ALONE: Final = 0o600
 _MAX_CHOICES_BYTES: Final = 100_000
 # A valid row has two.
 _MAX_CONTAINERS: Final = 400_000
-_LOCATION: Final[Mapping[Place, tuple[str, ...]]] = {
-    "body": ("body",),
-    "part": ("body", "choices"),
-    "query": ("query", "choices"),
-}
+_PART: Final = ("body", "choices")
 
 
 class JobForm(BaseModel):
@@ -95,35 +86,13 @@ class JobUploads:
         """
         content_types = request.headers.getlist("content-type")
         media_type = content_types[0].partition(";")[0].strip().lower() if len(content_types) == 1 else ""
-        if media_type in LINES:
-            check_charset(content_types[0])
-            return await self._lines(request, store)
-        for name in ("choices", "columns"):
-            if request.query_params.getlist(name):
-                raise InvalidInput(CodedText("query_of_lines_alone", name=name))
         if media_type == FORM:
             return await self._form(request, store)
         try:
             check_media_type(content_types)
         except UnsupportedBody:
-            raise UnsupportedBody(CodedText("job_type_expected", types=(_JSON, *LINES), last=FORM)) from None
+            raise UnsupportedBody(CodedText("job_type_expected", types=(_JSON,), last=FORM)) from None
         return await self._json(request, store)
-
-    async def _lines(self, request: Request, store: JobStore) -> SentRows:
-        sent = request.query_params.getlist("choices")
-        if len(sent) > 1:
-            raise InvalidInput(CodedText("given_twice"), place="choices")
-        choices = self._read_choices("".join(sent), "query")
-        # It may also be a parameter of its own, as `--columns` is an option.
-        if (columns := request.query_params.get("columns")) and choices.columns is None:
-            choices = choices.model_copy(update={"columns": columns})
-            self._check_names(choices, "query")
-        async with open_rows_file(store) as file:
-            async for piece in request.stream():
-                await asyncio.to_thread(file.write, piece)
-            if not file.size:
-                raise MalformedBody(CodedText("lines_empty"))
-            return await asyncio.to_thread(file.finish, "jsonl", choices)
 
     async def _form(self, request: Request, store: JobStore) -> SentRows:
         async with open_rows_file(store) as file:
@@ -133,7 +102,7 @@ class JobUploads:
                 name = sent.files["file"][0].filename or ""
             if not file.size:
                 raise InvalidInput(CodedText("file_empty"), place="/file")
-            choices = self._read_choices(sent.texts.get("choices", ""), "part")
+            choices = self._read_choices(sent.texts.get("choices", ""))
             named = sent.texts.get("format")
             try:
                 # Of the name only the suffix counts.
@@ -148,13 +117,13 @@ class JobUploads:
             pieces += piece
             if len(pieces) > self._max_json_bytes:
                 limit = self._max_json_bytes
-                raise BodyTooLarge(CodedText("json_job_too_large", limit=limit, lines=LINES[0], form=FORM))
+                raise BodyTooLarge(CodedText("json_job_too_large", limit=limit, form=FORM))
         body = bytes(pieces)
 
         def read() -> tuple[JobChoices, bytes]:
             envelope = read_envelope(body, JobRequest, "rows", max_containers=_MAX_CONTAINERS)
             choices = JobChoices(**{name: getattr(envelope, name) for name in JobChoices.model_fields})
-            self._check_names(choices, "body")
+            self._check_names(choices, ("body",))
             return choices, _row_lines(body)
 
         choices, lines = await asyncio.to_thread(read)
@@ -162,31 +131,30 @@ class JobUploads:
             await asyncio.to_thread(file.write, lines)
             return await asyncio.to_thread(file.finish, "jsonl", choices)
 
-    def _read_choices(self, text: str, place: Place) -> JobChoices:
-        """Return the choices of a form or a query; raise InvalidInput or RequestValidationError."""
+    def _read_choices(self, text: str) -> JobChoices:
+        """Return the choices of a form; raise InvalidInput or RequestValidationError."""
         if not text:
             return JobChoices()
         if len(text) > _MAX_CHOICES_BYTES:
             raise InvalidInput(CodedText("text_too_large", limit=_MAX_CHOICES_BYTES), place="choices")
         try:
             value = read_json(text.encode(errors="replace"))
-            check_values(value, at=_LOCATION[place])
+            check_values(value, at=_PART)
         except MalformedBody as error:
             raise InvalidInput(error.text, place="choices") from None
-        choices = build_model(JobChoices, value, at=_LOCATION[place])
-        self._check_names(choices, place)
+        choices = build_model(JobChoices, value, at=_PART)
+        self._check_names(choices, _PART)
         return choices
 
-    def _check_names(self, choices: JobChoices, place: Place) -> None:
-        columns, at = choices.columns, _LOCATION[place]
+    def _check_names(self, choices: JobChoices, at: tuple[str, ...]) -> None:
+        columns = choices.columns
         if columns is not None and columns not in PRESETS:
             name, close = printable(columns), get_close_matches(columns, PRESETS, n=1)
             flaw = CodedText("columns_unknown", name=name, names=tuple(PRESETS))
             if close:
                 flaw = CodedText("columns_unknown_like", name=name, other=close[0])
             raise invalid_at((*at, "columns"), columns, [{"type": "columns", "loc": (), "msg": flaw}])
-        where = "/".join((*(("choices",) if place == "query" else ("", *at[1:])), "options"))
-        check_judge_names(choices.options, self._judge_names, place=where)
+        check_judge_names(choices.options, self._judge_names, place="/".join(("", *at[1:], "options")))
 
 
 class _RowsFile:

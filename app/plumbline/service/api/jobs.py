@@ -122,12 +122,13 @@ router = APIRouter(
     responses={202: {**DOCUMENTS["submitted"], "links": _LINKS}},
     openapi_extra=DOCUMENTS["submit_job"],
 )
-async def submit_job(request: Request, store: JobStoreDep, idempotency_key: _IdempotencyKey = None) -> Response:
+async def submit_job(
+    request: Request, store: JobStoreDep, _: Annotated[_Nothing, Query()], idempotency_key: _IdempotencyKey = None
+) -> Response:
     """Store rows and score them in the background, each as in a single evaluation.
 
-    Rows come as one JSON body, as lines, or as a file in a form (`jsonl`, `json`, `csv`, `tsv`, `parquet`). They
-    are read after the answer: a row that cannot be read gets an error of its own, a file that cannot be read
-    makes the job `failed`.
+    Rows come as one JSON body, or as a file in a form (`jsonl`, `json`, `csv`, `tsv`, `parquet`). They are read after
+    the answer: a row that cannot be read gets an error of its own, a file that cannot be read makes the job `failed`.
     """
     uploads: JobUploads = request.app.state.job_uploads
     try:

@@ -145,11 +145,7 @@ def check_media_type(content_types: list[str]) -> None:
     media_type = content_types[0].partition(";")[0].strip() if len(content_types) == 1 else ""
     if not _JSON_MEDIA_TYPE.fullmatch(media_type):
         raise UnsupportedBody(CodedText("json_type_expected"))
-    check_charset(content_types[0])
-
-
-def check_charset(content_type: str) -> None:
-    charset = _CHARSET.search(content_type)
+    charset = _CHARSET.search(content_types[0])
     if charset and charset[1].lower() not in ("utf-8", "utf8"):
         raise UnsupportedBody(CodedText("utf8_expected"))
 

@@ -74,16 +74,7 @@ def _fill(value: Any, shared: Mapping[str, Any]) -> Any:
 
 _GIVEN: Final = json.loads(files("plumbline.service.api").joinpath("examples.json").read_text(encoding="utf-8"))
 JOB_EXAMPLES: Final[dict[str, Any]] = _fill(_GIVEN["job"], _GIVEN["shared"])
-_ROWS: Final[list[Any]] = JOB_EXAMPLES["rows"]["value"]["rows"]
-_LINES: Final = {
-    "schema": {
-        "type": "string",
-        "minLength": 1,
-        "description": "One row as JSON per line; the options are in the query.",
-    },
-    "example": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in _ROWS),
-}
-_NAMES: Final = {"forms": list(FORMS), "presets": list(PRESETS), "max_runs": MAX_RUNS, "lines": _LINES}
+_NAMES: Final = {"forms": list(FORMS), "presets": list(PRESETS), "max_runs": MAX_RUNS}
 _EXAMPLES: Final = _fill(_GIVEN, {**_GIVEN["shared"], **_NAMES, "job": JOB_EXAMPLES})
 EVALUATION_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["evaluation"]
 BATCH_EXAMPLES: Final[dict[str, Any]] = _EXAMPLES["batch"]
