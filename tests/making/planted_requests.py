@@ -97,7 +97,7 @@ def _forms(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Iterator[t
     names = _resolved(document, schema).get("properties", {})
     files = {name: (f"{WORD}.jsonl", _lines(), f"text/{WORD}") for name in names}
     yield "form of files", {"files": files}
-    yield "form of the first file", {"files": dict([*files.items()][:1])}
+    yield "first-file", {"files": dict([*files.items()][:1])}
     yield "form of values", {"files": files, "data": dict.fromkeys(names, WORD)}
     yield "no form", {"content": WORD.encode(), "headers": {"content-type": f"multipart/form-data; boundary={WORD}"}}
 
