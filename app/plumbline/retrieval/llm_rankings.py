@@ -10,9 +10,9 @@ from plumbline.retrieval.ranking_text import read_chains, read_lines, read_prose
 from plumbline.retrieval.ranking_values import WORDS, Meaning, Reading, flat, grade, json_readings, meaning
 from plumbline.retrieval.run import ParsedRanking
 
-_THINK_TAG: Final = re.compile(
-    r"<(/?)(?:think(?:ing)?|thoughts?|scratchpad|reasoning|reflection|analysis)>", re.IGNORECASE
-)
+_THINK: Final = "(?:think(?:ing)?|thoughts?|scratchpad|reasoning|reflection|analysis)>"
+_THOUGHTS: Final = re.compile(rf"<{_THINK}.*?(?:</{_THINK}|\Z)", re.IGNORECASE | re.DOTALL)
+_THINK_END: Final = re.compile(rf"</{_THINK}", re.IGNORECASE)
 _PLAIN_TAG: Final = re.compile(r"</?[A-Za-z_]{1,30}>")
 _MARKUP: Final = [(re.compile(each, re.MULTILINE), plain) for each, plain in WORDS.read("layout.markup")]
 _PLUS: Final = re.compile(r"^\+ ", re.MULTILINE)
@@ -97,19 +97,7 @@ def _plain(reply: str, known: Candidates) -> str:
 
 def _without_reasoning(text: str) -> str:
     """Remove `<think>` blocks, an unclosed one to the end, an unopened one from the start."""
-    kept: list[str] = []
-    position, is_inside = 0, False
-    for tag in _THINK_TAG.finditer(text):
-        is_closing = bool(tag[1])
-        if is_closing and not is_inside:
-            kept.clear()
-        elif not is_closing and not is_inside:
-            kept.append(text[position : tag.start()])
-        is_inside = not is_closing
-        position = tag.end()
-    if not is_inside:
-        kept.append(text[position:])
-    return "".join(kept)
+    return _THINK_END.split(_THOUGHTS.sub("", text))[-1]
 
 
 def _forms(reply: str, candidates: Candidates) -> Iterator[tuple[str, Iterable[Reading]]]:

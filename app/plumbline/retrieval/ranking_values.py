@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from itertools import groupby
 from typing import Any, Final
 
 from plumbline.ground.phrases import Phrases
@@ -137,15 +138,8 @@ def _agree(best: Blocks, other: Blocks) -> bool:
 
 
 def _sort_blocks(pairs: Sequence[tuple[list[str], float]], *, is_rising: bool) -> Blocks:
-    blocks: Blocks = []
-    last: float | None = None
-    for items, value in sorted(pairs, key=lambda pair: pair[1] if is_rising else -pair[1]):
-        if value == last:
-            blocks[-1] += items
-        else:
-            blocks.append(list(items))
-        last = value
-    return blocks
+    ordered = sorted(pairs, key=lambda pair: pair[1] if is_rising else -pair[1])
+    return [[item for items, _ in tied for item in items] for _, tied in groupby(ordered, key=lambda pair: pair[1])]
 
 
 def read_table(rows: Sequence[Mapping[str, object]], label: str, candidates: Candidates) -> Iterator[Reading]:
@@ -257,13 +251,22 @@ def _read_value(text: str, position: int) -> tuple[Any, int]:
         elif kind == "constant":
             word = word.lower().replace("none", "null")
         parts.append(":" if kind == "colon" else word)
-    return json.loads("".join(parts), parse_int=_Number, parse_float=_Number, strict=False), position
+    return json.loads(" ".join(parts), parse_int=_Number, parse_float=_Number, strict=False), position
 
 
 def json_readings(text: str, candidates: Candidates) -> tuple[list[Reading], bool]:
     """Return the rankings in the values of a text, JSON or Python's, and whether it holds an object without any."""
     found, rows, has_unread = list[Reading](), list[Any](), False
-    for label, value, is_alone in _values(text):
+    position = last = failures = 0
+    while failures < _MOST_FAILURES and (start := _START.search(text, position)):
+        try:
+            value, position = _read_value(text, start.start())
+        except ValueError:
+            position = start.end()
+            failures += 1
+            continue
+        label, is_alone = label_before(text, last, start.start()), _stands_alone(text, start.start(), position)
+        last = position
         if isinstance(value, dict) and row_id(value, candidates) is not None and not _holds_rows(value):
             rows.append(value)
         elif isinstance(value, dict) or is_alone or not all(isinstance(each, _Number) for each in value):
@@ -283,24 +286,11 @@ def label_before(text: str, start: int, end: int) -> str:
     return next((piece.strip() for piece in reversed(pieces) if piece.strip(" `*\t\"'")), "")
 
 
-def stands_alone(text: str, start: int, end: int) -> bool:
+def _stands_alone(text: str, start: int, end: int) -> bool:
     """Return True if a line holds nothing but a heading and this part, as a list does and a citation does not."""
     before = text[max(0, start - _MAX_LABEL) : start].rpartition("\n")[2]
     after = text[end : end + _MAX_LABEL].partition("\n")[0]
     return _ALONE_BEFORE.search(before) is not None and _ALONE_AFTER.match(after) is not None
-
-
-def _values(text: str) -> Iterator[tuple[str, dict[str, object] | list[object], bool]]:
-    position = last = failures = 0
-    while failures < _MOST_FAILURES and (start := _START.search(text, position)):
-        try:
-            value, position = _read_value(text, start.start())
-        except ValueError:
-            position = start.end()
-            failures += 1
-        else:
-            yield label_before(text, last, start.start()), value, stands_alone(text, start.start(), position)
-            last = position
 
 
 def _read_tree(value: Any, label: str, candidates: Candidates, depth: int) -> Iterator[Reading]:
