@@ -21,7 +21,6 @@ from plumbline.models.detectors.description import (
     Probe,
     find_description,
     read_description,
-    resolve_labels,
     shipped_descriptions,
 )
 from plumbline.models.detectors.detector import LocalDetector
@@ -54,7 +53,8 @@ def softmax(logits: Any) -> Any:
 
 async def test_a_pair_has_the_scores_of_the_library(tmp_path: Path) -> None:
     model = save_detector(tmp_path, "sequence", labels=("contradiction", "entailment", "neutral"))
-    reading = await read(Description(model=str(model), probe=ANY), [PREMISE], [CLAIM, PREMISE])
+    described = Description(model=str(model), positive="entailment", contradicted="contradiction", probe=ANY)
+    reading = await read(described, [PREMISE], [CLAIM, PREMISE])
 
     for claim, found in zip((CLAIM, PREMISE), reading.findings, strict=True):
         (expected,) = softmax(library_logits(model, "sequence", PREMISE, claim))
@@ -76,7 +76,9 @@ async def test_one_text_has_the_scores_of_the_library_and_not_those_of_a_pair(tm
 @pytest.mark.nightly
 async def test_a_roberta_has_the_scores_of_the_library(tmp_path: Path) -> None:
     model = save_detector(tmp_path, "sequence", labels=("grounded", "hallucinated"), kind="roberta")
-    reading = await read(Description(model=str(model), probe=ANY, max_tokens=128), [PREMISE], [CLAIM])
+    reading = await read(
+        Description(model=str(model), positive="grounded", probe=ANY, max_tokens=128), [PREMISE], [CLAIM]
+    )
     (expected,) = softmax(library_logits(model, "sequence", PREMISE, CLAIM))
     assert reading.findings[0].support == pytest.approx(expected[0], abs=1e-5)
 
@@ -125,7 +127,7 @@ async def test_words_have_the_scores_and_places_of_the_library(tmp_path: Path, a
     import transformers
 
     model = save_detector(tmp_path, "tokens", labels=("supported", "hallucinated"))
-    described = Description(model=str(model), head="tokens", unit="answer", probe=ANY)
+    described = Description(model=str(model), head="tokens", unit="answer", positive="supported", probe=ANY)
     (found,) = (await read(described, [PREMISE], [answer])).findings
 
     shares = softmax(library_logits(model, "tokens", PREMISE, answer))
@@ -177,25 +179,16 @@ async def test_special_tokens_in_a_text_of_the_caller_are_words(tmp_path: Path) 
         assert asked.tokens.count(3) == 2
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (("LABEL_0", "LABEL_1"), "do not tell which one means support"),
-        (("entailment", "support"), "do not tell which one means support"),
-    ],
-)
-async def test_labels_that_do_not_tell_are_refused(tmp_path: Path, labels: tuple[str, str], message: str) -> None:
-    model = save_detector(tmp_path, "sequence", labels=labels)
-    with pytest.raises(TierFailure, match=message) as caught:
-        await read(Description(model=str(model)), [PREMISE], [CLAIM])
+async def test_a_label_that_the_model_lacks_is_refused_with_its_labels(tmp_path: Path) -> None:
+    model = save_detector(tmp_path, "sequence")
+    with pytest.raises(TierFailure, match="has no label 'support'; its labels are 0 LABEL_0, 1 LABEL_1") as caught:
+        await read(Description(model=str(model), positive="support"), [PREMISE], [CLAIM])
     assert caught.value.reason is FailureReason.NOT_INSTALLED
 
 
-@pytest.mark.parametrize(("names", "positive", "inverted"), load_cases("detectors", "the_names_of_labels_tell"))
-def test_the_names_of_labels_tell(names: tuple[str, ...], positive: int, inverted: bool) -> None:
-    labels = resolve_labels(Description(model="m"), dict(enumerate(names)))
-    assert (labels.positive, labels.inverted) == (positive, inverted)
-    assert labels.contradicted == (names.index("contradiction") if "contradiction" in names else None)
+def test_a_model_that_is_not_known_wants_a_description() -> None:
+    with pytest.raises(ConfigurationError, match=r"'org/nli' is not known; write a description \(.toml\)"):
+        find_description("org/nli")
 
 
 async def test_a_model_that_answers_its_probe_otherwise_is_not_used(tmp_path: Path) -> None:

@@ -258,9 +258,8 @@ class Settings(BaseSettings):
     # --- tier detector
     detector: str | None = Field(
         None,
-        description="Detector of hallucination that is asked between the judge and the embedding model: the short name "
-        "of a known one (`hhem-2.1-open`), a description (`.toml`), or path or hub id of a model whose labels tell "
-        "which one means support. Empty: none.",
+        description="Detector of hallucination that is asked between the judge and the embedding model: the short "
+        "name, path or hub id of a known one (`hhem-2.1-open`), or a description (`.toml`). Empty: none.",
     )
     detector_model: str | None = Field(
         None, description="Path or hub id of its weights, in place of the description's."

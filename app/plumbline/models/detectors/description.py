@@ -18,12 +18,6 @@ Head = Literal["sequence", "first_token", "tokens"]
 Label = int | str
 _Share = Annotated[float, Field(ge=0, le=1)]
 _FIELD: Final = re.compile(r"\{(question|premise|claim|count|number|text)\}")
-# Names of labels that tell. Those of fault come first: "unsupported" holds "support".
-_FAULT: Final = re.compile(
-    r"halluc|(?:un|not[ _-]?)(?:support|faithful|grounded)|(?:not[ _-]?|non[ _-]?)entail|inconsistent", re.I
-)
-_SUPPORT: Final = re.compile(r"entail|support|consistent|grounded|faithful", re.I)
-_CONTRADICTION: Final = re.compile(r"contradict", re.I)
 # Of a score that a card gives: other builds of PyTorch round otherwise.
 _TOLERANCE: Final = 0.01
 
@@ -80,7 +74,7 @@ class Description(BaseModel):
     without_question: str | None = None
     numbered: str = "{text}"
     unit: Literal["sentence", "answer"] = "sentence"
-    positive: Label | None = None
+    positive: Label
     inverted: bool = False
     contradicted: Label | None = None
     max_tokens: int = Field(512, ge=32, le=131_072)
@@ -130,7 +124,7 @@ def shipped_descriptions() -> Mapping[str, Description]:
 
 
 def find_description(requested: str, *, model: str | None = None) -> Description:
-    """Return the description of a TOML file, of a known model by its short name, path or hub id, or a bare one.
+    """Return the description of a TOML file, or of a known model by its short name, path or hub id.
 
     `model`: path or hub id in place of the description's. Raises ConfigurationError.
     """
@@ -140,9 +134,12 @@ def find_description(requested: str, *, model: str | None = None) -> Description
         found = read_description(Path(requested))
     elif requested.casefold() in known:
         found = known[requested.casefold()]
-    else:
-        described = known.get(PurePath(requested).name.casefold(), Description(model=requested))
+    elif (described := known.get(PurePath(requested).name.casefold())) is not None:
         found = described.model_copy(update={"model": requested})
+    else:
+        raise ConfigurationError(
+            f"PLUMBLINE_DETECTOR: {requested!r} is not known; write a description (.toml) with `model` and `positive`"
+        )
     return found if model is None else found.model_copy(update={"model": model})
 
 
@@ -170,10 +167,7 @@ class Labels(BaseModel):
 
 
 def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels:
-    """Return the labels as numbers, by the names of the model's configuration; nothing is guessed.
-
-    Raises ConfigurationError: no label tells support, or a label of the description is not the model's.
-    """
+    """Return the labels as numbers, by the names of the model's configuration; raise ConfigurationError for others."""
 
     def number(label: Label) -> int:
         if isinstance(label, int) and label in names:
@@ -185,26 +179,7 @@ def resolve_labels(description: Description, names: Mapping[int, str]) -> Labels
         raise ConfigurationError(f"{description.name}: has no label {label!r}; its labels are {listed}")
 
     denied = None if description.contradicted is None else number(description.contradicted)
-    if description.positive is not None:
-        positive, inverted = number(description.positive), description.inverted
-    else:
-        positive, inverted = _telling_label(description, names)
-        denials = [each for each in names if _CONTRADICTION.search(names[each])]
-        denied = denials[0] if denied is None and denials and not inverted else denied
-    return Labels(positive=positive, inverted=inverted, contradicted=denied)
-
-
-def _telling_label(description: Description, names: Mapping[int, str]) -> tuple[int, bool]:
-    faults = [each for each, name in names.items() if _FAULT.search(name)]
-    supports = [each for each, name in names.items() if each not in faults and _SUPPORT.search(name)]
-    if len(supports) == 1:
-        return supports[0], False
-    if len(faults) == 1 and not supports:
-        return faults[0], True
-    raise ConfigurationError(
-        f"{description.name}: its labels ({', '.join(names.values())}) do not tell which one means support; "
-        "write a description (TOML) with `positive`"
-    )
+    return Labels(positive=number(description.positive), inverted=description.inverted, contradicted=denied)
 
 
 def check_probe(description: Description, number: int, found: float) -> None:
