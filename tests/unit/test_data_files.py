@@ -43,7 +43,6 @@ def read(path: Path, *options: str) -> Found:
                     rows.append([sample.question, list(sample.contexts), sample.answer, sample.reference or ""])
                 else:
                     said.append(str(each))
-            said.append(f"{reader.mended} mended")
     return Found(rows, "\n".join(said))
 
 

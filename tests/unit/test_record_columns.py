@@ -114,7 +114,7 @@ def test_columns_can_be_named_inside_of_objects(tmp_path: Path) -> None:
     ((record,), _) = read_all(path, columns=ColumnMap(contexts="run.in.docs", answer="run.out"))
 
     assert record.sample == Sample("", ("one",), "so")
-    assert record.extra == {"run": {"in": {}, "ms": 3}}
+    assert record.extra == {"run": {"out": "so", "in": {"docs": ["one"]}, "ms": 3}}
 
 
 def test_a_named_column_that_the_table_has_not_is_refused(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ class Engine(Protocol):
 
 
 class Run:
-    """Scoring of the pending rows of a file; `counts` are of the written rows, `mended` as of `RecordReader`."""
+    """Scoring of the pending rows of a file; `counts` are of the written rows."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Run:
         self._language = language
         self._share_of = source.share_before()
         self.counts = RunCounts(builder)
-        self.mended = self._taken = 0
+        self._taken = 0
         self._is_exhausted = False
         self._damage: str | None = None
 
@@ -118,7 +118,6 @@ class Run:
                 try:
                     await self._write(engine.score_rows(self._rows(reader, limits, before), limits), reader, echo)
                 finally:
-                    self.mended = reader.mended
                     await end_tasks(reporting)
 
         if not _run_interruptibly(work, limits):

@@ -85,8 +85,6 @@ def _score_pending(given: argparse.Namespace, run: Run, engine: Engine, progress
         sys.stderr.write(f"plumbline: {left}{how}\n")
         return False
     output.finish()
-    if run.mended:
-        _say(progress, f"NaN, Infinity or half a character read as null, where nothing needs it: {run.mended} rows")
     if (count := run.counts.to_retry) and can_rerun:
         _say(progress, f"{count} rows have no verdict for now: run the same command again to score these again")
     return True

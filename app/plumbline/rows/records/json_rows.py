@@ -19,7 +19,7 @@ from plumbline.ground.texts import CodedText
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.data_file import MAX_ROW_BYTES, ByteStream, TextLines, too_long
 from plumbline.rows.records.encodings import NOT_UTF_8, UTF_8
-from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPosition, RowSource, describe_type
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, RowSource, describe_type
 
 # The columns of a sample among the fields of a row; None if they make none
 FieldTest = Callable[[Mapping[str, object]], ColumnMap | None]
@@ -75,7 +75,7 @@ def _decode_array(data: bytes) -> Sequence[msgspec.Raw | Mapping[str, object] | 
     except (ValueError, RecursionError):
         rows = _load(data)
     if isinstance(rows, list):
-        return [MendedRow(each) if isinstance(each, dict) else _no_object(each) for each in rows]
+        return [each if isinstance(each, dict) else _no_object(each) for each in rows]
     raise InvalidInput(_no_object(rows).text)
 
 
@@ -135,7 +135,6 @@ def decode_row(data: bytes | msgspec.Raw) -> dict[str, object] | BadRow:
         return BadRow(*NOT_UTF_8)
     except (ValueError, RecursionError):
         fields = _load(data)
-        return MendedRow(fields) if isinstance(fields, dict) else _no_object(fields)
     return fields if isinstance(fields, dict) else _no_object(fields)
 
 

@@ -24,7 +24,7 @@ from plumbline.rows.records.columns import (
 from plumbline.rows.records.data_file import SHEET_FORM, find_encoding, parse_row_format
 from plumbline.rows.records.encodings import UTF_8, check_encoding
 from plumbline.rows.records.json_rows import open_json
-from plumbline.rows.records.record import BadRow, MendedRow, RawRow, ReadPosition, Record, RecordProblem, RowSource
+from plumbline.rows.records.record import BadRow, RawRow, ReadPosition, Record, RecordProblem, RowSource
 from plumbline.rows.records.record_fields import RowNames, build_record, parse_custom_id
 from plumbline.rows.records.table_rows import TableRows
 from plumbline.rows.records.traces import TraceRows, is_trace
@@ -49,8 +49,7 @@ _SOURCES: Final[Mapping[str, Callable[..., RowSource]]] = {
 class RecordReader(Iterator[Record | RecordProblem]):
     """Iterator over the records of a file, once and in file order; a context manager.
 
-    `columns` is the map in use and `explanation` one line on how it was chosen. `position` is the end of the last row,
-    and `mended` the number of rows so far that hold what no JSON can, where nothing is needed.
+    `columns` is the map in use and `explanation` one line on how it was chosen. `position` is the end of the last row.
 
     Args:
         format: `jsonl`, `json`, `csv`, `tsv`, `parquet` or `xlsx`; None: by the suffix without `.gz`.
@@ -80,7 +79,6 @@ class RecordReader(Iterator[Record | RecordProblem]):
         is_traces = format == _TRACES or columns in TRACE_PRESETS
         self.format = _TRACES if is_traces else parse_row_format(path, format, is_own=True)
         self.position = ReadPosition()
-        self.mended = 0
         given, notes = {}, []
         if self.format in _TEXT_FORMS:
             given["encoding"] = find_encoding(path) if encoding is None else check_encoding(encoding)
@@ -109,9 +107,7 @@ class RecordReader(Iterator[Record | RecordProblem]):
     def __next__(self) -> Record | RecordProblem:
         raw = next(self._rows)
         self.position = raw.after
-        record = record_or_problem(raw, self.columns, self._seen)
-        self.mended += isinstance(raw.fields, MendedRow) and isinstance(record, Record)
-        return record
+        return record_or_problem(raw, self.columns, self._seen)
 
     def close(self) -> None:
         self._source.close()

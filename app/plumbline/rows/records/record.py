@@ -70,10 +70,6 @@ class BadRow(Exception):
         self.text = CodedText("found_otherwise", found=found, expected=expected)
 
 
-class MendedRow(dict[str, object]):
-    """The fields of a row with what no JSON has: null in place of NaN and Infinity; texts with half a character."""
-
-
 class RawRow(NamedTuple):
     """A row before its columns are mapped; `after` is the position behind it."""
 

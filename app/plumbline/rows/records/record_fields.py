@@ -15,7 +15,6 @@ from plumbline.rows.records.conversations import parse_conversation
 from plumbline.rows.records.record import (
     A_STRING,
     BadRow,
-    MendedRow,
     RawRow,
     Record,
     checked_text,
@@ -229,34 +228,9 @@ def _text(value: object, column: str, expected: str) -> str:
 
 
 def _extra(fields: Mapping[str, object], columns: ColumnMap) -> Mapping[str, object]:
-    """Return the unused fields, and the rest of objects that fields were read from."""
-    used = {columns.answer, columns.question, columns.custom_id}
-    used.update(columns.columns_of("contexts"))
+    """Return the fields that no column of the map is."""
+    used = {columns.answer, columns.question, columns.custom_id, *columns.columns_of("contexts")}
     # The other ones of several right answers are kept as an extra
     if not isinstance(_found(fields, columns.reference or ""), list):
         used.add(columns.reference)
-    extra = {name: value for name, value in fields.items() if name not in used}
-    for column in used:
-        if column and "." in column and column not in fields:
-            _take_out(extra, column.split("."))
-    return {name: _without_halves(value) for name, value in extra.items()} if isinstance(fields, MendedRow) else extra
-
-
-def _without_halves(value: object) -> object:
-    """Return a value with null for each text that holds half of a surrogate pair."""
-    if isinstance(value, Mapping):
-        return {name: _without_halves(each) for name, each in value.items() if _without_halves(name) is not None}
-    if isinstance(value, list):
-        return [_without_halves(each) for each in value]
-    return None if isinstance(value, str) and re.search("[\ud800-\udfff]", value) else value
-
-
-def _take_out(extra: dict[str, object], path: list[str]) -> None:
-    """Remove a nested name without changing the caller's objects."""
-    value = extra.get(path[0])
-    if isinstance(value, Mapping) and len(path) > 1:
-        inner = dict(value)
-        _take_out(inner, path[1:])
-        extra[path[0]] = inner
-    elif len(path) == 1:
-        extra.pop(path[0], None)
+    return {name: value for name, value in fields.items() if name not in used}
