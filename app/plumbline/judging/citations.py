@@ -13,13 +13,11 @@ from plumbline.judging.text.citation_marks import CitationMark, cited_statements
 from plumbline.judging.text.segmented_sample import SegmentedSample, restrict_to_contexts
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.text.words import content_words
-from plumbline.judging.tiers.calibration import VERBATIM_SUPPORT, Calibration, CalibrationTable
+from plumbline.judging.tiers.calibration import SUPPORTED_FROM, VERBATIM_SUPPORT, Calibration, CalibrationTable
 from plumbline.judging.tiers.lexical import MODEL, is_in_one_script
 from plumbline.judging.tiers.lexical_features import KnownPassages
 from plumbline.judging.tiers.tier import TierName
 
-# Calibration puts its decision boundary here.
-_SUPPORTED_FROM = 0.5
 # A passage with so much less support than another one is not the one that was meant.
 _CLEARLY_LESS = 0.25
 # A passage that adds so much to the support by the others is needed in addition to them.
@@ -248,7 +246,7 @@ class _CitedSentence:
             return False
         # The tier may have found the sentence there by more than its wording.
         is_found = is_whole and bool(_quoted_contexts(claim).intersection(contexts))
-        least = 0.0 if is_found else _SUPPORTED_FROM
+        least = 0.0 if is_found else SUPPORTED_FROM
         return self._is_as_good(part, contexts, least=least, besides=self._cited)
 
     def _is_as_good(
@@ -256,7 +254,7 @@ class _CitedSentence:
         text: str,
         contexts: Collection[int],
         *,
-        least: float = _SUPPORTED_FROM,
+        least: float = SUPPORTED_FROM,
         besides: frozenset[int] = frozenset(),
     ) -> bool:
         """Return True if passages support a text by their wording, and none but those `besides` clearly better."""
@@ -280,7 +278,7 @@ class _CitedSentence:
         if part == self._assertion and claim.verdict is not Verdict.SUPPORTED:
             return None
         context, support = self._wording.best_other(part, cited)
-        if support >= _SUPPORTED_FROM:
+        if support >= SUPPORTED_FROM:
             return context
         return min(_quoted_contexts(claim), default=None) if part == self._assertion else None
 

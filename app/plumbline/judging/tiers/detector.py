@@ -13,7 +13,7 @@ from plumbline.judging.ports.models import Detector
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import Judgement
-from plumbline.judging.tiers.calibration import CalibrationTable
+from plumbline.judging.tiers.calibration import SUPPORTED_FROM, CalibrationTable
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.judging.tiers.lexical_features import Finding
@@ -25,7 +25,6 @@ WHOLE_ANSWER = "whole_answer"
 _LEAST = 1e-6
 # A reason names so many words without support.
 _MAX_FAULTS = 5
-_SUPPORTED_FROM = 0.5
 
 
 class DetectorTier:
@@ -97,7 +96,7 @@ def _part(sample: SegmentedSample, position: int, whole: DetectorFinding) -> Det
 
 def find_faults(words: Sequence[tuple[int, int, float]]) -> list[tuple[int, int]]:
     """Return the runs of words without support, as characters [start, end) of their text."""
-    runs = [list(run) for is_fault, run in groupby(words, key=lambda word: word[2] < _SUPPORTED_FROM) if is_fault]
+    runs = [list(run) for is_fault, run in groupby(words, key=lambda word: word[2] < SUPPORTED_FROM) if is_fault]
     return [(run[0][0], run[-1][1]) for run in runs]
 
 

@@ -47,8 +47,8 @@ _MAX_COMPARED = 3
 _FEW_LINES = 8
 # A longer one is no sentence, and would be gone over for each sentence of the answer.
 _LONGEST_COMPARED = 2_000
-# Others with a negation that it may go against, and those that may agree with it all the same.
-_MAX_DENYING, _MAX_AGREEING = 16, 200
+# Others with a negation that it may go against.
+_MAX_DENYING = 16
 _CHARACTERS_IN_GRAM = 4
 # A text with more in common is on the contexts' subject anyway.
 _RELATED = 0.75
@@ -217,13 +217,7 @@ class KnownPassages:
         if not near:
             return False
         claim = list(negation.split_clauses(text))
-        if not negation.is_denied(claim, self._clauses(near)):
-            return False
-        agreeing = [text for text in self.texts[:_MAX_AGREEING] if len(text) <= _LONGEST_COMPARED]
-        return negation.is_denied(claim, self._clauses([*near, *agreeing]))
-
-    def _clauses(self, texts: Iterable[str]) -> list[negation.Clause]:
-        return [clause for text in texts for clause in self._split_clauses(text)]
+        return negation.is_denied(claim, (clause for other in near for clause in self._split_clauses(other)))
 
 
 def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[Finding]:
