@@ -4,9 +4,9 @@
 
 Every sentence is called supported, at the context with most of its words. `as it is`: people marked nothing in it, or
 marked a number, name or date of few words, or other words. Planted into one true sentence a row, each in turn: another
-number, name or month, which no context has; a number of the contexts in place of another one (`swapped`); a denial, or
-one taken away. Rows fall into two halves by their contexts: bounds and rules were chosen on `seen` ones; the
-check was done before its results on the `fresh` ones were read. The last line is JSON.
+number, name, month or weekday, which no context has; a number of the contexts in place of another one (`swapped`); a
+denial, or one taken away. Rows fall into two halves by their contexts: bounds and rules were chosen on `seen` ones;
+the check was done before its results on the `fresh` ones were read. The last line is JSON.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.decision_world import WorldRow, changed_answers, place, read_rows
+from benchmarks.decision_world import WorldRow, changed_answers, interval, place, read_rows
 from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import REFUTED
 from plumbline.judging.text.sample import Sample
@@ -140,12 +140,13 @@ def main() -> None:
     for half, how, sample, wrong in cases(read_rows(options.data), seed=options.seed):
         language, claims = check(sample, list(wrong))
         for kind, claim in zip(wrong.values(), claims, strict=True):
-            key = f"{half}, {language}, {how}: {kind or 'right'}"
-            said[key] += 1
-            refuted[key] += REFUTED in claim.flags
-    figures = {key: [refuted[key], count, round(refuted[key] / count, 4)] for key, count in sorted(said.items())}
-    for key, (count, total, share) in figures.items():
-        print(f"{key}: {count:g} of {total:g} refuted, {share:.1%}")
+            kinds = [kind or "right", *(["number, name or date"] if kind in ("number", "name", "date") else [])]
+            for key in (f"{half}, {where}, {how}: {each}" for where in (language, "both") for each in kinds):
+                said[key] += 1
+                refuted[key] += REFUTED in claim.flags
+    figures = {key: [refuted[key], count, *interval(refuted[key], count)] for key, count in sorted(said.items())}
+    for key, (count, total, share, low, high) in figures.items():
+        print(f"{key}: {count:g} of {total:g} refuted, {share:.1%} [{low:.1%}, {high:.1%}]")
     print(json.dumps(figures))
 
 

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.decision_world import World, WorldRow, place, plant, read_rows
+from benchmarks.decision_world import World, WorldRow, interval, place, plant, read_rows
 from plumbline.assembly import build, make_plan
 from plumbline.ground.concurrency import map_concurrently
 from plumbline.ground.settings import Settings
@@ -177,13 +177,14 @@ def check_figures(rows: Sequence[WorldRow], run: Run, model: SeededModel) -> dic
             kind = "right" if truth else row.kinds.get(claim.sentence, "other")
             said[kind] += 1
             doubted[kind] += REFUTED in claim.flags
-    hard = [kind for kind in ("number", "date", "name") if said[kind]]
-    total = sum(said[kind] for kind in hard)
+    hard = ("number", "date", "name")
     return {
         "supported": dict(said),
         "refuted": dict(doubted),
-        "wrong_on_numbers_names_dates_refuted": _share(sum(doubted[kind] for kind in hard), total),
-        "right_refuted": _share(doubted["right"], said["right"]),
+        "wrong_on_numbers_names_dates_refuted": interval(
+            *(sum(each[kind] for kind in hard) for each in (doubted, said))
+        ),
+        "right_refuted": interval(doubted["right"], said["right"]),
         "not_judged": dict(lost),
     }
 
@@ -195,10 +196,6 @@ def _was_supported(statement: str, row: WorldRow, model: SeededModel) -> bool:
     )
     chances = model(asked)
     return max(chances, key=lambda value: chances[value]) == "supported"
-
-
-def _share(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
 
 
 def balanced_accuracy(rows: Sequence[WorldRow], results: Sequence[SampleResult]) -> float:
@@ -232,7 +229,7 @@ def cascade_figures(rows: Sequence[WorldRow], both: Run, chat: Run) -> dict[str,
         "balanced_accuracy": {"cascade": ours, "chat": theirs, "share": round(ours / theirs, 4)},
         "calls": round(both.requests["chat"] / chat.requests["chat"], 4),
         "cost": round(both.cost / chat.cost, 4),
-        "unsure": _share(sum(each.passed is None for each in both.results), len(rows)),
+        "unsure": interval(sum(each.passed is None for each in both.results), len(rows)),
     }
 
 

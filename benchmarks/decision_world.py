@@ -1,7 +1,7 @@
 """Labelled rows as a world that scripted judges know: which sentence is true, and of a false one what is wrong with it.
 
 Sentences are known where a row has one that can be checked, is faithful, or has spans that people marked. False ones
-are also planted: a faithful sentence with another number, name, month or negation, which no context has.
+are also planted: a faithful sentence with another number, name, month, weekday or negation, which no context has.
 """
 
 import calendar
@@ -17,9 +17,10 @@ from typing import Any
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.words import content_words
+from plumbline.rows.report.tallies import wilson_share
 
-_MONTHS = calendar.month_name[1:]
-_MONTH = re.compile(rf"\b({'|'.join(_MONTHS)})\b")
+_MONTHS, _DAYS = calendar.month_name[1:], list(calendar.day_name)
+_DATE = re.compile(rf"\b({'|'.join((*_MONTHS, *_DAYS))})s?\b")
 # No list number, citation mark, link or part of one.
 _NUMBER = re.compile(r"(?<![\w.,\[(/=-])(?<!^)(\d{1,4})(?![\w\]/=-]|[.,]\d|[, \d]*\])")
 _NAME = re.compile(r"(?<=[a-z,] )([A-Z][a-z]{3,})(?![\w’'])")
@@ -105,15 +106,18 @@ def _meets(case: SegmentedSample, at: int, span: tuple[int, int]) -> bool:
 
 def _marked_kind(raw: Mapping[str, Any], case: SegmentedSample, at: int) -> str:
     """Return what people marked in the sentence in few words: a number (or date), a name, or other words."""
-    marked = [raw["answer"][slice(*span)] for span in _spans(raw) if _meets(case, at, span)]
+    marked = [(start, raw["answer"][start:end]) for start, end in _spans(raw) if _meets(case, at, (start, end))]
     # Longer spans are whole statements, of which a number or name is a part.
-    marked = [text for text in marked if len(text.split()) <= _MOST_WORDS]
-    for text in marked:
-        if _MONTH.search(text):
+    marked = [(start, text) for start, text in marked if len(text.split()) <= _MOST_WORDS]
+    for _, text in marked:
+        if _DATE.search(text):
             return "date"
         if _NUMBER_WORDS.search(text):
             return "number"
-    return "name" if any(_NAME.search(f"x {text}") for text in marked) else "other"
+    # The first word of a sentence has a capital anyway: "Outdoor seating is not available" has no name.
+    first = case.sentences[at].start
+    named = (text if start <= first and not text.istitle() else f"x {text}" for start, text in marked)
+    return "name" if any(map(_NAME.search, named)) else "other"
 
 
 def plant(rows: Sequence[WorldRow], *, seed: int) -> Iterator[WorldRow]:
@@ -154,12 +158,12 @@ def _other_name(text: str, contexts: str, names: Sequence[str], draw: random.Ran
     return None
 
 
-def _other_month(text: str, contexts: str, names: Sequence[str], draw: random.Random) -> str | None:
-    found = _MONTH.search(text)
-    others = [month for month in _MONTHS if month not in contexts]
+def _other_date(text: str, contexts: str, names: Sequence[str], draw: random.Random) -> str | None:
+    found = _DATE.search(text)
+    others = [each for each in (_DAYS if found and found[1] in _DAYS else _MONTHS) if each not in contexts]
     if found is None or found[1] not in contexts or not others:
         return None
-    return f"{text[: found.start()]}{draw.choice(others)}{text[found.end() :]}"
+    return f"{text[: found.start()]}{draw.choice(others)}{text[found.end(1) :]}"
 
 
 def _negated(text: str, contexts: str, names: Sequence[str], draw: random.Random) -> str | None:
@@ -167,7 +171,7 @@ def _negated(text: str, contexts: str, names: Sequence[str], draw: random.Random
     return f"{text[: found.end()]} not{text[found.end() :]}" if found else None
 
 
-changed_answers = {"number": _other_number, "name": _other_name, "date": _other_month, "negation": _negated}
+changed_answers = {"number": _other_number, "name": _other_name, "date": _other_date, "negation": _negated}
 
 
 def place(statement: str, contexts: Mapping[str, str]) -> str | None:
@@ -176,3 +180,9 @@ def place(statement: str, contexts: Mapping[str, str]) -> str | None:
     shares = {name: len(wanted & frozenset(content_words(text))) for name, text in contexts.items()}
     best = max(shares, key=lambda name: shares[name], default=None)
     return best if best is not None and shares[best] else None
+
+
+def interval(part: int, whole: int) -> tuple[float, ...]:
+    """Return a share with its 95 % interval; () of nothing."""
+    found = wilson_share(part / whole, whole) if whole else None
+    return (round(found.share, 4), round(found.low, 4), round(found.high, 4)) if found else ()

@@ -3,6 +3,7 @@
 Decision models are weak at these (docs/explanation/judge.md); the measures are those of tier lexical.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -26,13 +27,17 @@ from plumbline.judging.tiers.lexical_features import Finding, KnownPassages
 
 # A number stands near a sentence that has so many of the claim's content words, and such a share of them: so another
 # number of the contexts is refuted in 41 % of sentences in place of 24, and .5 % more of those that are faithful.
-# docs/decisions/0018-decision-models.md has the figures.
+# docs/decisions/0018-decision-models.md has the figures. A short one has half of its own words from the claim.
 _FEWEST_SHARED = 2
 _LEAST_SHARE = 0.15
+_LEAST_OF_ITS_OWN = 0.5
 # A denied clause shares so many of its words, and such a share of them, with one that says them.
 _FEWEST_SAID = 3
 _LEAST_SAID = 0.5
 _SHOWN = 3
+# A sentence begins with a capital anyway: its first word is taken for a name in front of another one.
+_FIRST_OF_NAMES = re.compile(r"([A-Z]\w+) (?=[A-Z])")
+_WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:星期|礼拜|周)[一二三四五六日天](?![次回])")
 
 
 class DecisionCheck:
@@ -78,38 +83,50 @@ class DecisionCheck:
             yield "number_not_in_contexts", CodedText("in_no_context", names=features.unknown_numbers[:_SHOWN])
         elif far := self._far_numbers(text, features):
             yield "number_not_in_evidence", CodedText("not_near_evidence", names=far[:_SHOWN])
-        if features.unknown_names:
-            yield "support_doubtful", CodedText("in_no_context", names=features.unknown_names[:_SHOWN])
+        if names := (*self._unknown_first_name(text), *features.unknown_names, *self._unknown_days(text)):
+            yield "support_doubtful", CodedText("in_no_context", names=names[:_SHOWN])
         if features.measures["negation"] or self._denies_what_is_said(text):
             yield "negation_differs", CodedText("negated_otherwise")
 
     def _far_numbers(self, text: str, features: Finding) -> tuple[str, ...]:
         """Return the numbers that stand in no sentence on the claim's matter, nor in one beside it."""
         index, wanted = self._sample.index, word_stems(text)
-        shared = [len(wanted & stems) for stems in self._stems]
         least = max(_FEWEST_SHARED, _LEAST_SHARE * len(wanted))
-        near = [row for row, count in enumerate(shared) if count >= least] or list(features.rows)
-        touched = {row + step for row in near for step in (-1, 0, 1) if self._is_beside(row, row + step)}
+        shared = [(len(wanted & stems), _LEAST_OF_ITS_OWN * len(stems)) for stems in self._stems]
+        near = [row for row, (count, own) in enumerate(shared) if count >= min(least, own) > 0] or features.rows
+        contexts = [None, *(context for context, _ in index.places), None]
+        touched = {row + step for row in near for step in (-1, 0, 1) if contexts[row + 1 + step] == contexts[row + 1]}
         lines = [index.lines[row] for row in sorted(touched)]
         return ContextAmounts(lines, lines, self._sample.source.question).find_missing(text, lines)
+
+    def _unknown_first_name(self, text: str) -> tuple[str, ...]:
+        """Return the first word if a name follows it and no context has it: "David" of "David Clarkson joined"."""
+        found = _FIRST_OF_NAMES.match(text)
+        known = (self._passages.names, self._passages.asked_names)
+        return (found[1],) if found and all(each.find_unknown(f"a {found[1]}") for each in known) else ()
+
+    def _unknown_days(self, text: str) -> Iterator[str]:
+        """Yield the days of the week that neither a context nor the question names, in whatever form."""
+        days = dict.fromkeys(_WEEKDAY.findall(text))
+        said = "\n".join((self._sample.source.question, *self._sample.source.contexts)).lower() if days else ""
+        for day in days:
+            english = rf"\b{day[:3].lower()}(?:r?s|{day[3:]}s?)?\b"
+            chinese = f"(?:星期|礼拜|周){'[日天]' if day[-1] in '日天' else day[-1]}"
+            if not re.search(english if day.isascii() else chinese, said):
+                yield day
 
     def _denies_what_is_said(self, text: str) -> bool:
         """Return True if a clause denies what a context says in half of its words, and none as near denies it, too."""
         for clause in split_clauses(text) if may_deny(text.lower()) else ():
             if clause.negations % 2 == 0:
                 continue
-            shared = [
-                (len(clause.words & other.words), other.negations or other.is_negative) for other in self._clauses
-            ]
-            said = max((count for count, is_negative in shared if not is_negative), default=0)
-            denied = max((count for count, is_negative in shared if is_negative), default=0)
-            if said >= max(_FEWEST_SAID, _LEAST_SAID * len(clause.words)) and said > denied:
+            most = {False: 0, True: 0}
+            for other in self._clauses:
+                is_negative = bool(other.negations or other.is_negative)
+                most[is_negative] = max(most[is_negative], len(clause.words & other.words))
+            if most[False] >= max(_FEWEST_SAID, _LEAST_SAID * len(clause.words)) and most[False] > most[True]:
                 return True
         return False
-
-    def _is_beside(self, row: int, other: int) -> bool:
-        places = self._sample.index.places
-        return 0 <= other < len(places) and places[other][0] == places[row][0]
 
     def _find_row(self, claim: Claim, text: str, features: Finding) -> int | None:
         """Return the sentence of the named context with most of the claim, where one has any of it; else of all."""
