@@ -3,13 +3,11 @@
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import Record, RecordProblem
-from plumbline.rows.records.result_table import open_result_table
 
 MILL: dict[str, object] = {
     "question": "How old is the mill?",
@@ -47,10 +45,3 @@ def read_all(
         found = list(reader)
     records = [each for each in found if isinstance(each, Record)]
     return records, [each for each in found if isinstance(each, RecordProblem)]
-
-
-def write_and_fail(path: Path) -> None:
-    """Write one result, and then fail as a caller may."""
-    with suppress(KeyError), open_result_table(path) as table:
-        table.write({"custom_id": "a"})
-        raise KeyError

@@ -18,7 +18,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.rows.records.columns import ColumnMap
 from plumbline.rows.records.reading import RecordReader
 from plumbline.rows.records.record import ReadPosition, Record
-from plumbline.rows.records.result_table import format_cell, open_result_table
+from plumbline.rows.records.result_table import ResultTable, format_cell
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12) | st.text("\"',\\[]{}\t\r\n =@-x磨", max_size=12)
 # A cell of blanks says that nothing was retrieved, so a passage has a letter in it
@@ -134,7 +134,8 @@ def test_results_in_a_table_read_back(results: list[dict[str, object]], form: tu
     name, delimiter = form
     with file_of("empty", b"") as beside:
         path = beside.with_name(name)
-        with open_result_table(path) as table:
+        with path.open("wb") as written:
+            table = ResultTable(written, delimiter)
             for result in results:
                 table.write(result)
         with path.open(encoding="utf-8", newline="") as file:

@@ -1,16 +1,28 @@
-"""Results into tables: whole or not at all, safe in a spreadsheet."""
+"""Results into tables: safe in a spreadsheet."""
 
 import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from plumbline.ground.errors import InvalidInput
-from plumbline.rows.records.result_table import RESULT_COLUMNS, flat_result, format_cell, open_result_table
+from plumbline.rows.records.result_table import (
+    DELIMITER_BY_FORM,
+    RESULT_COLUMNS,
+    ResultTable,
+    flat_result,
+    format_cell,
+)
 from tests.making.cases import load_cases
-from tests.making.record_files import write_and_fail
 
 RESULT: dict[str, object] = load_cases("result_writing", "result", inner=list)
+
+
+@contextmanager
+def open_table(path: Path) -> Iterator[ResultTable]:
+    with path.open("wb") as file:
+        yield ResultTable(file, DELIMITER_BY_FORM[path.suffix[1:]])
 
 
 def cells_of(path: Path, delimiter: str = ",") -> list[dict[str, str]]:
@@ -31,7 +43,7 @@ def test_metrics_without_a_column_of_their_own_are_not_lost() -> None:
 @pytest.mark.parametrize(("name", "delimiter"), [("r.csv", ","), ("r.tsv", "\t")])
 def test_a_table_has_one_row_a_result_under_a_fixed_header(tmp_path: Path, name: str, delimiter: str) -> None:
     path = tmp_path / name
-    with open_result_table(path) as table:
+    with open_table(path) as table:
         table.write(RESULT)
         table.write({"id": "m2", "status": "not_judged", "error": {"title": "Bad row", "detail": "no answer"}})
 
@@ -52,7 +64,7 @@ def test_a_result_under_its_own_name_is_flattened_alike() -> None:
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx", "\nx", "＝1", "'=1", "''@x"])
 def test_a_text_that_a_spreadsheet_would_run_is_neutralised(tmp_path: Path, text: str) -> None:
     path = tmp_path / "r.csv"
-    with open_result_table(path) as table:
+    with open_table(path) as table:
         table.write({"custom_id": text, "error": text, "cost": -1.5})
 
     (row,) = cells_of(path)
@@ -64,32 +76,3 @@ def test_a_text_that_a_spreadsheet_would_run_is_neutralised(tmp_path: Path, text
 @pytest.mark.parametrize("text", ["", "a=1", "'a", "'", "1-2", " =", "磨坊"])
 def test_a_harmless_text_stays_as_it_is(text: str) -> None:
     assert format_cell(text) == text
-
-
-def test_the_target_is_untouched_until_all_is_written(tmp_path: Path) -> None:
-    path = tmp_path / "r.csv"
-    path.write_text("before")
-    with open_result_table(path) as table:
-        table.write(RESULT)
-        during = path.read_text()
-
-    assert during == "before"
-    assert "m1" in path.read_text(encoding="utf-8")
-    assert [each.name for each in tmp_path.iterdir()] == ["r.csv"]
-
-
-def test_a_table_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    write_and_fail(tmp_path / "r.csv")
-
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(("name", "said"), load_cases("result_writing", "a_file_that_cannot_be_written_is_refused"))
-def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, name: str, said: str) -> None:
-    with (
-        pytest.raises(InvalidInput) as refused,
-        open_result_table(tmp_path / name, format="csv" if name == "." else None),
-    ):
-        pass
-
-    assert said in str(refused.value)

@@ -15,7 +15,7 @@ from plumbline.cli.score.options import WHOLE, Shard
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import atomic_write, file_stamp, replace_file, try_lock
 from plumbline.rows.records.data_file import drop_torn_line, parse_row_format
-from plumbline.rows.records.result_table import open_result_table
+from plumbline.rows.records.result_table import DELIMITER_BY_FORM, ResultTable
 from plumbline.rows.report.result_lines import ResultRow, read_line
 
 _RESTART: Final = "--restart begins anew"
@@ -181,9 +181,10 @@ class RunOutput:
 
     def _write_table(self) -> None:
         files, decoder = self.files, msgspec.json.Decoder(dict[str, Any])
-        with files.growing.open("rb") as lines, open_result_table(files.target, format=files.form) as writer:
+        with files.growing.open("rb") as lines, atomic_write(files.target) as file:
+            table = ResultTable(file, DELIMITER_BY_FORM[files.form])
             for line in lines:
-                writer.write(decoder.decode(line))
+                table.write(decoder.decode(line))
         with (
             files.growing.open("rb") as lines,
             atomic_write(files.complete) as file,

@@ -1,15 +1,10 @@
-"""Results as flat rows of a table: their columns, their cells in CSV and TSV, and tables written atomically."""
+"""Results as flat rows of a table: their columns, and their cells in CSV and TSV."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Final, Literal
 
-from plumbline.ground.errors import InvalidInput
-from plumbline.ground.files import atomic_write
-from plumbline.rows.records.data_file import parse_row_format
 from plumbline.schemas.result_parts import NO_USAGE, VerdictCounts
 from plumbline.schemas.result_upgrade import upgrade_result
 
@@ -40,7 +35,7 @@ _LEFT_OUT: Final = {
     "warnings": [],
 }
 _PROBLEM_TEXTS: Final = ("detail", "title", "message", "type")
-_DELIMITER: Final = {"csv": ",", "tsv": "\t"}
+DELIMITER_BY_FORM: Final = {"csv": ",", "tsv": "\t"}
 # Texts that a spreadsheet takes for a formula (OWASP, CSV Injection), with the full-width signs that Chinese and
 # Japanese spreadsheets read alike. Leading apostrophes count, so that removing one always restores the text.
 _FORMULA: Final = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
@@ -109,21 +104,6 @@ def table_line(cells: Sequence[str], delimiter: str) -> str:
     """Return one row, quoted as in RFC 4180, ending with LF."""
     quoted = ('"' + cell.replace('"', '""') + '"' if _NEEDS_QUOTES.search(cell) else cell for cell in cells)
     return delimiter.join(quoted) + "\n"
-
-
-@contextmanager
-def open_result_table(path: Path, *, format: str | None = None) -> "Iterator[ResultTable]":  # noqa: A002
-    """Open a table of `RESULT_COLUMNS` that replaces `path` at the end without an error; raise InvalidInput."""
-    form = parse_row_format(path, format)
-    if form not in _DELIMITER or (format is None and path.name.lower().endswith(".gz")):
-        raise InvalidInput("tables of results are written as csv or tsv, not compressed", place=path.name)
-    if path.exists() and not path.is_file():
-        raise InvalidInput("is no file; expected the name of a new file or of one to replace", place=path.name)
-    try:
-        with atomic_write(path.resolve()) as file:
-            yield ResultTable(file, _DELIMITER[form])
-    except OSError as error:
-        raise InvalidInput(f"cannot be written ({error.strerror})", place=path.name) from error
 
 
 class ResultTable:
