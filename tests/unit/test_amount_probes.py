@@ -38,5 +38,5 @@ def test_an_identifier_that_no_context_has_is_a_hard_reason(kind: str, context: 
 
 
 def test_half_of_the_pairs_are_chinese() -> None:
-    assert len(PROBES) == 96
-    assert sum(any("\u4e00" <= letter <= "\u9fff" for letter in true) for _, _, true, _ in PROBES) == 48
+    assert len(PROBES) == 100
+    assert sum(any("\u4e00" <= letter <= "\u9fff" for letter in true) for _, _, true, _ in PROBES) == 50

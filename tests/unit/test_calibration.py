@@ -129,12 +129,10 @@ def test_the_built_in_boundary_is_where_the_reliability_curve_crosses_one_half(e
 def test_the_built_in_bounds_are_right_in_four_of_five_decisions(entry: Calibration) -> None:
     assert entry.bounds
     for bounds in entry.bounds.values():
-        for bound, right in (
-            (bounds.copied_from, bounds.copied_right),
-            (bounds.fails_below, bounds.fails_right),
-        ):
-            assert (bound is None) == (right is None)
-            assert right is None or right >= 0.8
+        assert (bounds.copied_from is None) == (bounds.copied_right is None)
+        assert (bounds.covered_from is None) == (bounds.covered_right is None)
+        rights = (bounds.copied_right, bounds.covered_right, bounds.fails_right)
+        assert all(right is None or right >= 0.8 for right in rights)
 
 
 @BUILT_IN

@@ -15,6 +15,7 @@ from plumbline.extras.calibration.fitting import (
     balanced_weights,
     cross_fit,
     cross_predict,
+    fit_bounds,
     fit_gate,
     fit_scale,
     fit_weights,
@@ -29,6 +30,7 @@ from plumbline.judging.tiers.calibration import (
     Calibration,
     CalibrationGate,
     CalibrationTable,
+    Shape,
 )
 from plumbline.judging.tiers.judgement import distinct_findings
 from plumbline.judging.tiers.lexical import MODEL, LexicalTier, collect_lexical_findings
@@ -71,6 +73,7 @@ def _answers(
         lengths=np.full(count, 20.0),
         is_copy=np.zeros(count, dtype=bool),
         copied=np.zeros(count),
+        related=np.ones(count),
         is_open=np.zeros(count, dtype=bool),
         labels=np.array(labels, dtype=np.float64),
         shapes=np.full(count, "prose"),
@@ -93,6 +96,7 @@ def _drawn(answers: int = 60, *, seed: int = 0) -> MeasuredAnswers:
         lengths=lengths,
         is_copy=generator.uniform(size=len(owners)) < 0.1,
         copied=np.zeros(len(owners)),
+        related=np.ones(len(owners)),
         is_open=np.zeros(len(owners), dtype=bool),
         shapes=np.full(answers, "prose"),
         labels=(means + generator.normal(0.0, 0.1, answers) > 0.5).astype(np.float64),
@@ -145,6 +149,7 @@ def test_what_is_predicted_is_what_the_service_answers(sample: Sample, gate: Cal
         lengths=np.array([length for length, _ in measured]),
         is_copy=np.array([found.is_copy for _, found in measured]),
         copied=np.array([found.copied for _, found in measured]),
+        related=np.ones(len(measured)),
         is_open=np.zeros(len(measured), dtype=bool),
         labels=np.array([1.0]),
         shapes=np.array(["prose"]),
@@ -300,6 +305,7 @@ def test_a_dataset_whose_faithful_answers_are_all_copies_draws_nothing_down() ->
         lengths=np.concatenate([told.lengths, copied.lengths]),
         is_copy=np.concatenate([told.is_copy, copied.is_copy]),
         copied=np.concatenate([told.copied, copied.copied]),
+        related=np.concatenate([told.related, copied.related]),
         is_open=np.concatenate([told.is_open, copied.is_open]),
         shapes=np.concatenate([told.shapes, copied.shapes]),
         labels=np.concatenate([told.labels, copied.labels]),
@@ -322,3 +328,41 @@ def test_an_isotonic_curve_pools_ties_and_neighbours_that_fall() -> None:
 
     # .7 lies halfway between .5 and .98.
     assert curve(np.array([0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0])) == pytest.approx([0.5, 0.5, 0.5, 0.5, 0.74, 0.98, 0.98])
+
+
+def _of_shape(shape: str, *, is_right: FloatArray) -> MeasuredAnswers:
+    answers = _answers([0.5] * len(is_right), [int(each) for each in is_right])
+    return replace(answers, shapes=np.full(len(answers), shape))
+
+
+def test_a_bound_is_the_lowest_at_which_four_of_five_decisions_are_right() -> None:
+    # Of the answers above .7 all are faithful, of the others every second one; those below .2 are all unfaithful.
+    share = np.tile(np.linspace(0.0, 1.0, 51), 8)
+    is_right = np.where(share > 0.7, 1, (np.arange(408) % 2) * (share > 0.2))
+    answers = replace(_of_shape("prose", is_right=is_right), related=share, copied=share)
+
+    bounds = fit_bounds(answers, np.full(408, 0.5))[Shape.PROSE]
+
+    assert bounds.copied_from == 0.55
+    assert 0.8 <= (bounds.copied_right or 0.0) < 1.0
+    assert bounds.unrelated_below == 0.3
+    assert (bounds.fails_right or 0.0) >= 0.8
+    assert bounds.covered_from is None
+
+
+def test_a_score_lets_long_answers_alone_pass_where_nine_of_ten_are_faithful() -> None:
+    scores = np.tile(np.linspace(0.5, 0.9, 41), 8)
+    is_right = np.where(scores > 0.695, 1, 0)
+
+    found = {
+        shape: fit_bounds(_of_shape(shape, is_right=is_right), scores)[Shape(shape)] for shape in ("answer", "prose")
+    }
+
+    assert found["answer"].covered_from == pytest.approx(0.68)
+    assert found["prose"].covered_from is None
+
+
+def test_a_shape_with_few_answers_of_a_label_has_no_bounds() -> None:
+    is_right = np.array([1.0] * 100 + [0.0] * 29)
+
+    assert fit_bounds(_of_shape("short", is_right=is_right), np.full(129, 0.9)) == {}

@@ -1,5 +1,6 @@
 """From what was measured of a sentence to its claim."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -95,12 +96,12 @@ def test_the_reason_lists_a_few_of_the_names_and_numbers_that_no_context_has(
     assert (_claim(_finding(unknown=unknown)).reason or "") == reason
 
 
-# An answer of copies above .6 of its runs passes, one with a hard reason fails up to a faithfulness of .9.
+# An answer of copies above .6 of its runs passes, one with a hard reason fails, or with a sentence on another subject.
 DECIDING = STEEP.model_copy(
     update={
         "doubted": 1.0,
         "bounds": {
-            Shape.SHORT: ShapeBounds(copied_from=0.6, copied_right=0.85, fails_below=0.9, fails_right=0.9),
+            Shape.SHORT: ShapeBounds(copied_from=0.6, copied_right=0.85, unrelated_below=0.3, fails_right=0.9),
             Shape.PROSE: ShapeBounds(copied_from=0.6, copied_right=0.85),
         },
     }
@@ -114,10 +115,12 @@ DECIDING = STEEP.model_copy(
         ({"copied": 0.59}, None, "unsure", None),
         ({"copied": 1.0, "open_reasons": ("condition_left_out",)}, None, "unsure", None),
         ({"copied": 1.0, "measures": {"character_coverage": 0.6, "unknown_numbers": 1.0}}, False, "hard_reason", 0.9),
-        # 1 / (1 + e^-(5 - 1)) = .982, above the bound
-        ({"copied": 1.0, "measures": {"character_coverage": 1.0, "unknown_numbers": 1.0}}, None, "unsure", None),
+        ({"measures": {"character_coverage": 0.29}}, False, "hard_reason", 0.9),
+        ({"measures": {"character_coverage": 0.31}}, None, "unsure", None),
+        ({"measures": {"character_coverage": 0.29}, "is_related": True}, None, "unsure", None),
+        ({"measures": {"character_coverage": 0.29}, "is_copy": True}, True, "copied", 0.85),
     ],
-    ids=["copied", "little copied", "open", "made up", "made up above the bound"],
+    ids=["copied", "little copied", "open", "made up", "other subject", "same subject", "related by an amount", "copy"],
 )
 def test_what_is_nearly_copied_passes_and_what_has_a_hard_reason_fails(
     change: dict[str, Any], passed: bool | None, rule: str, right: float | None
@@ -129,6 +132,48 @@ def test_what_is_nearly_copied_passes_and_what_has_a_hard_reason_fails(
     decision = judgement.decision
     assert decision is not None
     assert (decision.passed, decision.rule, decision.right, decision.threshold) == (passed, rule, right, None)
+
+
+LONG = "The lamp of the tower burns day and night."
+
+
+@pytest.mark.parametrize(
+    ("question", "coverages", "passed", "rule"),
+    [
+        ("Does it burn?", (0.8, 0.8, 0.8), True, "covered"),
+        ("Does it burn?", (0.8, 0.8, 0.4), None, "unsure"),
+        ("Does it burn?", (0.9, 0.9, 0.29), False, "hard_reason"),
+        ("Does it burn?", (0.9, 0.9), None, "unsure"),
+        ("", (0.9, 0.9, 0.9), None, "unsure"),
+    ],
+    ids=["covered", "less", "one sentence on another subject", "two sentences", "no question"],
+)
+def test_a_long_answer_to_a_question_passes_by_its_score_and_fails_by_one_sentence(
+    question: str, coverages: Sequence[float], passed: bool | None, rule: str
+) -> None:
+    answer = " ".join(f"{LONG[:-1]} in {year}." for year in range(1931, 1931 + len(coverages)))
+    # 1 / (1 + e^-(10 * .8 - 5)) = .95
+    bounds = {Shape.ANSWER: ShapeBounds(covered_from=0.95, covered_right=0.9, unrelated_below=0.3, fails_right=0.9)}
+    case = case_of(answer, "It is dark.", question=question)
+
+    decision = build_judgement(
+        case, {at: _finding(each) for at, each in enumerate(coverages)}, STEEP.model_copy(update={"bounds": bounds})
+    ).decision
+
+    assert decision is not None
+    assert (decision.passed, decision.rule) == (passed, rule)
+
+
+def test_a_short_sentence_among_others_is_on_no_subject() -> None:
+    bounds = {Shape.PROSE: ShapeBounds(unrelated_below=0.3, fails_right=0.9)}
+    calibration = STEEP.model_copy(update={"bounds": bounds})
+    findings = {0: _finding(0.1), 1: _finding(0.9)}
+
+    short = build_judgement(case_of(f"Here it is. {LONG}", "It is dark."), findings, calibration)
+    long = build_judgement(case_of(f"{LONG} It is red.", "It is dark."), findings, calibration)
+
+    assert [each.decision and each.decision.rule for each in (short, long)] == ["unsure", "hard_reason"]
+    assert [each.claims[0].flags for each in (short, long)] == [(), ("hard_reason",)]
 
 
 def test_a_shape_without_a_bound_is_unsure() -> None:
@@ -154,6 +199,7 @@ def test_a_sentence_with_a_hard_reason_has_its_flag() -> None:
     [
         ("It opened in 1931.", ["The museum opened in 1931."], Shape.SHORT),
         ("It opened in 1931. It is free.", ["The museum opened in 1931."], Shape.PROSE),
+        ("It opened in 1931. It is free. It has a shop.", ["The museum opened in 1931."], Shape.ANSWER),
         ("It opened in 1931.", ['{"museum": "Keld", "opened": 1931}'], Shape.JSON),
         ("It opened in 1931.", ["| museum | opened |\n| --- | --- |\n| Keld | 1931 |"], Shape.TABLE),
     ],
@@ -161,7 +207,7 @@ def test_a_sentence_with_a_hard_reason_has_its_flag() -> None:
 def test_the_shape_is_that_of_most_of_the_contexts_or_of_a_short_answer(
     text: str, contexts: list[str], shape: Shape
 ) -> None:
-    assert find_shape(case_of(text, *contexts)) is shape
+    assert find_shape(case_of(text, *contexts, question="When did it open?")) is shape
 
 
 def test_a_verbatim_answer_keeps_the_highest_score_however_long_it_is() -> None:

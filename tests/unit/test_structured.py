@@ -43,6 +43,16 @@ def test_other_texts_are_split_as_before(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "readings"), load_cases("structured", "rows_of_csv_are_read_with_the_names_of_their_columns", inner=list)
+)
+def test_rows_of_csv_are_read_with_the_names_of_their_columns(text: str, readings: list[str]) -> None:
+    found = split_context(text)
+
+    assert list(found.readings.values()) == readings
+    assert all(text[each.start : each.end] == each.text for each in found.sentences)
+
+
+@pytest.mark.parametrize(
     ("claim", "misplaced"), load_cases("structured", "a_number_or_identifier_of_another_line_is_misplaced")
 )
 def test_a_number_or_identifier_of_another_line_is_misplaced(claim: str, misplaced: tuple[str, ...]) -> None:
@@ -69,6 +79,6 @@ def test_deep_and_unpaired_json_is_a_text_as_any_other() -> None:
 def test_a_flag_denies_its_key_unless_another_value_speaks_of_it(claim: str, denied: tuple[str, ...]) -> None:
     found = split_context('{"name": "Deli", "OutdoorSeating": false, "Music": null, "review": "We loved the music."}')
 
-    facts = StructuredFacts(found.readings.values(), found.flags)
+    facts = StructuredFacts(found.readings.values(), (), found.flags)
 
     assert facts.find_denied(claim) == denied

@@ -8,7 +8,7 @@ from pydantic import Field
 from plumbline.schemas.wire import CODE, FIELDS, Share, SparseModel, WireModel
 
 TierName = Literal["llm", "detector", "embedding", "lexical"]
-PassRule = Literal["all_supported", "copied", "hard_reason", "calibrated", "threshold", "unsure"]
+PassRule = Literal["all_supported", "copied", "covered", "hard_reason", "calibrated", "threshold", "unsure"]
 Status = Literal["judged", "abstained", "empty_answer", "not_judged"]
 
 _DOUBTFUL_SUPPORT: Final = 0.5
@@ -99,9 +99,10 @@ class DecisionItem(SparseModel):
     rule: PassRule = Field(
         description="`threshold`: faithfulness >= the threshold of the request or the service. Without one, "
         "`all_supported` in tier llm: `scores.unsupported_claims` is 0. Tiers embedding and lexical pass an answer by "
-        "`copied`: its sentences are nearly copied from the contexts; they fail one by `hard_reason`: a number, name, "
-        "link or code that no context has, a denial, or a text about something else; else they are `unsure`, and "
-        "`passed` is null. `calibrated` in tier detector: faithfulness >= the score at which half of the answers in "
+        "`copied`: its sentences are nearly copied from the contexts, or by `covered`: a long answer to a question "
+        "whose score is right in nine of ten; they fail one by `hard_reason`: a number, name, link or code that no "
+        "context has, a denial, or a sentence about something else; else they are `unsure`, and `passed` is null. "
+        "`calibrated` in tier detector: faithfulness >= the score at which half of the answers in "
         "its calibration data were faithful."
     )
     threshold: Share | None = Field(

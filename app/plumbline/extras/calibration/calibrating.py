@@ -38,6 +38,7 @@ from plumbline.judging.tiers.calibration import (
     CalibrationTable,
     find_shape,
     list_measures,
+    related_share,
 )
 from plumbline.judging.tiers.cascade import JudgeCascade
 from plumbline.judging.tiers.decision_bounds import logit
@@ -155,6 +156,14 @@ async def _measure(
         lengths=np.array([length for length, _ in sentences], dtype=np.float64),
         is_copy=np.array([found.is_copy for _, found in sentences], dtype=bool),
         copied=np.array([found.copied for _, found in sentences], dtype=np.float64),
+        related=np.array(
+            [
+                related_share(length, finding, is_alone=len(found) == 1)
+                for _, found in measured
+                for length, finding in found
+            ],
+            dtype=np.float64,
+        ),
         is_open=np.array([bool(found.open_reasons) for _, found in sentences], dtype=bool),
         labels=np.array([row.label for row, _ in measured], dtype=np.float64),
         shapes=np.array(shapes, dtype=np.str_),
@@ -297,7 +306,7 @@ def calibrate(
         calibration=fit_calibration(answers).model_copy(
             update={
                 "reliability": _pin_to_boundary(_reliability(answers, after)),
-                "bounds": in_force.bounds | fit_bounds(answers, after, gate) if has_bounds else {},
+                "bounds": in_force.bounds | fit_bounds(answers, after) if has_bounds else {},
                 "source": source.model_copy(update=measured_on),
             }
         ),

@@ -12,7 +12,6 @@ from scipy.special import expit
 from plumbline.ground.errors import CalibrationError
 from plumbline.judging.tiers.calibration import (
     OPEN_SUPPORT,
-    UNRELATED_BELOW,
     VERBATIM_SUPPORT,
     Calibration,
     CalibrationGate,
@@ -42,7 +41,7 @@ _NOTHING_TO_CALIBRATE = (
 # Quantiles, weighted by length, of sentences paired with unrelated contexts.
 _CLOSED_AT, _OPEN_AT = 0.05, 0.99
 _SMALLEST, _LARGEST = 1e-5, 1.0 - 1e-5
-_OF_SENTENCES = ("measures", "lengths", "is_copy", "copied", "is_open")
+_OF_SENTENCES = ("measures", "lengths", "is_copy", "copied", "related", "is_open")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,8 @@ class MeasuredAnswers:
 
     Of s sentences: `measures` (s, m), columns named by `names`; `owners` (s,) the number of its answer, ascending from
     0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) true if a context has it verbatim;
-    `copied` (s,) the share of its runs of words that stand in a context; `is_open` (s,) true if something forbids to
+    `copied` (s,) the share of its runs of words that stand in a context; `related` (s,) the share of its wording that
+    the contexts have, 1 where that says nothing of its subject; `is_open` (s,) true if something forbids to
     pass it as a copy.
     Of n answers: `labels` (n,) 1 faithful, 0 not; `shapes` (n,); `datasets` (n,); `clusters` (n,) equal for one
     document.
@@ -63,6 +63,7 @@ class MeasuredAnswers:
     lengths: FloatArray
     is_copy: NDArray[np.bool_]
     copied: FloatArray
+    related: FloatArray
     is_open: NDArray[np.bool_]
     labels: FloatArray
     shapes: NDArray[np.str_]
@@ -321,65 +322,78 @@ def _fit_scale(
 
 Mask = NDArray[np.bool_]
 
-# What a bound has to reach on data left out, labels weighed alike. It is fitted to a little more, up to the last.
+# The share of right decisions, labels weighed alike. Words that stand in some context say less than copied wording:
+# they are fitted to more.
 _RIGHT: Final = 0.8
-_AIMS: Final = (0.8, 0.82, 0.84, 0.86, 0.88, 0.9, 0.92)
+_COVERED_RIGHT: Final = 0.9
+_RIGHT_OF_FEW: Final = 0.82
 _STEPS: Final = np.round(np.arange(0.5, 1.001, 0.05), 2)
-_FOLDS: Final = 5
+_COVERED_STEPS: Final = np.round(np.arange(0.5, 0.9, 0.01), 2)
+# At most three parts in ten: a sentence with more in common is on the subject.
+_RELATED_STEPS: Final = np.round(np.arange(0.7, 1.001, 0.02), 2)
 _FEWEST: Final = 30
 
 
-def fit_bounds(answers: MeasuredAnswers, scores: FloatArray, gate: CalibrationGate | None) -> dict[Shape, ShapeBounds]:
+def fit_bounds(answers: MeasuredAnswers, scores: FloatArray) -> dict[Shape, ShapeBounds]:
     """Fit the bounds of each shape with answers of both labels enough.
 
     Args:
         scores: shape (n,), faithfulness of answers that were left out of the fit that scored them.
     """
-    clean = np.ones(len(answers))
+    clean, related = np.ones((2, len(answers)))
     np.minimum.at(clean, answers.owners, np.where(answers.is_copy, 1.0, answers.copied))
-    is_faulty = answers.any(answers.is_doubted) | (gate_factors(answers, gate) < UNRELATED_BELOW)
-    clean[is_faulty | answers.any(answers.is_open)] = -1.0
-    # From the highest on, as of copies: the lower the score, the surer is the fault.
-    faulty = np.where(is_faulty, 1.0 - scores, -1.0)
+    np.minimum.at(related, answers.owners, answers.related)
+    is_doubted, is_open = answers.any(answers.is_doubted), answers.any(answers.is_open)
     found: dict[Shape, ShapeBounds] = {}
     for shape in Shape:
         rows = answers.shapes == shape.value
         if min(answers.labels[rows].sum(), (1 - answers.labels[rows]).sum()) < _FEWEST:
             continue
         chosen, is_right = answers.pick(rows), answers.labels[rows] > 0
-        copied, copied_right = _fit(chosen, clean[rows], is_right, _STEPS)
-        faults = np.unique([0.0, *np.round(1.0 - _STEPS[:-1], 2), *(0.6, 0.7, 0.8)])
-        fails, fails_right = _fit(chosen, faulty[rows], ~is_right, faults)
-        if copied is not None or fails is not None:
-            below = None if fails is None else round(1.0 - fails, 4)
-            found[shape] = ShapeBounds(
-                copied_from=copied, copied_right=copied_right, fails_below=below, fails_right=fails_right
-            )
+        foreign = np.where(is_doubted, 1.0, 1.0 - related)[rows]
+        fails, fails_right = _fit(chosen, foreign, ~is_right, _RELATED_STEPS)
+        below = 0.0 if fails is None else round(1.0 - fails, 2)
+        is_held = is_open[rows] | is_doubted[rows] | (related[rows] < below)
+        copied, copied_right = _fit(chosen, np.where(is_held, -1.0, clean[rows]), is_right, _STEPS)
+        covered = covered_right = None
+        if shape is Shape.ANSWER:
+            values = np.where(is_held, -1.0, scores[rows])
+            covered, covered_right = _fit(chosen, values, is_right, _COVERED_STEPS, least=_COVERED_RIGHT)
+        found[shape] = ShapeBounds(
+            copied_from=copied,
+            copied_right=copied_right,
+            covered_from=covered,
+            covered_right=covered_right,
+            unrelated_below=below,
+            fails_right=fails_right,
+        )
     return found
 
 
 def _fit(
-    answers: MeasuredAnswers, values: FloatArray, is_right: Mask, steps: FloatArray
+    answers: MeasuredAnswers, values: FloatArray, is_right: Mask, steps: FloatArray, *, least: float = _RIGHT
 ) -> tuple[float | None, float | None]:
-    """Return the lowest bound that is right often enough on data left out, and how often it is; or None twice."""
+    """Return the lowest bound that is right often enough, and how often it is; or None twice.
+
+    Where enough data sets have enough answers, each is left out: its answers are decided where the bound is right often
+    enough on the rest. Where few have, the bound has to be right on all answers more often than is promised.
+    """
     weights = np.where(is_right, 1.0 / is_right.sum(), 1.0 / (~is_right).sum())
+    names, counts = np.unique(answers.datasets, return_counts=True)
+    has_sets = (counts >= _FEWEST).sum() >= _ENOUGH_DATASETS
+    folds = [answers.datasets == name for name in names] if has_sets else []
+    least = least if has_sets else max(least, _RIGHT_OF_FEW)
 
-    def share(rows: Mask, decided: Mask) -> float:
-        total = weights[rows & decided].sum()
-        return float(weights[rows & decided & is_right].sum() / total) if total else 0.0
+    def share(decided: Mask) -> float:
+        total = weights[decided].sum()
+        return float(weights[decided & is_right].sum() / total) if total else 0.0
 
-    def choose(rows: Mask, aim: float) -> float | None:
-        return next((float(step) for step in steps if share(rows, values >= step) >= aim), None)
-
-    folds = split_folds(answers, parts=_FOLDS)
-    everything = np.ones(len(answers), dtype=bool)
-    for aim in _AIMS:
-        decided = np.zeros(len(answers), dtype=bool)
-        for left_out in folds:
-            bound = choose(~left_out, aim)
-            if bound is not None:
-                decided |= left_out & (values >= bound)
-        bound, right = choose(everything, aim), share(everything, decided)
-        if bound is not None and right >= _RIGHT:
-            return bound, round(right, 4)
+    for step in steps:
+        decided = values >= step
+        if (right := share(decided)) < least:
+            continue
+        if left_out := [decided & fold for fold in folds if share(decided & ~fold) >= _RIGHT]:
+            right = share(np.any(left_out, axis=0))
+        if right >= _RIGHT:
+            return float(step), round(right, 4)
     return None, None

@@ -19,9 +19,11 @@ from plumbline.judging.text.segmentation import Sentence, split_sentences
 from plumbline.judging.text.short_answers import question_assertions, says_yes_or_no
 from plumbline.judging.text.structured import (
     Flag,
+    TableRow,
     header_positions,
     read_members,
     read_rows,
+    read_table,
     split_context,
 )
 from plumbline.judging.text.words import (
@@ -60,7 +62,7 @@ class ContextIndex:
     """Words (`words[row]`) of every context sentence (`places[row]`, with the number of its context); immutable.
 
     `texts[row]` is what it says; `readings`: of each context, by position, where that is not its text; `flags`: of each
-    context, the values that affirm or deny their key.
+    context, the values that affirm or deny their key; `tables`: rows of Markdown tables.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class ContextIndex:
     ) -> None:
         self.readings = dict(enumerate(readings))
         self.flags = dict(enumerate(flags))
+        self.tables: list[TableRow] = []
         # Words of each text that was split for this sample.
         self.words_by_text: dict[str, Words] = {} if words_by_text is None else words_by_text
         self.texts: list[str] = []
@@ -85,7 +88,9 @@ class ContextIndex:
         for context, sentences in enumerate(contexts):
             # A row says what it says under its header.
             headers = header_positions(sentences)
-            rows = read_rows(sentences, headers) if headers else {}
+            table = read_table(sentences, headers) if headers else {}
+            self.tables += [row for row in table.values() if row.cells]
+            rows = {position: row.text for position, row in table.items()}
             said = self.readings.get(context, {})
             for position, sentence in enumerate(within_deadline(sentences)):
                 text = said.get(position, sentence.text)

@@ -1,10 +1,11 @@
-"""Structured text in lines: rows of Markdown tables under their header; JSON as values behind their keys."""
+"""Structured text in lines: rows of Markdown tables under their header; JSON and CSV as values behind their keys."""
 
+import csv
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from plumbline.ground.concurrency import within_deadline
@@ -16,6 +17,8 @@ _JSON_TOKEN: Final = re.compile(r"""\"(?:[^\"\\]|\\.)*+\"|[^\s\"{}\[\],:]++|\{\s
 _DEEPEST: Final = 64
 _DENYING: Final = frozenset({"", "false", "null", "none", "nan", "0", "0.0", "no", "n/a", "无", "否", "没有"})
 _AFFIRMING: Final = frozenset({"true", "yes", "是", "有"})
+_COLUMN_NAME: Final = re.compile(r"(?=.*\w)[\w ()/%.#&€$£¥°'-]{1,40}")
+_FEWEST_COLUMNS = 3
 _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
 
 
@@ -57,7 +60,7 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
     title of `lead` characters stays apart. Linear in its length.
     """
     inside = text[lead:]
-    values = _json(inside)
+    values = _json(inside) or _csv(inside)
     if values is None:
         return ContextText(split_sentences(text), {})
     before = split_sentences(text[:lead])
@@ -163,6 +166,33 @@ def _reading(levels: list[_Level], key: str, value: str) -> str:
     return " ".join(part for part in (*parts, _words(key), value) if part)
 
 
+def _csv(text: str) -> list[_Value] | None:
+    """Return the rows of values between commas, semicolons or tabs, each value behind its column's name."""
+    first, _, rest = text.partition("\n")
+    separator = max("\t;,", key=first.count)
+    header = [cell.strip().strip('"') for cell in first.split(separator)]
+    has_names = all(map(_COLUMN_NAME.fullmatch, header)) and len(set(header)) == len(header) > 1
+    # A comma between two words is rather one of a sentence.
+    is_list = len(header) < _FEWEST_COLUMNS and (f"{separator} " in text or rest.strip().count("\n") < 1)
+    if not (has_names and rest.strip()) or is_list:
+        return None
+    lines, values = text.splitlines(keepends=True), []
+    ends, before = [0, *accumulate(map(len, lines))], 0
+    reader = csv.reader(lines, delimiter=separator)
+    try:
+        for row in within_deadline(reader):
+            start, end, before = ends[before], ends[reader.line_num], reader.line_num
+            if row and len(row) != len(header):
+                return None
+            if start and row:
+                named = zip(header, row, strict=True)
+                cells = (f"{_words(name)} {' '.join(cell.split())}" for name, cell in named if cell.strip())
+                values.append(_Value(start, start + len(text[start:end].rstrip()), ", ".join(cells)))
+    except csv.Error:
+        return None
+    return values or None
+
+
 # A longer cell is no name of a column; the bound keeps the rows' texts linear in the table's.
 _MAX_HEADER_CHARACTERS = 60
 _BAR = re.compile(r"(?<!\\)\|")
@@ -181,19 +211,37 @@ def header_positions(sentences: Sequence[Sentence]) -> frozenset[int]:
     )
 
 
-def read_rows(sentences: Sequence[Sentence], header_positions: frozenset[int]) -> Mapping[int, str]:
-    """Return the text of each table row by its position: its name, then each cell behind the name of its column.
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table: its name, and what stands behind the name of each other column, empty cells left out."""
 
-    Empty cells are left out; a row without a header is its cells.
+    name: str
+    cells: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def text(self) -> str:
+        said = [f"{column} {value}" if column else value for column, value in self.cells]
+        return f"{self.name}: {', '.join(said)}" if self.name and said else ", ".join(filter(None, (self.name, *said)))
+
+
+def read_rows(sentences: Sequence[Sentence], header_positions: frozenset[int]) -> Mapping[int, str]:
+    """Return the text of each table row by its position: its name, then each cell behind the name of its column."""
+    return {position: row.text for position, row in read_table(sentences, header_positions).items()}
+
+
+def read_table(sentences: Sequence[Sentence], header_positions: frozenset[int]) -> Mapping[int, TableRow]:
+    """Return each table row by its position.
+
+    Empty cells are left out; a header, and a row without one, is its cells.
     """
-    rows: dict[int, str] = {}
+    rows: dict[int, TableRow] = {}
     names: list[tuple[str, str]] = []
     for position, sentence in enumerate(within_deadline(sentences)):
         if sentence.kind == "table_row":
             cells = split_cells(sentence.text)
             if position in header_positions:
                 names = list(map(_column, cells))
-                rows[position] = ", ".join(cells)
+                rows[position] = TableRow(", ".join(cells))
             else:
                 rows[position] = _row(cells, names)
         elif position - 1 not in header_positions:
@@ -226,7 +274,7 @@ def _column(cell: str) -> tuple[str, str]:
     return (cell[: unit.start()], unit.group(1)) if unit else (cell, "")
 
 
-def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> str:
+def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> TableRow:
     parts: list[tuple[str, str]] = []
     for index, cell in enumerate(cells):
         if cell in EMPTY_CELLS:
@@ -235,7 +283,6 @@ def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> str:
         # The first cell is the row's name; its column's ("Model") says nothing of it.
         parts.append((name if index else "", f"{cell} {unit}" if unit and _ENDS_IN_DIGIT.search(cell) else cell))
     if not parts:
-        return ", ".join(cells)
+        return TableRow(", ".join(cells))
     (column, first), *rest = parts
-    name, said = f"{column} {first}".strip(), [f"{column} {value}".strip() for column, value in rest]
-    return f"{name}: {', '.join(said)}" if said else name
+    return TableRow(f"{column} {first}".strip(), tuple(rest))

@@ -1,4 +1,4 @@
-"""Facts of structured contexts: a number belongs to its line, and a value may deny its key."""
+"""Facts of structured contexts: a number belongs to its line, its row and its column, and a value may deny its key."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from typing import Final
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.judging.text import negation
-from plumbline.judging.text.structured import Flag
+from plumbline.judging.text.structured import Flag, TableRow
 from plumbline.judging.text.words import STEM, is_han, split_tokens, split_words
 
 # Chinese stands around a number without a blank.
@@ -28,20 +28,22 @@ class StructuredFacts:
     """Numbers, identifiers and flags of the structured contexts, which belong to the words of their own line.
 
     Args:
-        lines: what each value of JSON says.
+        lines: what each value of JSON, or row of CSV, says.
+        rows: those of Markdown tables.
         flags: values that affirm or deny their key.
     """
 
-    def __init__(self, lines: Iterable[str], flags: Sequence[Flag] = ()) -> None:
+    def __init__(self, lines: Iterable[str], rows: Sequence[TableRow] = (), flags: Sequence[Flag] = ()) -> None:
         self._texts = list(islice(lines, _MOST_LINES))
         stems = ((line, _line_stems(line)) for line in self._texts)
         self._lines = [(words, frozenset(_exact(line))) for line, words in within_deadline(stems)]
         self._known = frozenset[str]().union(*(tokens for _, tokens in self._lines))
+        self._rows = rows[:_MOST_LINES]
         self._flags = flags[:_MOST_LINES]
 
     def find_misplaced(self, text: str) -> tuple[str, ...]:
         """Return the numbers and identifiers of other lines: another value has all words of the clause that theirs has,
-        and more of them.
+        and more of them. Of a table those of another row, or of another column, than the one that the sentence names.
         """
         found: list[str] = []
         for clause in _CLAUSE_ENDS.split(_TIME_OF_DAY.sub(" ", text)) if self._lines else ():
@@ -65,7 +67,24 @@ class StructuredFacts:
                     any(of < best for best, _ in near) for of in own
                 ):
                     found.append(f"{token} with {' '.join(plain)!r}")
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys([*found, *(self._find_in_other_cells(text) if self._rows else ())]))
+
+    def _find_in_other_cells(self, text: str) -> list[str]:
+        wanted = _exact(text)
+        said = _spelt(text)
+        named = [row for row in self._rows if row.name and _is_said(row.name, said)] if wanted else []
+        if len(named) != 1:
+            return []
+        row = named[0]
+        columns = {column for column, _ in row.cells if column and _is_said(column, said)}
+        elsewhere = frozenset(token for each in self._rows for _, value in each.cells for token in _exact(value))
+        names = frozenset(_exact(" ".join([row.name, *(column for column, _ in row.cells)])))
+        inside = [(column, frozenset(_exact(value))) for column, value in row.cells]
+        # Of two numbers either may be of the column.
+        is_told = len(columns) == 1 == len(elsewhere.intersection(wanted) - names)
+        chosen = [tokens for column, tokens in inside if column in columns] if is_told else []
+        here = frozenset[str]().union(*(chosen or (tokens for _, tokens in inside)))
+        return [f"{token} with {row.name!r}" for token in wanted if token in elsewhere - here - names]
 
     def find_denied(self, text: str) -> tuple[str, ...]:
         """Return the keys of flags that the text goes against: it affirms what is false, null, zero or empty.

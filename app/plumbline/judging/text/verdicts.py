@@ -35,6 +35,7 @@ class PassRule(StrEnum):
     ALL_SUPPORTED = "all_supported"
     # Each sentence is nearly copied, and none has a hard reason against it.
     COPIED = "copied"
+    COVERED = "covered"
     # A number, name, link or code that no context has, a denial, or a text on another subject.
     HARD_REASON = "hard_reason"
     # The boundary of a detector.

@@ -20,18 +20,21 @@ from plumbline.judging.tiers.lexical_features import CHARACTER_MEASURES, WORD_ME
 from plumbline.judging.tiers.tier import TierName
 from plumbline.judging.tiers.token_alignment import ALIGNMENT_MEASURES
 
-# Below this factor the gate says that a text is about something else.
-UNRELATED_BELOW: Final = 0.5
 # Share of the contexts' characters that makes them JSON or tables.
 _MOST: Final = 0.5
 # An answer of one sentence with at most so many content words is short.
 _SHORT_WORDS: Final = 6
+# An answer to a question that has so many sentences is judged by its score, too.
+_LONG_ANSWER: Final = 3
+# A shorter sentence among others ("Here is how it works.") may have no word of the contexts.
+_FEWEST_CHARACTERS: Final = 30
 
 
 class Shape(StrEnum):
-    """Shapes of samples: an answer to JSON or to tables, a short answer, and any other."""
+    """Shapes of samples: an answer to JSON or to tables, a short answer, a long answer to a question, and any other."""
 
     PROSE = "prose"
+    ANSWER = "answer"
     JSON = "json"
     TABLE = "table"
     SHORT = "short"
@@ -40,16 +43,23 @@ class Shape(StrEnum):
 class ShapeBounds(BaseModel):
     """Bounds of one shape, each with the share of such decisions that were right on data left out.
 
-    `copied_from`: an answer passes if that share of the runs of words of each sentence stands in a context, and
-    nothing counts against it. `fails_below`: an answer with a hard reason fails below that faithfulness. None: no
-    bound was right in four of five decisions, and none is made.
+    An answer fails with a hard reason, and one is a sentence on another subject: the contexts have less than
+    `unrelated_below` of its wording. It passes if nothing counts against it, and that share of the runs of words of
+    each sentence stands in a context (`copied_from`), or its faithfulness is that (`covered_from`). None: no bound was
+    right often enough, and no such decision is made; `fails_right` None: no answer fails.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     copied_from: float | None = Field(default=None, ge=0, le=1)
     copied_right: float | None = Field(default=None, ge=0, le=1)
-    fails_below: float | None = Field(default=None, ge=0, le=1)
+    covered_from: float | None = Field(default=None, ge=0, le=1)
+    covered_right: float | None = Field(default=None, ge=0, le=1)
+    unrelated_below: float = Field(default=0.0, ge=0, le=1)
     fails_right: float | None = Field(default=None, ge=0, le=1)
+
+    def has_hard_reason(self, length: float, finding: Finding, *, is_alone: bool) -> bool:
+        """Return True if a sentence has a hard reason against it; `is_alone`: it is the whole answer."""
+        return finding.is_doubted or related_share(length, finding, is_alone=is_alone) < self.unrelated_below
 
     def decide(self, faithfulness: float, *, copied: float, is_faulty: bool, is_open: bool) -> TierDecision:
         """Return the decision on an answer.
@@ -57,16 +67,29 @@ class ShapeBounds(BaseModel):
         Args:
             copied: the least share of copied runs of a sentence, in [0, 1].
             is_faulty: it has a hard reason.
-            is_open: something forbids to pass it as a copy.
+            is_open: something forbids to pass it.
         """
-        if is_faulty and self.fails_below is not None and faithfulness <= self.fails_below:
-            return TierDecision(False, PassRule.HARD_REASON, right=self.fails_right)
-        if not (is_faulty or is_open) and self.copied_from is not None and copied >= self.copied_from:
-            return TierDecision(True, PassRule.COPIED, right=self.copied_right)
+        if is_faulty:
+            if self.fails_right is not None:
+                return TierDecision(False, PassRule.HARD_REASON, right=self.fails_right)
+        elif not is_open:
+            if self.copied_from is not None and copied >= self.copied_from:
+                return TierDecision(True, PassRule.COPIED, right=self.copied_right)
+            if self.covered_from is not None and faithfulness >= self.covered_from:
+                return TierDecision(True, PassRule.COVERED, right=self.covered_right)
         return TierDecision(None, PassRule.UNSURE)
 
 
-NO_BOUNDS: Final = ShapeBounds()
+def related_share(length: float, finding: Finding, *, is_alone: bool) -> float:
+    """Return the share of a sentence's wording that the contexts have; 1 where it says nothing of the subject."""
+    if finding.is_copy or finding.is_related or (length < _FEWEST_CHARACTERS and not is_alone):
+        return 1.0
+    return next((finding.measures[name] for name in _COVERAGES if name in finding.measures), 1.0)
+
+
+_NO_BOUNDS: Final = ShapeBounds()
+# What of a sentence's wording the contexts have, by language.
+_COVERAGES: Final = (WORD_MEASURES[0], CHARACTER_MEASURES[0])
 
 
 def find_shape(sample: SegmentedSample) -> Shape:
@@ -80,9 +103,10 @@ def find_shape(sample: SegmentedSample) -> Shape:
     for shape in (Shape.JSON, Shape.TABLE):
         if total and lengths[shape] >= _MOST * total:
             return shape
-    is_short = (
-        len(sample.assertions) == 1 and len(sample.index.split_words(sample.assertions[0]).content) <= _SHORT_WORDS
-    )
+    assertions = sample.assertions
+    if len(assertions) >= _LONG_ANSWER and sample.source.question.strip():
+        return Shape.ANSWER
+    is_short = len(assertions) == 1 and len(sample.index.split_words(assertions[0]).content) <= _SHORT_WORDS
     return Shape.SHORT if is_short else Shape.PROSE
 
 
@@ -203,14 +227,19 @@ class Calibration(BaseModel):
         """Return the score from which at least half of the answers were faithful; 0.5 without a reliability curve."""
         return crossing(self.reliability, _EVEN_SHARE) if self.reliability else SUPPORTED_FROM
 
+    def find_bounds(self, shape: Shape) -> ShapeBounds:
+        """Return the bounds of a shape; a long answer without bounds of its own has those of prose."""
+        default = self.bounds.get(Shape.PROSE, _NO_BOUNDS) if shape is Shape.ANSWER else _NO_BOUNDS
+        return self.bounds.get(shape, default)
+
     def support(self, measures: Mapping[str, float]) -> float:
         gate = self.gate.factor(measures[self.gate.measure]) if self.gate else 1.0
         return gate * self._share(self._logit(measures)) * (DOUBTED if is_doubted(measures) else 1.0)
 
-    def score_answer(self, sentences: Sequence[tuple[float, Finding]]) -> tuple[float, float]:
-        """Return the faithfulness of an answer of sentences with their lengths, and the mean factor of the gate."""
+    def score_answer(self, sentences: Sequence[tuple[float, Finding]]) -> float:
+        """Return the faithfulness of an answer of sentences with their lengths."""
         if all(found.is_copy for _, found in sentences):
-            return VERBATIM_SUPPORT, 1.0
+            return VERBATIM_SUPPORT
         total = sum(length for length, _ in sentences)
         logit = sum(length * self._logit(found.measures) for length, found in sentences) / total
         logit -= self.doubted * any(found.is_doubted for _, found in sentences)
@@ -219,7 +248,7 @@ class Calibration(BaseModel):
             values = (length * self.gate.factor(found.measures[self.gate.measure]) for length, found in sentences)
             gate = sum(values) / total
         highest = OPEN_SUPPORT if any(found.open_reasons for _, found in sentences) else VERBATIM_SUPPORT
-        return min(highest, gate * self._share(logit)), gate
+        return min(highest, gate * self._share(logit))
 
     def _share(self, logit: float) -> float:
         return sigmoid(logit * self.above if logit > 0 else logit)

@@ -16,12 +16,11 @@ from plumbline.judging.text.verdicts import (
 )
 from plumbline.judging.text.words import normalise
 from plumbline.judging.tiers.calibration import (
-    NO_BOUNDS,
     OPEN_SUPPORT,
     SUPPORTED_FROM,
-    UNRELATED_BELOW,
     VERBATIM_SUPPORT,
     Calibration,
+    ShapeBounds,
     find_shape,
     highest_score,
 )
@@ -43,6 +42,8 @@ def build_judgement(
 ) -> Judgement:
     """Build a judgement with one claim for each sentence of the answer; one without a finding is not a claim."""
     claims = []
+    measured = distinct_findings(sample, finding_by_position)
+    bounds, is_alone = calibration.find_bounds(find_shape(sample)), len(measured) == 1
     for position, sentence in enumerate(within_deadline(sample.sentences)):
         finding = finding_by_position.get(position)
         if finding is None:
@@ -54,7 +55,9 @@ def build_judgement(
             highest = OPEN_SUPPORT if finding.open_reasons else VERBATIM_SUPPORT
             support = min(highest, calibration.support(finding.measures))
         verdict = _verdict(finding, support)
-        flags = (("verbatim", finding.is_copy), (HARD_REASON, _is_faulty(finding, calibration)))
+        length = float(len(sentence.text))
+        is_faulty = bounds.has_hard_reason(length, finding, is_alone=is_alone)
+        flags = (("verbatim", finding.is_copy), (HARD_REASON, is_faulty))
         claims.append(
             whole_sentence_claim(
                 position,
@@ -64,13 +67,13 @@ def build_judgement(
                 reason=None if verdict is Verdict.SUPPORTED else _reason(finding, calibration.tier),
                 evidence=(finding.evidence,) if finding.evidence else (),
                 flags=tuple(flag for flag, is_so in flags if is_so),
-                weight=float(len(sentence.text)),
+                weight=length,
             )
         )
     faithfulness = decision = None
-    if measured := distinct_findings(sample, finding_by_position):
-        faithfulness, gate = calibration.score_answer(measured)
-        decision = _decide(sample, [finding for _, finding in measured], calibration, faithfulness, gate=gate)
+    if measured:
+        faithfulness = calibration.score_answer(measured)
+        decision = _decide(measured, calibration, bounds, faithfulness)
     return Judgement(
         claims=tuple(claims),
         account=JudgeAccount(model=calibration.model),
@@ -93,26 +96,19 @@ def distinct_findings(sample: SegmentedSample, findings: Mapping[int, Finding]) 
     return list(measured.values())
 
 
-def _is_faulty(finding: Finding, calibration: Calibration) -> bool:
-    """Return True if a sentence has a hard reason against it; text on another subject is one."""
-    gate = None if finding.is_copy or finding.is_related else calibration.gate
-    return finding.is_doubted or (gate is not None and gate.factor(finding.measures[gate.measure]) < UNRELATED_BELOW)
-
-
 def _decide(
-    sample: SegmentedSample, findings: Sequence[Finding], calibration: Calibration, faithfulness: float, *, gate: float
+    sentences: Sequence[tuple[float, Finding]], calibration: Calibration, bounds: ShapeBounds, faithfulness: float
 ) -> TierDecision:
     if calibration.tier is TierName.DETECTOR:
         passed = faithfulness >= calibration.boundary
         sure = confidence(faithfulness, passed=passed, reliability=calibration.reliability)
         return TierDecision(passed, PassRule.CALIBRATED, calibration.boundary, sure)
-    bounds = calibration.bounds.get(find_shape(sample), NO_BOUNDS)
+    is_alone = len(sentences) == 1
     return bounds.decide(
         faithfulness,
-        copied=min(1.0 if found.is_copy else found.copied for found in findings),
-        is_faulty=(gate < UNRELATED_BELOW and not any(found.is_related for found in findings))
-        or any(found.is_doubted for found in findings),
-        is_open=any(found.open_reasons for found in findings),
+        copied=min(1.0 if found.is_copy else found.copied for _, found in sentences),
+        is_faulty=any(bounds.has_hard_reason(length, found, is_alone=is_alone) for length, found in sentences),
+        is_open=any(found.open_reasons for _, found in sentences),
     )
 
 

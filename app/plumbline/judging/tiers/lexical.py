@@ -89,7 +89,7 @@ def collect_lexical_findings(sample: SegmentedSample) -> dict[int, Finding]:
         if position in sample.answered_refusals:
             # Whatever it names, it is about what the contexts lack, and a sentence of theirs seems to have it.
             measures = {**features.measures, **dict.fromkeys(DOUBTS, 0.0)}
-            found = Finding(measures, evidence, open_reasons=("refusal_answered",))
+            found = Finding(measures, evidence, open_reasons=("refusal_answered",), is_related=True)
         findings[position] = found
     return findings
 

@@ -144,7 +144,7 @@ class KnownPassages:
         written = (sample.without_marks(sample.sentences[position].text) for position in sample.checkable)
         self._written = dict(zip(sample.assertions, written, strict=True))
         flags = [flag for each in index.flags.values() for flag in each]
-        self._facts = StructuredFacts(index.structured, flags)
+        self._facts = StructuredFacts(index.structured, index.tables, flags)
         self._split_clauses = cache(lambda text: list(negation.split_clauses(text)))
 
     def measure(self, texts: Sequence[str]) -> list[Finding]:

@@ -17,7 +17,7 @@ _MOST_MOVES: Final = 20
 # 0.1 + 0.2 against 0.3: rounding is no move.
 _NOISE: Final = 1e-12
 # Tiers without a judge pass by one rule and fail by another.
-_ONE_RULE: Final = {"hard_reason": "copied"}
+_ONE_RULE: Final = {"hard_reason": "copied", "covered": "copied"}
 
 
 class Baseline:

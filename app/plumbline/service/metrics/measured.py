@@ -30,7 +30,7 @@ _METRICS: Final = tomllib.loads(files("plumbline.service.metrics").joinpath("met
 
 
 # Decisions of a tier by rule and outcome, that of a caller's threshold apart.
-_TRIAGE: Final = (("copied", "passed"), ("hard_reason", "failed"), ("unsure", "unsure"))
+_TRIAGE: Final = (("copied", "passed"), ("covered", "passed"), ("hard_reason", "failed"), ("unsure", "unsure"))
 _DECISIONS: Final = {
     "llm": (("all_supported", "passed"), ("all_supported", "failed")),
     "detector": (("calibrated", "passed"), ("calibrated", "failed")),
