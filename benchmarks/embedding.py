@@ -3,7 +3,7 @@
     python benchmarks/embedding.py [--rounds 5] [--samples 10] [--data FILE]
 
 By turns, with the same samples of a file: sentence-transformers a text at a time, a request at a time with its own
-threads and with one, and the encoder with each precision, its cache off. The share is of the limit: the
+threads and with one, and the encoder with each backend and precision, its cache off. The share is of the limit: the
 fp32 operations that the texts need, over what a product of matrices reaches in the same seconds of one core, measured
 in each round. The drift is of the faithfulness of the samples, against the first way, with the calibration of fp32.
 Medians over the rounds; the last line is one JSON object.
@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from itertools import cycle, islice
 from pathlib import Path
 from statistics import median
@@ -39,13 +40,14 @@ from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.judgement import build_judgement
 from plumbline.judging.tiers.tier import JudgeOptions
-from plumbline.models.encoder.encoder import ModelChoice, SharedEncoder, load
+from plumbline.models.encoder.encoder import Backend, ModelChoice, SharedEncoder, load
 from plumbline.models.encoder.model_files import find_model
 from plumbline.models.encoder.packing import Precision, TokenModel, forward_in_rows
 from plumbline.models.encoder.torch_model import load_sentence_transformer
 
 _GEMM = 1_536
 _CONCURRENCY = 8
+_OPENVINO: tuple[Backend, ...] = ("openvino",)
 
 
 def tier_texts(sample: Sample) -> list[str]:
@@ -171,9 +173,14 @@ async def scores_with(encoder: SharedEncoder | PlainEncoder, samples: Sequence[S
 
 async def measure(drawn: Iterator[Sample], rounds: int, count: int) -> dict[str, Any]:
     cores = torch.get_num_threads()
+    backends: list[Backend] = ["torch", *(_OPENVINO if find_spec("openvino") else ())]
     precisions: tuple[Precision, ...] = ("fp32", "bf16")
     encoders = {
-        f"encoder, {precision}": SharedEncoder(ModelChoice(precision=precision), cache_bytes=0)
+        f"encoder, {backend} {precision}": SharedEncoder(
+            ModelChoice(backend=backend, precision=precision),
+            cache_bytes=0,
+        )
+        for backend in backends
         for precision in precisions
     }
     plain = PlainEncoder(next(iter(encoders.values())))
@@ -182,7 +189,7 @@ async def measure(drawn: Iterator[Sample], rounds: int, count: int) -> dict[str,
         library_way("library, a request at a time, 1 thread", plain.network, threads=1, at_once=True),
         library_way(f"library, a request at a time, {cores} threads", plain.network, threads=cores, at_once=True),
         *(encoder_way(name, encoder) for name, encoder in encoders.items()),
-        passes_way("passes alone, fp32", load(ModelChoice())),
+        passes_way(f"passes alone, {backends[-1]} fp32", load(ModelChoice(backend=backends[-1]), threads=1)),
     ]
     samples = list(islice(drawn, count))
     reference = await scores_with(plain, samples)

@@ -31,7 +31,7 @@ _SAMPLE = {
 }
 # Seconds of import each, or a part of one.
 _HEAVY = (
-    "torch", "transformers", "sentence_transformers", "onnxruntime", "sklearn", "scipy", "nltk", "openai",
+    "torch", "transformers", "sentence_transformers", "onnxruntime", "openvino", "sklearn", "scipy", "nltk", "openai",
     "httpx2", "numpy", "fastapi", "pydantic", "jinja2", "pyarrow", "psycopg", "uvicorn",
 )  # fmt: skip
 _COMMANDS = {

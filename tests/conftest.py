@@ -51,7 +51,7 @@ def pytest_collection_finish() -> None:
 _WITH_TORCH = frozenset(
     f"tests/{name}.py"
     for name in (
-        "e2e/test_encoder_networks", "e2e/test_lab_real_model", "e2e/test_multilingual_model", "e2e/test_prepare",
+        "e2e/test_encoder_backends", "e2e/test_lab_real_model", "e2e/test_multilingual_model", "e2e/test_prepare",
     )
 )  # fmt: skip
 

@@ -280,7 +280,7 @@ def build_encoder(settings: Settings, *, observer: Observer = NULL_OBSERVER) -> 
         return _build_remote_encoder(service, settings, observer)
     precision: Precision = "bf16" if settings.embedding_precision == "bf16" else "fp32"
     return SharedEncoder(
-        ModelChoice(settings.embedding_model, precision),
+        ModelChoice(settings.embedding_model, settings.embedding_backend, precision),
         threads=settings.embedding_threads,
         cache_bytes=_share_of(CACHE_BYTES, settings),
         languages=settings.embedding_languages,

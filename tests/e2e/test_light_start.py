@@ -18,7 +18,7 @@ _ROOT = Path(__file__).parents[2]
 # Some seconds on a machine of one's own
 _MOST_SECONDS = 200
 pytestmark = pytest.mark.timeout(_MOST_SECONDS + 40)
-_HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime", "sklearn", "scipy", "nltk"}
+_HEAVY = {"torch", "transformers", "sentence_transformers", "onnxruntime", "openvino", "sklearn", "scipy", "nltk"}
 _HEAVY_OR_UNUSED = _HEAVY | {"openai", "alembic", "psycopg", "pyarrow"}
 _ANSWERS = """
 import asyncio, json, os, sys

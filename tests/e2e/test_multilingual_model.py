@@ -19,7 +19,7 @@ WORDS = sorted({*"".join(CONTEXTS), *ANSWER, "query", ":"})
 
 async def test_a_model_that_reads_chinese_judges_it(tmp_path: Path) -> None:
     model = save_small_model(tmp_path, "bert", name="multilingual-e5-small", words=WORDS)
-    app = create_app(plain_settings(embedding_model=str(model)))
+    app = create_app(plain_settings(embedding_model=str(model), embedding_backend="torch"))
 
     async with app.router.lifespan_context(app), client_of(app) as client:
         result = await evaluate(client, answer=ANSWER, contexts=CONTEXTS)

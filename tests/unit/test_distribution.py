@@ -21,7 +21,7 @@ MAX_PACKAGES = 17
 # Importing one of these fails in the processes below, as it does where only the base is installed.
 ABSENT = {
     "click", "dotenv", "fastapi", "huggingface_hub", "nltk",
-    "numpy", "openai", "opentelemetry", "prometheus_client", "psycopg", "pyarrow",
+    "numpy", "openai", "openvino", "opentelemetry", "prometheus_client", "psycopg", "pyarrow",
     "pydantic_settings", "rapidfuzz", "re2", "scipy", "sentence_transformers", "sklearn", "starlette",
     "structlog", "tokenizers", "torch", "tqdm", "transformers", "uvicorn",
 }  # fmt: skip

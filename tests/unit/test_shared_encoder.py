@@ -52,7 +52,7 @@ class ToldModel:
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> ToldModel:
     model = ToldModel()
-    monkeypatch.setattr(encoder_module, "load", lambda choice: model)
+    monkeypatch.setattr(encoder_module, "load", lambda choice, threads: model)
     return model
 
 
@@ -205,7 +205,7 @@ async def test_closing_drops_what_waits(model: ToldModel) -> None:
 
 
 async def test_a_model_that_does_not_load_says_so_to_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(choice: ModelChoice) -> ToldModel:
+    def fail(choice: ModelChoice, threads: int) -> ToldModel:
         raise TierFailure(FailureReason.NOT_INSTALLED, "no such file")
 
     monkeypatch.setattr(encoder_module, "load", fail)
@@ -257,7 +257,7 @@ async def test_a_path_without_a_folder_is_told_with_its_remedy(tmp_path: Path) -
 
 
 async def test_what_is_asked_after_closing_is_refused_and_hangs_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder_module, "load", lambda choice: ToldModel())
+    monkeypatch.setattr(encoder_module, "load", lambda choice, threads: ToldModel())
     loaded, idle = SharedEncoder(threads=1), SharedEncoder(threads=1)
     reading = await loaded.read(["one"], seconds=SECONDS)
     loaded.close()
@@ -272,7 +272,7 @@ async def test_what_is_asked_after_closing_is_refused_and_hangs_nobody(monkeypat
 async def test_closing_does_not_wait_for_a_model_that_is_being_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, gate = threading.Event(), threading.Event()
 
-    def load(choice: ModelChoice) -> ToldModel:
+    def load(choice: ModelChoice, threads: int) -> ToldModel:
         begun.set()
         gate.wait(SECONDS)
         return ToldModel()

@@ -16,7 +16,7 @@ from tests.reading.licences import licence_of, locked_versions, table
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 LOCKS = ["requirements-image.lock", "requirements-torch.lock", "requirements-build.lock"]
-EXTRAS = ("offline", "otel", "postgres")
+EXTRAS = ("offline", "openvino", "otel", "postgres")
 IMAGE = {"python_version": "3.11", "python_full_version": "3.11.9", "sys_platform": "linux", "platform_system": "Linux",
          "platform_machine": "x86_64", "os_name": "posix", "implementation_name": "cpython",
          "platform_python_implementation": "CPython"}  # fmt: skip

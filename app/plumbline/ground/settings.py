@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -40,7 +41,7 @@ CompatName = Literal["promptfoo", "litellm", "tool"]
 _REMOVED: Final = frozenset(
     {
         *("CACHE_MAX_BYTES", "CPU_THREADS", "DETECTOR_API_KEY", "DETECTOR_CACHE_BYTES", "DETECTOR_PRECISION"),
-        *("DETECTOR_URL", "EMBEDDING_BACKEND", "EMBEDDING_BATCH_SIZE", "EMBEDDING_CACHE_BYTES", "EMBEDDING_CACHE_PATH"),
+        *("DETECTOR_URL", "EMBEDDING_BATCH_SIZE", "EMBEDDING_CACHE_BYTES", "EMBEDDING_CACHE_PATH"),
         *("EMBEDDING_DIMENSIONS", "EMBEDDING_MAX_CONCURRENCY", "EMBEDDING_MAX_WINDOWS", "EMBEDDING_QUEUE_SECONDS"),
         *("EMBEDDING_RPM", "EMBEDDING_TIMEOUT_SECONDS", "EMBEDDING_TPM", "KEY_COST_PER_DAY"),
         *("KEY_REQUESTS_PER_MINUTE", "KEY_TOKENS_PER_DAY", "MAX_CONNECTIONS", "PROMPTS_DIR", "PROMPTS_VERSION"),
@@ -296,6 +297,11 @@ class Settings(BaseSettings):
         description="Tokens that the server's model reads of a text; longer texts are cut, with a warning; empty: the "
         "provider's limit, 512 for servers of one's own.",
     )
+    embedding_backend: Literal["auto", "torch", "openvino"] = Field(
+        "auto",
+        description="Runtime of the embedding model: `torch`, `openvino` (extra); `auto`: "
+        "PyTorch on a GPU, else OpenVINO if it is installed.",
+    )
     embedding_precision: Literal["auto", "fp32", "bf16"] = Field(
         "auto",
         validate_default=True,
@@ -327,11 +333,14 @@ class Settings(BaseSettings):
 
     @field_validator("embedding_precision")
     @classmethod
-    def _choose_precision(cls, precision: Literal["auto", "fp32", "bf16"]) -> Literal["auto", "fp32", "bf16"]:
+    def _choose_precision(
+        cls, precision: Literal["auto", "fp32", "bf16"], info: ValidationInfo
+    ) -> Literal["auto", "fp32", "bf16"]:
         """Resolve `auto` here, so that whatever shares these settings computes alike."""
         if precision != "auto":
             return precision
-        return "bf16" if not has_nvidia_driver() and has_bf16_instructions(describe_cpu()) else "fp32"
+        is_on_gpu = info.data.get("embedding_backend") != "openvino" and has_nvidia_driver()
+        return "bf16" if not is_on_gpu and has_bf16_instructions(describe_cpu()) else "fp32"
 
     @field_validator("cors_origins")
     @classmethod

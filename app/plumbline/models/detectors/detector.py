@@ -39,7 +39,7 @@ class LocalDetector:
         self._labels: Labels | None = None
         self._reader: PairReader | None = None
         self._encoder = SharedEncoder(
-            ModelChoice(description.model),
+            ModelChoice(description.model, "torch"),
             threads=threads,
             cache_bytes=cache_bytes,
             languages=description.languages,
@@ -122,7 +122,7 @@ class LocalDetector:
             asked.append([reader.ask(window, question, claim) for window in reader.windows(passages, question, claim)])
         return asked, 1.0 - kept / max(1, sum(map(len, claims)))
 
-    def _load(self) -> TokenModel:
+    def _load(self, choice: ModelChoice, threads: int) -> TokenModel:
         try:
             model = DetectorNetwork(self._description)
         except ConfigurationError as error:

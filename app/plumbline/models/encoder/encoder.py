@@ -10,14 +10,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
+from importlib.util import find_spec
+from typing import Literal, TypeVar
 
 import numpy as np
 import structlog
 
 from plumbline.ground.concurrency import Threads
 from plumbline.ground.errors import FailureReason, TierFailure
+from plumbline.ground.processor import has_nvidia_driver
 from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.exchange import Ledger
 from plumbline.judging.ports.observation import Readiness, State
@@ -31,7 +32,7 @@ from plumbline.models.encoder.fair_queue import (
     single_threaded_algebra,
     start_workers,
 )
-from plumbline.models.encoder.model_files import find_model, find_preset, load_failure, model_name
+from plumbline.models.encoder.model_files import ModelFiles, find_model, find_preset, load_failure, model_name
 from plumbline.models.encoder.packing import (
     CACHE_BYTES,
     HalfVectors,
@@ -43,25 +44,27 @@ from plumbline.models.encoder.packing import (
     pack_batch,
 )
 
+Backend = Literal["auto", "torch", "openvino"]
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model by path or hub id, None for the built-in one, and its precision."""
+    """A model by path or hub id, None for the built-in one, its backend and precision.
+
+    `auto`: PyTorch where there is a GPU, else OpenVINO where it is installed and runs the model, else PyTorch.
+    """
 
     model: str | None = None
+    backend: Backend = "auto"
     precision: Precision = "fp32"
 
 
-def load(choice: ModelChoice) -> TokenModel:
-    # Imports what it needs when it is made.
-    from plumbline.models.encoder.torch_model import TorchModel  # noqa: PLC0415
-
+def load(choice: ModelChoice, *, threads: int) -> TokenModel:
     started = time.monotonic()
     files = find_model(choice.model)
     try:
-        model = TorchModel(files, choice.precision)
+        model = _load(files, choice, threads)
     except MemoryError as error:
         raise load_failure(files.folder, error) from error
     seconds = round(time.monotonic() - started, 2)
@@ -69,6 +72,24 @@ def load(choice: ModelChoice) -> TokenModel:
         "encoder_loaded", model=model_name(choice.model), backend=model.backend, seconds=seconds
     )
     return model
+
+
+def _load(files: ModelFiles, choice: ModelChoice, threads: int) -> TokenModel:
+    # Both import what they need when they are made.
+    from plumbline.models.encoder.openvino_model import OpenVinoModel  # noqa: PLC0415
+    from plumbline.models.encoder.torch_model import TorchModel  # noqa: PLC0415
+
+    has_openvino = find_spec("openvino") is not None
+    if choice.backend == "openvino":
+        if not has_openvino:
+            raise load_failure(files.folder, "openvino is not installed; install plumbline-rag[openvino]")
+        return OpenVinoModel(files, choice.precision, threads=threads)
+    if choice.backend == "auto" and has_openvino and not has_nvidia_driver():
+        try:
+            return OpenVinoModel(files, choice.precision, threads=threads)
+        except (TierFailure, RuntimeError) as error:
+            structlog.get_logger().info("encoder_not_on_openvino", model=files.folder.name, error=type(error).__name__)
+    return TorchModel(files, choice.precision)
 
 
 # Tokens of one batch: what a small sample may have to wait for. Smaller ones cost 5 to 10 % more, larger ones no less;
@@ -95,10 +116,10 @@ class SharedEncoder:
         threads: int | None = None,
         cache_bytes: int = CACHE_BYTES,
         languages: Collection[str] = (),
-        load_model: Callable[[], TokenModel] | None = None,
+        load_model: Callable[[ModelChoice, int], TokenModel] | None = None,
     ) -> None:
         self._choice = choice or ModelChoice()
-        self._load_model = load_model or partial(load, self._choice)
+        self._load_model = load_model or (lambda choice, threads: load(choice, threads=threads))
         name, precision = model_name(self._choice.model), self._choice.precision
         # Reduced precision has another name, as it has calibrations of its own.
         self.model = name if precision == "fp32" else f"{name}@{precision}"
@@ -196,7 +217,8 @@ class SharedEncoder:
                 raise _closed_failure()
             self._state = State.LOADING
             try:
-                make_in_background(self._load_model, self._loading)
+                # OpenVINO computes in threads of its own: they begin where the model is made.
+                make_in_background(lambda: self._load_model(self._choice, self._threads), self._loading)
                 model = self._loading.result()
             except TierFailure as failure:
                 self._failure, self._state = failure, State.UNAVAILABLE

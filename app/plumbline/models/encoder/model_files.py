@@ -1,8 +1,13 @@
-"""Files of a sentence-transformers model, found and checked by digest; its presets."""
+"""Files of a sentence-transformers model, found and checked by digest; its presets; its exports for later starts."""
 
+import contextlib
 import hashlib
 import json
+import os
 import re
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from importlib.util import find_spec
@@ -112,6 +117,7 @@ def load_failure(where: object, error: Exception | str) -> NotLoaded:
 
 
 def _at(folder: Path, name: str) -> ModelFiles:
+    # A weight file of ours (an export) is no safetensors file.
     weights = sorted(folder.rglob("*.safetensors"))
     if not weights or (not (folder / "config.json").is_file() and not (folder / "modules.json").is_file()):
         raise load_failure(name, "no configuration with *.safetensors weights in it")
@@ -162,3 +168,36 @@ def _find_bundled() -> ModelFiles | None:
             CodedText("weights_not_official", found=digest[:12], expected=_BUNDLE_SHA256[:12]),
         )
     return ModelFiles(folder, digest)
+
+
+# Raise it when other files are exported.
+_FORM = 2
+
+
+def export_folders(files: ModelFiles, kind: str) -> list[Path]:
+    """Return the possible folders of an export, the best first; the name tells weights and kind."""
+    name = f"plumbline-{_FORM}-{kind}-{files.digest[:16]}"
+    folders = [files.folder / name]
+    # A process may have no home.
+    with contextlib.suppress(RuntimeError):
+        folders.append(Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "plumbline" / name)
+    return folders
+
+
+def keep_export(folders: Sequence[Path], write: Callable[[Path], None]) -> Path | None:
+    """Write an export atomically into the first writable folder; None when there is none."""
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            draft = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+            try:
+                write(draft)
+                draft.chmod(0o755)
+                # Where another process was faster, its own stays.
+                with contextlib.suppress(OSError):
+                    draft.rename(folder)
+            finally:
+                shutil.rmtree(draft, ignore_errors=True)
+            if folder.is_dir():
+                return folder
+    return None

@@ -30,6 +30,7 @@ class TextReader:
         most: int | None,
         prefix: str = "",
     ) -> None:
+        self.definition = definition
         self.special = frozenset(special)
         self.unknown = unknown
         self.most = most
