@@ -82,30 +82,19 @@ def made_rows(rows: Sequence[Row], count: int) -> Iterator[Row]:
                 answer = make(long[0], long[1])
                 if answer is not None and made[kind] < count:
                     made[kind] += 1
-                    yield {
-                        **_sample(row, answer),
-                        "id": f"{kind} {made[kind]}",
-                        "group": group,
-                        "kind": kind,
-                        "label": label,
-                    }
+                    yield _sample(row, answer, id=f"{kind} {made[kind]}", group=group, kind=kind, label=label)
 
 
-def _sample(row: Row, answer: str) -> Row:
-    return {"question": row.get("question") or "", "contexts": row["contexts"], "answer": answer}
+def _sample(row: Row, answer: str, **named: object) -> Row:
+    return {"question": row.get("question") or "", "contexts": row["contexts"], "answer": answer, **named}
 
 
 def labelled_rows(rows: Sequence[Row], groups: Mapping[str, Sequence[str]]) -> Iterator[Row]:
     for number, row in enumerate(rows):
         for group, datasets in groups.items():
             if row["dataset"] in datasets:
-                yield {
-                    **_sample(row, row["answer"]),
-                    "id": str(number),
-                    "group": group,
-                    "kind": row["dataset"],
-                    "label": row["label"],
-                }
+                kind, label = row["dataset"], row["label"]
+                yield _sample(row, row["answer"], id=str(number), group=group, kind=kind, label=label)
 
 
 def figures(decisions: Sequence[Decision]) -> dict[str, Any]:
