@@ -45,7 +45,7 @@ def test_a_run_that_is_written_reads_back(results: dict[str, dict[str, float]]) 
 
 @given(
     st.lists(st.tuples(st.sampled_from(["q1", "q2", "q3"]), st.integers(0, 99), SCORES), min_size=1, max_size=40),
-    st.lists(st.tuples(st.integers(0, 5_000), st.sampled_from(sorted(b'  \t\n\r\f\x1c#"_-+.eE1\xc3'))), max_size=2),
+    st.lists(st.tuples(st.integers(0, 5_000), st.sampled_from(sorted(b'  \t\n\r\f\x1c#"_-+.eE1'))), max_size=2),
     st.sampled_from([" ", "\t"]),
 )
 def test_columns_hold_what_the_lines_hold_or_nothing(
