@@ -70,6 +70,11 @@ def test_a_number_between_chinese_words_belongs_to_its_line(claim: str, misplace
     assert tuple(each.partition(" ")[0] for each in found) == misplaced
 
 
+@pytest.mark.parametrize("text", ["{}", " []\n"])
+def test_empty_json_says_nothing(text: str) -> None:
+    assert split_context(text).sentences == ()
+
+
 def test_deep_and_unpaired_json_is_a_text_as_any_other() -> None:
     for text in ("[" * 10_000 + "]" * 10_000, '{"a": ' * 500 + "1" + "}" * 500, '["a"' * 1_000 + "]"):
         assert split_context(text).readings == {}

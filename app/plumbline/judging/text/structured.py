@@ -18,7 +18,7 @@ _DEEPEST: Final = 64
 _DENYING: Final = frozenset({"", "false", "null", "none", "nan", "0", "0.0", "no", "n/a", "无", "否", "没有"})
 _AFFIRMING: Final = frozenset({"true", "yes", "是", "有"})
 _COLUMN_NAME: Final = re.compile(r"(?=.*\w)[\w ()/%.#&€$£¥°'-]{1,40}")
-_FEWEST_COLUMNS = 3
+_FEWEST_COLUMNS: Final = 3
 _WORD_ENDS: Final = re.compile(r"_+|(?<=[a-z0-9])(?=[A-Z])|/")
 
 
@@ -60,8 +60,8 @@ def split_context(text: str, *, lead: int = 0) -> ContextText:
     title of `lead` characters stays apart. Linear in its length.
     """
     inside = text[lead:]
-    values = _json(inside) or _csv(inside)
-    if values is None:
+    values = _json(inside)
+    if values is None and (values := _csv(inside)) is None:
         return ContextText(split_sentences(text), {})
     before = split_sentences(text[:lead])
     found = tuple(
@@ -171,10 +171,11 @@ def _csv(text: str) -> list[_Value] | None:
     first, _, rest = text.partition("\n")
     separator = max("\t;,", key=first.count)
     header = [cell.strip().strip('"') for cell in first.split(separator)]
-    has_names = all(map(_COLUMN_NAME.fullmatch, header)) and len(set(header)) == len(header) > 1
+    # Most contexts are prose, and have neither.
+    if not (len(set(header)) == len(header) > 1 and all(map(_COLUMN_NAME.fullmatch, header)) and rest.strip()):
+        return None
     # A comma between two words is rather one of a sentence.
-    is_list = len(header) < _FEWEST_COLUMNS and (f"{separator} " in text or rest.strip().count("\n") < 1)
-    if not (has_names and rest.strip()) or is_list:
+    if len(header) < _FEWEST_COLUMNS and (f"{separator} " in text or rest.strip().count("\n") < 1):
         return None
     lines, values = text.splitlines(keepends=True), []
     ends, before = [0, *accumulate(map(len, lines))], 0
