@@ -13,7 +13,6 @@ from plumbline.extras.calibration.fitting import (
     MeasuredAnswers,
     _Design,
     balanced_weights,
-    cross_fit,
     cross_predict,
     fit_bounds,
     fit_gate,
@@ -275,7 +274,7 @@ def test_each_answer_is_scored_by_a_fit_that_did_not_see_it() -> None:
         seen.append((set(part.datasets.tolist()), len(part)))
         return _calibration({"character_coverage": float(len(seen))}, 0.0)
 
-    scores = cross_predict(answers, cross_fit(answers, split_folds(answers, parts=5), fit))
+    scores = cross_predict(answers, split_folds(answers, parts=5), fit)
 
     assert seen == [({"b", "c"}, 4), ({"a", "c"}, 4), ({"a", "b"}, 4)]
     # 1 / (1 + e^-(fold * coverage))

@@ -17,7 +17,6 @@ from plumbline.extras.calibration.fitting import (
     FloatArray,
     MeasuredAnswers,
     balanced_weights,
-    cross_fit,
     cross_predict,
     fit_bounds,
     fit_gate,
@@ -297,7 +296,7 @@ def calibrate(
         return in_force.model_copy(update={"gate": gate, **parameters._asdict()})
 
     before = predict(answers, in_force)
-    after = cross_predict(answers, cross_fit(answers, split_folds(answers, parts=_FOLDS), fit_calibration))
+    after = cross_predict(answers, split_folds(answers, parts=_FOLDS), fit_calibration)
     agreement = measure_agreement(_build_rows(answers, after), draws=draws)
     auroc = agreement.macro.auroc.value
     measured_on = {"rows": len(answers), "auroc": None if auroc is None else round(auroc, 4)}

@@ -229,21 +229,13 @@ def split_folds(answers: MeasuredAnswers, *, parts: int) -> list[NDArray[np.bool
     return [part == number for number in range(parts) if (part == number).any()]
 
 
-FoldFits = Sequence[tuple[NDArray[np.bool_], Calibration]]
-
-
-def cross_fit(
+def cross_predict(
     answers: MeasuredAnswers, folds: Sequence[NDArray[np.bool_]], fit: Callable[[MeasuredAnswers], Calibration]
-) -> FoldFits:
-    """Return each fold's left-out answers with the calibration fitted without them."""
-    return [(left_out, fit(answers.pick(~left_out))) for left_out in folds]
-
-
-def cross_predict(answers: MeasuredAnswers, fold_fits: FoldFits) -> FloatArray:
-    """Return each answer's score by the calibration fitted without it; shape (n,)."""
+) -> FloatArray:
+    """Return each answer's score by the calibration fitted without its fold; shape (n,)."""
     scores = np.full(len(answers), np.nan)
-    for left_out, calibration in fold_fits:
-        scores[left_out] = predict(answers.pick(left_out), calibration)
+    for left_out in folds:
+        scores[left_out] = predict(answers.pick(left_out), fit(answers.pick(~left_out)))
     return np.asarray(np.clip(scores, 0.0, 1.0))
 
 

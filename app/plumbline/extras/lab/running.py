@@ -23,6 +23,7 @@ from plumbline.extras.lab.results import ExperimentResults, IndexFacts, SystemRe
 from plumbline.extras.lab.retriever import Retriever
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.files import replace_file
+from plumbline.retrieval.combination import rank_results
 from plumbline.retrieval.comparison import compare_reports, report_runs, summarise_latency
 from plumbline.retrieval.conventions import build_conventions
 from plumbline.retrieval.fusion import fuse
@@ -125,9 +126,8 @@ def _search(
             if document is None or not math.isfinite(score):
                 raise InvalidInput(f"the retriever gave {chunk_id[:40]!r} the score {score}; expected a chunk, finite")
             best[document] = max(float(score), best.get(document, -math.inf))
-        # Of equal scores the later id comes first, as in trec_eval.
-        ranked = sorted(best.items(), key=lambda each: (each[1], each[0].encode()), reverse=True)
-        scores[query] = dict(ranked[:depth])
+        ranked = rank_results(best).doc_ids[:depth]
+        scores[query] = {document: best[document] for document in ranked}
     return scores, milliseconds
 
 

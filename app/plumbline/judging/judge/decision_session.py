@@ -20,7 +20,7 @@ from plumbline.judging.judge.decision_metrics import (
 )
 from plumbline.judging.judge.evidence.verdict_rules import UNANSWERED, UNANSWERED_QUESTION
 from plumbline.judging.judge.probes import AskedProbes
-from plumbline.judging.judge.questions import NO_PASSAGE
+from plumbline.judging.judge.questions import NO_PASSAGE, asks_for_passages
 from plumbline.judging.judge.replies import ClaimReply, Reading
 from plumbline.judging.judge.session import JudgeSession
 from plumbline.judging.ports.decisions import DecisionReply, DecisionRequest
@@ -41,8 +41,8 @@ _MOST_CLAIMS: Final = 48
 
 
 def questions_a_claim(sample: SegmentedSample) -> int:
-    """Return the number of questions about a sentence: its verdict, and its passage where there are several."""
-    return 1 if len(sample.source.contexts) == 1 else 2
+    """Return the number of questions about a sentence: its verdict, and its passage where that is asked."""
+    return 2 if asks_for_passages(sample) else 1
 
 
 def claims_per_request(chat: ChatModel, sample: SegmentedSample, *, controls: int = 2) -> int:

@@ -127,6 +127,11 @@ _DECIDED: Final = (Verdict.SUPPORTED.value, Verdict.CONTRADICTED.value, Verdict.
 _MOST_CHOICES: Final = 255
 
 
+def asks_for_passages(sample: SegmentedSample) -> bool:
+    """Return True if a decision model is asked for the passage of a sentence: where there are several."""
+    return len(sample.source.contexts) > 1
+
+
 @dataclass(frozen=True, slots=True)
 class Questions:
     """Requests about one sample, with room for `max_output_tokens` in each reply."""
@@ -232,7 +237,7 @@ class Questions:
         mark = self.mark(_json({"contexts": contexts, **rest, "claims": [each.text for each in (*claims, *controls)]}))
         verdicts = {each: says[each] for each in _DECIDED}
         passages = {**{each["id"]: "" for each in contexts}, NO_PASSAGE: says["none"]}
-        has_passages = len(self.sample.source.contexts) > 1 and len(passages) <= _MOST_CHOICES
+        has_passages = asks_for_passages(self.sample) and len(passages) <= _MOST_CHOICES
         asked: list[DecisionQuestion] = []
         places: dict[str, tuple[str, str]] = {}
         for claim in (*claims, *controls):

@@ -35,8 +35,9 @@ class PassRule(StrEnum):
     ALL_SUPPORTED = "all_supported"
     # Each sentence is nearly copied, and none has a hard reason against it.
     COPIED = "copied"
+    # A long answer to a question has a high score, and no sentence a hard reason against it.
     COVERED = "covered"
-    # A number, name, link or code that no context has, a denial, or a text on another subject.
+    # A number, name, link or code that no context has, a denial, or a sentence on another subject.
     HARD_REASON = "hard_reason"
     # The boundary of a detector.
     CALIBRATED = "calibrated"

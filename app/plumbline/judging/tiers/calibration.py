@@ -41,7 +41,7 @@ class Shape(StrEnum):
 
 
 class ShapeBounds(BaseModel):
-    """Bounds of one shape, each with the share of such decisions that were right on data left out.
+    """Bounds of one shape, each with the share of such decisions that were right, on data left out if it suffices.
 
     An answer fails with a hard reason, and one is a sentence on another subject: the contexts have less than
     `unrelated_below` of its wording. It passes if nothing counts against it, and that share of the runs of words of

@@ -16,7 +16,7 @@ MOVE_KINDS: Final[tuple[MoveKind, ...]] = get_args(MoveKind)
 _MOST_MOVES: Final = 20
 # 0.1 + 0.2 against 0.3: rounding is no move.
 _NOISE: Final = 1e-12
-# Tiers without a judge pass by one rule and fail by another.
+# Tiers without a judge pass by two rules and fail by another.
 _ONE_RULE: Final = {"hard_reason": "copied", "covered": "copied"}
 
 
