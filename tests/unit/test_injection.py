@@ -14,9 +14,7 @@ def _flags(text: str) -> tuple[str, ...]:
     return inspect(Sample("", (), text)).flags
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"), [*load_cases("injection", "hostile_text_is_told_by_its_kind"), ("ok " * 3_000, "padding")]
-)
+@pytest.mark.parametrize(("text", "kind"), load_cases("injection", "hostile_text_is_told_by_its_kind"))
 def test_hostile_text_is_told_by_its_kind(text: str, kind: str) -> None:
     flags = _flags(text)
 

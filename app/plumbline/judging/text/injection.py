@@ -120,15 +120,7 @@ def _holds(words: Sequence[tuple[int, frozenset[str]]], combination: Combination
 
 SUSPECTED = "injection_suspected"
 # Every kind of finding, in the order of a result's flags; each comes with `injection_suspected`.
-KINDS = (
-    "instruction_to_judge",
-    "verdict_in_text",
-    "role_markers",
-    "hidden_characters",
-    "homoglyphs",
-    "encoded_text",
-    "padding",
-)
+KINDS = ("instruction_to_judge", "verdict_in_text", "role_markers", "hidden_characters", "homoglyphs")
 
 # One character each, so that places stay where they are.
 _SAME_LENGTH = str.maketrans(

@@ -1,14 +1,9 @@
-"""Obfuscated text: hidden characters, look-alike letters, encodings, padding."""
+"""Obfuscated text: hidden characters and look-alike letters."""
 
-import base64
-import binascii
 import re
 import unicodedata
-import zlib
 from collections.abc import Iterator
 from itertools import islice
-
-from plumbline.judging.text.words import pieces
 
 # Cyrillic and Greek letters and the Latin ones that they look like.
 LOOKALIKES = dict(
@@ -23,18 +18,7 @@ _SCIENTIFIC = frozenset("αβγδεζηθικλμνξοπρστυφχψωΔΣΩ�
 _MIXED = re.compile(f"[A-Za-z][{''.join(LOOKALIKES)}]|[{''.join(LOOKALIKES)}][A-Za-z]")
 _LETTERS = re.compile(r"[^\W\d_]{1,40}")
 _WORD_REACH_CHARACTERS = 40
-_FEWEST_ENCODED = 24
-_BASE64 = re.compile(rf"(?<![\w/+=:.-])[A-Za-z0-9+/_-]{{{_FEWEST_ENCODED},4000}}={{0,2}}(?![\w+/])")
-# A digit stands first, alone: `re` then runs over other characters many times as fast.
-_HEX = re.compile(r"[0-9a-fA-F](?<!\w.)[0-9a-fA-F][ :]?(?:[0-9a-fA-F]{2}[ :]?){39,1999}(?!\w)")
-_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4}|\\x[0-9a-fA-F]{2}|%[0-9a-fA-F]{2}|&#x?[0-9a-fA-F]{2,5};){16}")
-_MIN_WALL_CHARACTERS = 160
 _MAX_LOOKED_AT = 50
-_PRINTABLE_SHARE = 0.95
-_MIN_PADDED_CHARACTERS = 4_000
-_PADDING_CHUNK = 8_000
-# Natural language deflates to a third, a long table to a tenth.
-_PADDING_RATIO = 0.03
 _SOFT_HYPHEN = "\u00ad"
 _MIN_ZERO_WIDTH = 3
 _DIRECTIONAL = frozenset("\u202a\u202b\u202d\u202e\u2066\u2067\u2068")
@@ -46,8 +30,6 @@ def find_obfuscation(text: str) -> set[str]:
     found = {
         "hidden_characters": _hides_text(text),
         "homoglyphs": not text.isascii() and _has_homoglyphs(remove_hidden(text)),
-        "encoded_text": any(map(_is_encoded, pieces(text))),
-        "padding": _is_padded(text),
     }
     return {kind for kind, is_found in found.items() if is_found}
 
@@ -75,45 +57,6 @@ def _has_homoglyphs(text: str) -> bool:
         word = next(each.group() for each in words if each.end() > match.start())
         foreign = [letter for letter in word if not unicodedata.name(letter, "").startswith("LATIN")]
         if all(letter in LOOKALIKES and letter not in _SCIENTIFIC for letter in foreign):
-            return True
-    return False
-
-
-def _is_encoded(text: str) -> bool:
-    if _ESCAPES.search(text):
-        return True
-    for match in islice(_BASE64.finditer(text), _MAX_LOOKED_AT):
-        run = match.group()
-        is_wall = len(run) >= _MIN_WALL_CHARACTERS and len({(letter.isdigit(), letter.isupper()) for letter in run}) > 2  # noqa: PLR2004
-        if is_wall or _is_text(_decode(run)):
-            return True
-    runs = islice(_HEX.finditer(text), _MAX_LOOKED_AT)
-    return any(_is_text(bytes.fromhex(re.sub("[ :]", "", match.group()))) for match in runs)
-
-
-def _decode(run: str) -> bytes:
-    whole = run.rstrip("=").replace("-", "+").replace("_", "/")
-    try:
-        return base64.b64decode(whole[: len(whole) // 4 * 4], validate=True)
-    except binascii.Error:
-        return b""
-
-
-def _is_text(data: bytes) -> bool:
-    """Return True if the bytes are words: UTF-8, printable, with blanks or Han characters."""
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return False
-    if not text or not (" " in text or any("\u4e00" <= character <= "\u9fff" for character in text)):
-        return False
-    return sum(character.isprintable() for character in text) >= _PRINTABLE_SHARE * len(text)
-
-
-def _is_padded(text: str) -> bool:
-    for start in range(0, len(text) - _MIN_PADDED_CHARACTERS + 1, _PADDING_CHUNK):
-        chunk = text[start : start + _PADDING_CHUNK].encode(errors="surrogatepass")
-        if len(zlib.compress(chunk, 1)) < _PADDING_RATIO * len(chunk):
             return True
     return False
 
