@@ -18,12 +18,12 @@ from benchmarks.agreement_baselines import (
 from plumbline.assembly import Service, build_encoder
 from plumbline.extras.calibration.figures import (
     DatasetRows,
-    DrawPlan,
     Figure,
     Scale,
     ScoredRows,
     build_figure,
     by_dataset,
+    draw_figures,
     mean_over_datasets,
 )
 from plumbline.extras.calibration.labels import LabelledRow
@@ -141,6 +141,5 @@ def auroc_difference(first: ScoredRows, second: ScoredRows, *, draws: int = 1_00
         both = [each for each in datasets if each.has_both_labels]
         if not both:
             return Figure(None, None, None)
-        values = DrawPlan(datasets, ("auroc",)).draw(draws, seed)
-        means.append(mean_over_datasets(values, both, ("auroc",))["auroc"])
+        means.append(mean_over_datasets(draw_figures(datasets, draws=draws, seed=seed), both)["auroc"])
     return build_figure(means[0] - means[1], has_interval=any(each.clusters > 1 for each in both))

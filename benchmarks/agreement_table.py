@@ -29,9 +29,7 @@ _SHOWN = {
     "faithbench": "FaithBench",
 }
 
-_HEAD = (
-    f"{'':24} {'rows':>5} {'AUROC':^17} {'BAcc at 0.5':^17} {'best BAcc':^17} {'kappa':^17} {'Brier':^17} {'ECE':^17}"
-)
+_HEAD = f"{'':24} {'rows':>5} {'AUROC':^17} {'BAcc at 0.5':^17} {'best BAcc':^17} {'Brier':^17} {'ECE':^17}"
 
 
 def print_agreement(name: str, agreement: Agreement, *, over: Mapping[str, Mapping[str, float | None]]) -> None:
@@ -67,7 +65,6 @@ def _line(label: str, figures: Figures) -> str:
         figures.auroc,
         figures.balanced_accuracy,
         figures.best_balanced_accuracy,
-        figures.kappa,
         figures.brier,
     )
     cells = " ".join(f"{_cell(each):>17}" for each in intervals)

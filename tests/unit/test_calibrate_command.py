@@ -70,7 +70,7 @@ def test_it_says_how_far_scores_agree_before_and_after_and_writes_a_file_that_co
     lines = said.out.splitlines()
     assert (code, said.err) == (0, "")
     assert lines[0] == f"tier lexical, model {MODEL}, language en: 24 answers, 12 faithful"
-    assert [line.split()[0] for line in lines[1:6]] == ["auroc", "balanced_accuracy", "kappa", "brier", "ece"]
+    assert [line.split()[0] for line in lines[1:5]] == ["auroc", "balanced_accuracy", "brier", "ece"]
     assert all("before" in line and "after" in line for line in lines[1:6])
     assert lines[-1] == f"written: {out}; the service loads it with PLUMBLINE_CALIBRATION={out}"
     assert _score(load_calibrations(out)) != pytest.approx(_score(load_calibrations(None)), abs=1e-4)
@@ -150,7 +150,7 @@ def test_json_has_the_calibration_and_the_figures_with_their_intervals(
     (report,) = json.loads(capsys.readouterr().out)
     assert code == 0
     assert (report["calibration"]["tier"], report["calibration"]["language"]) == ("lexical", "en")
-    assert set(report["before"]) == set(report["after"]) == {"auroc", "balanced_accuracy", "kappa", "brier", "ece"}
+    assert set(report["before"]) == set(report["after"]) == {"auroc", "balanced_accuracy", "brier", "ece"}
     value, low, high = report["after"]["auroc"]
     assert 0.5 < value <= 1.0
     assert low <= value <= high

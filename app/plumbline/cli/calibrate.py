@@ -29,7 +29,7 @@ from plumbline.rows.report.label_agreement import LabelAgreement, measure_label_
 _TIERS = ("lexical", "embedding")
 _SEVERAL = 2
 _OVER_DATASETS = ("auroc", "balanced_accuracy")
-_FIGURES = ("auroc", "balanced_accuracy", "kappa", "brier", "ece")
+_FIGURES = ("auroc", "balanced_accuracy", "brier", "ece")
 
 
 def add_command(commands: Commands) -> None:
