@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 
 from plumbline.ground.uncertainty import (
     benjamini_hochberg,
-    bonferroni,
     bootstrap_interval,
-    effect_size_dz,
     holm,
     paired_differences,
     paired_t_test,
@@ -67,16 +65,15 @@ def test_a_run_never_differs_from_itself(values: list[float]) -> None:
     differences = paired_differences(values, values)
 
     assert paired_t_test(differences).p == sign_flip_test(differences) == 1.0
-    assert effect_size_dz(differences) == 0.0
 
 
 @given(_P_VALUES)
 def test_corrections_keep_the_order_only_raise_and_differ_in_how_far(p_values: list[float]) -> None:
-    families = [adjust(p_values) for adjust in (benjamini_hochberg, holm, bonferroni)]
+    families = [adjust(p_values) for adjust in (benjamini_hochberg, holm)]
 
     for adjusted in families:
         assert all(p * (1 - 1e-12) <= q <= 1.0 for p, q in zip(p_values, adjusted, strict=True))
         ordered = [q for _, q in sorted(zip(p_values, adjusted, strict=True))]
         assert ordered == sorted(ordered)
-    for least, middle, most in zip(*families, strict=True):
-        assert least <= middle * (1 + 1e-12) <= most * (1 + 1e-11)
+    for less, more in zip(*families, strict=True):
+        assert less <= more * (1 + 1e-12)

@@ -33,7 +33,6 @@ BETTER = RunComparison(
     p=0.001,
     p_adjusted=0.002,
     significant=True,
-    effect_dz=0.75,
     win=8,
     tie=1,
     loss=1,
@@ -133,10 +132,10 @@ def test_csv_by_hand() -> None:
 
 
 def test_what_is_not_known_is_empty_or_said() -> None:
-    table = pair_table([replace(BETTER, ci95=None, effect_dz=None, diff=-0.25, p=1.25e-7, significant=False)])
+    table = pair_table([replace(BETTER, ci95=None, diff=-0.25, p=1.25e-7, significant=False)])
 
-    assert as_csv(table).splitlines()[1] == "ndcg@10,dense,bm25,-0.25,,,1.25e-07,0.002,False,,8,1,1,10"
-    assert "| -0.2500 | n/a | n/a | 1.2e-07 | 0.0020 | no | n/a |" in as_markdown(table)
+    assert as_csv(table).splitlines()[1] == "ndcg@10,dense,bm25,-0.25,,,1.25e-07,0.002,False,8,1,1,10"
+    assert "| -0.2500 | n/a | n/a | 1.2e-07 | 0.0020 | no | 8 |" in as_markdown(table)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.uncertainty import (
     benjamini_hochberg,
-    bonferroni,
     bootstrap_interval,
-    effect_size_dz,
     holm,
     paired_differences,
     paired_t_test,
@@ -22,17 +20,16 @@ from plumbline.ground.uncertainty import (
 from tests.making.cases import load_cases
 
 
-def test_holm_bonferroni_and_benjamini_hochberg_of_four_by_hand() -> None:
+def test_holm_and_benjamini_hochberg_of_four_by_hand() -> None:
     p_values = [0.01, 0.04, 0.03, 0.005]
 
     # Holm: 0.005 * 4, 0.01 * 3, 0.03 * 2, max(0.06, 0.04 * 1). BH: 0.005 * 4, 0.01 * 2, 0.03 * 4/3, 0.04.
     assert holm(p_values) == pytest.approx((0.03, 0.06, 0.06, 0.02))
-    assert bonferroni(p_values) == pytest.approx((0.04, 0.16, 0.12, 0.02))
     assert benjamini_hochberg(p_values) == pytest.approx((0.02, 0.04, 0.04, 0.02))
 
 
 def test_a_family_of_none_is_adjusted_to_none() -> None:
-    assert holm([]) == bonferroni([]) == benjamini_hochberg([]) == ()
+    assert holm([]) == benjamini_hochberg([]) == ()
 
 
 def test_students_t_has_its_closed_forms() -> None:
@@ -45,11 +42,10 @@ def test_students_t_has_its_closed_forms() -> None:
 
 
 def test_a_paired_t_test_by_hand() -> None:
-    # Mean 2, variance (4 + 1 + 0 + 1 + 4) / 4 = 5/2, n 5: t = 2 / sqrt(2.5 / 5) = sqrt 8, d_z = 2 / sqrt 2.5.
+    # Mean 2, variance (4 + 1 + 0 + 1 + 4) / 4 = 5/2, n 5: t = 2 / sqrt(2.5 / 5) = sqrt 8.
     differences = [0.0, 1.0, 2.0, 3.0, 4.0]
 
     assert paired_t_test(differences).t == pytest.approx(math.sqrt(8.0))
-    assert effect_size_dz(differences) == pytest.approx(2.0 / math.sqrt(2.5))
 
 
 def test_tail_probabilities_equal_scipys_relatively() -> None:
@@ -76,7 +72,6 @@ def test_a_sampled_sign_flip_test_comes_near_scipys() -> None:
 def test_too_few_differences_say_nothing_against_equality(differences: list[float]) -> None:
     assert paired_t_test(differences) == (None, 1.0)
     assert sign_flip_test(differences) == 1.0
-    assert effect_size_dz(differences) is None
     assert bootstrap_interval(differences) is None
 
 
@@ -84,7 +79,6 @@ def test_an_unvarying_difference_is_certain_to_t_but_not_to_sign_flips() -> None
     differences = paired_differences([0.3, 0.5, 0.8, 0.9], [0.2, 0.4, 0.7, 0.8])
 
     assert paired_t_test(differences) == (None, 0.0)
-    assert effect_size_dz(differences) is None
     assert sign_flip_test(differences) == 2 ** (1 - 4)
 
 

@@ -14,9 +14,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.ground.uncertainty import (
     benjamini_hochberg,
-    bonferroni,
     bootstrap_interval,
-    effect_size_dz,
     holm,
     paired_differences,
     paired_t_test,
@@ -31,7 +29,7 @@ from plumbline.retrieval.run import FloatArray, Qrels, Run
 
 TESTS = ("randomization", "t")
 CORRECTIONS: Mapping[str, Callable[[Sequence[float]], tuple[float, ...]]] = MappingProxyType(
-    {"holm": holm, "bonferroni": bonferroni, "bh": benjamini_hochberg, "none": tuple}
+    {"holm": holm, "bh": benjamini_hochberg, "none": tuple}
 )
 _LEVEL = 0.95
 # Two numbers: generators of clients do not take the `items: false` of a tuple of two.
@@ -49,7 +47,6 @@ class RunComparison:
         p: two-sided, of this pair alone.
         p_adjusted: for the family: all pairs that were compared by this measure.
         significant: p_adjusted <= alpha.
-        effect_dz: mean of the differences in their standard deviations; None where that is not defined.
         win, tie, loss: queries where a is better, equal and worse.
         n: queries.
     """
@@ -65,7 +62,6 @@ class RunComparison:
     p: float
     p_adjusted: float
     significant: bool
-    effect_dz: float | None
     win: int
     tie: int
     loss: int
@@ -91,7 +87,7 @@ def compare(
         baseline: name of the run that the others are compared with (it is `b`); all pairs when None.
         pairs: those that were planned, as (a, b), in place of all or of those with a baseline; at least one.
         test: `randomization` (sign flips, exact up to 20 queries that differ) or `t` (Student, paired).
-        correction: `holm` (default), `bonferroni` or `bh` (Benjamini-Hochberg), over the pairs; or `none`.
+        correction: `holm` (default) or `bh` (Benjamini-Hochberg), over the pairs; or `none`.
         resamples: of the interval, and of the randomization test where it is not exact.
         seed: the same for each pair, so that one more run changes no p of the others.
 
@@ -137,7 +133,6 @@ def compare(
             p=p,
             p_adjusted=p_adjusted,
             significant=p_adjusted <= alpha,
-            effect_dz=effect_size_dz(each),
             **win_tie_loss(each)._asdict(),
             n=len(each),
         )

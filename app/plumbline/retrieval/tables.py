@@ -74,11 +74,11 @@ def find_beaten(
 def pair_table(comparisons: Sequence[RunComparison]) -> Table:
     """Build a row for each comparison, with all its numbers."""
     estimates = ("measure", "a", "b", "diff", "ci95_low", "ci95_high", "p", "p_adjusted", "significant")
-    columns = (*estimates, "effect_dz", "win", "tie", "loss", "n")
+    columns = (*estimates, "win", "tie", "loss", "n")
     rows = tuple(
         (
             *(each.measure, each.a, each.b, each.diff, *(each.ci95 or (None, None)), each.p, each.p_adjusted),
-            *(each.significant, each.effect_dz, each.win, each.tie, each.loss, each.n),
+            *(each.significant, each.win, each.tie, each.loss, each.n),
         )
         for each in comparisons
     )

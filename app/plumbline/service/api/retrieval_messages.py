@@ -117,7 +117,7 @@ class ComparisonRequest(RetrievalEvaluationRequest, frozen=True, kw_only=True):
     runs: Annotated[list[RunIn], Meta(extra_json_schema={"minItems": 2, "maxItems": _MOST_RUNS})]
     baseline: str | None = None
     test: Literal["randomization", "t"] = "randomization"
-    correction: Literal["holm", "bonferroni", "bh", "none"] = "holm"
+    correction: Literal["holm", "bh", "none"] = "holm"
     alpha: _Alpha = 0.05
     format: Literal["json", "markdown", "csv"] = "json"
 
