@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from plumbline.ground.concurrency import within_deadline
 from plumbline.ground.errors import InvalidInput
-from plumbline.ground.phrases import Phrases, load_data
+from plumbline.ground.phrases import load_data
 from plumbline.judging.judge.evidence.verdict_rules import word_stems
 from plumbline.judging.judge.probes import (
     CLAIMS_BY_REFERENCE,
@@ -32,20 +32,11 @@ from plumbline.judging.text.reference import MOST_CHARACTERS, bleu, chrf, gleu, 
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
 from plumbline.judging.text.verdicts import Claim, MetricAnswers, MetricVerdict, Verdict
-from plumbline.judging.text.words import han_share, has_content, split_characters
+from plumbline.judging.text.words import has_content, split_characters
 
-# A question word that the answer lacks, in a passage that has all of the answer's words. Chosen like the next two on
-# the question-answering sets of dev: AUROC .95 en and .94 zh against shuffled questions.
+# A question word that the answer lacks, in a passage that has all of the answer's words. Chosen on the
+# question-answering sets of dev, against shuffled questions.
 _BY_PASSAGE: Final = 0.7
-_TYPE_WEIGHT: Final = 0.1
-# Of an answer whose words say little: a name, a date.
-_SHORT: Final = 80
-_SHORT_ZH: Final = 40
-_HAN: Final = 0.2
-_WORDS: Final = Phrases("judging/judge/question_words")
-_ASKS_AMOUNT, _ASKS_NAME, _AMOUNT = (
-    re.compile(_WORDS.pattern(name), re.IGNORECASE) for name in ("asks_amount", "asks_name", "amount")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +50,7 @@ class Estimator:
     lexical_support: Callable[[SegmentedSample], float | None]
 
     def answer_relevance(self) -> float | None:
-        """Return the share of the question's words that the answer has, or a passage with the answer's words.
-
-        A short answer of the type that the question asks for (an amount, a name) counts more, of another less.
-        """
+        """Return the share of the question's words that the answer has, or a passage with the answer's words."""
         source = self.case.source
         asked, said = word_stems(source.question), word_stems(source.answer)
         if not asked:
@@ -73,8 +61,7 @@ class Estimator:
             weight = _BY_PASSAGE * len(words & said) / max(1, len(said))
             for word in asked & words:
                 weights[word] = max(weights.get(word, 0.0), weight)
-        share = sum(weights.values()) / len(asked)
-        return min(1.0, max(0.0, share + _TYPE_WEIGHT * _type_match(source.question, source.answer)))
+        return sum(weights.values()) / len(asked)
 
     def context_relevance(self) -> float | None:
         """Return the mean over the contexts of the share of the question's words that each has."""
@@ -99,19 +86,6 @@ class Estimator:
     def _support_by(self, answer: str, contexts: tuple[str, ...]) -> float | None:
         case = segment(Sample(self.case.source.question, contexts, answer))
         return self.lexical_support(case) if case.needs_judge else None
-
-
-def _type_match(question: str, answer: str) -> float:
-    """Return a number from -1 to 1: how well a short answer is of the type that is asked for; 0 for a longer one."""
-    is_chinese = han_share(answer) > _HAN
-    if len(answer) >= (_SHORT_ZH if is_chinese else _SHORT):
-        return 0.0
-    has_amount = _AMOUNT.search(answer) is not None
-    if _ASKS_AMOUNT.search(question):
-        return 1.0 if has_amount else -1.0
-    if _ASKS_NAME.search(question):
-        return -1.0 if any(map(str.isdigit, answer)) else 0.5
-    return 0.0
 
 
 _NAME: Final = re.compile(r"([a-z][a-z0-9_]*)(?:@([1-9][0-9]{0,2}))?")
