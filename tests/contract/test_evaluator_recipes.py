@@ -4,7 +4,6 @@ import asyncio
 import runpy
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -203,15 +202,3 @@ def test_langchains_middleware_raises_for_what_is_not_supported(middleware: Any)
     assert check(_state(_Ai(TRUE)), None)["faithfulness"]["passed"] is True
     with pytest.raises(middleware.refusal, match="41"):
         check(_state(_Ai(FALSE)), None)
-
-
-@pytest.mark.parametrize(
-    ("name", "place"),
-    [
-        *((name, "docs/how-to/evaluators.md") for name in ("dspy", "haystack", "langsmith", "llama_index", "mlflow")),
-        ("langchain", "examples/langchain_middleware.py"),
-    ],
-)
-def test_the_module_of_0_2_names_the_place_of_its_code(name: str, place: str) -> None:
-    with pytest.raises(ModuleNotFoundError, match=rf"plumbline\.integrations\.{name} is gone since 0\.3: {place}"):
-        import_module(f"plumbline.integrations.{name}")
