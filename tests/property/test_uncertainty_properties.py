@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from plumbline.ground.uncertainty import (
     benjamini_hochberg,
-    bootstrap_interval,
+    bootstrap_intervals,
     holm,
     paired_differences,
     paired_t_test,
@@ -23,7 +23,7 @@ _P_VALUES = st.lists(st.floats(0, 1), max_size=12)
 
 @given(_VALUES, st.integers(0, 99))
 def test_an_interval_lies_within_the_values(values: list[float], seed: int) -> None:
-    low, high = bootstrap_interval(values, resamples=200, seed=seed) or (math.nan, math.nan)
+    low, high = bootstrap_intervals([values], resamples=200, seed=seed)[0] or (math.nan, math.nan)
 
     assert min(values) <= low <= high <= max(values)
 

@@ -13,8 +13,9 @@ from types import FrameType, SimpleNamespace
 import pytest
 
 from benchmarks.hostile_families import FAMILIES
-from plumbline.ground import concurrency
-from plumbline.ground.concurrency import InlineExecutor, within_deadline, work_deadline
+from plumbline.ground import deadline
+from plumbline.ground.concurrency import InlineExecutor
+from plumbline.ground.deadline import within_deadline, work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.judging.text import offload
 from plumbline.judging.text.sample import Sample
@@ -74,7 +75,7 @@ def longest_stretch(work: Callable[[], object], monkeypatch: pytest.MonkeyPatch)
         longest, last = max(longest, calls - last), calls
         return 0.0
 
-    monkeypatch.setattr(concurrency, "time", SimpleNamespace(monotonic=look))
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=look))
     before = sys.getprofile()
     sys.setprofile(count)
     try:

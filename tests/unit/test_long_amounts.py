@@ -2,7 +2,7 @@
 
 import pytest
 
-from plumbline.ground.concurrency import work_deadline
+from plumbline.ground.deadline import work_deadline
 from plumbline.ground.errors import TierFailure
 from plumbline.judging.quantities.comparison import facts_in, missing
 from plumbline.judging.quantities.reader import read_amounts

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from plumbline.ground.uncertainty import bootstrap_interval
+from plumbline.ground.uncertainty import bootstrap_intervals
 from plumbline.rows.report.comparison import compare_pairs
 from plumbline.rows.report.tallies import MeanTally, complement
 
@@ -18,7 +18,7 @@ def tally_of(values: list[float]) -> MeanTally:
 @pytest.mark.parametrize("shape", [(0.4, 0.4), (8.0, 2.0), (2.0, 30.0)])
 def test_the_interval_is_that_of_drawing_rows(shape: tuple[float, float]) -> None:
     values = np.random.default_rng(5).beta(*shape, size=400).tolist()
-    expected = bootstrap_interval(values)
+    expected = bootstrap_intervals([values])[0]
 
     found = tally_of(values).mean()
 
@@ -31,7 +31,7 @@ def test_the_interval_is_that_of_drawing_rows(shape: tuple[float, float]) -> Non
 
 def test_differences_have_an_interval_too() -> None:
     values = np.random.default_rng(5).uniform(-1.0, 1.0, size=400).tolist()
-    expected = bootstrap_interval(values)
+    expected = bootstrap_intervals([values])[0]
 
     found, _ = compare_pairs(len(values), len(values), sum(values), sum(each * each for each in values))
 

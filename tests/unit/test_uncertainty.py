@@ -9,7 +9,7 @@ import pytest
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.uncertainty import (
     benjamini_hochberg,
-    bootstrap_interval,
+    bootstrap_intervals,
     holm,
     paired_differences,
     paired_t_test,
@@ -72,7 +72,7 @@ def test_a_sampled_sign_flip_test_comes_near_scipys() -> None:
 def test_too_few_differences_say_nothing_against_equality(differences: list[float]) -> None:
     assert paired_t_test(differences) == (None, 1.0)
     assert sign_flip_test(differences) == 1.0
-    assert bootstrap_interval(differences) is None
+    assert bootstrap_intervals([differences])[0] is None
 
 
 def test_an_unvarying_difference_is_certain_to_t_but_not_to_sign_flips() -> None:
@@ -104,15 +104,15 @@ def test_a_sampled_p_is_never_zero() -> None:
 
 def test_the_interval_of_two_values_has_its_three_possible_means() -> None:
     # Means 0, 1/2, 1 with probability 1/4, 1/2, 1/4: the 10th percentile is 0 and the 90th 1; the 30th to 70th 1/2.
-    assert bootstrap_interval([0.0, 1.0], level=0.8, seed=1) == (0.0, 1.0)
-    assert bootstrap_interval([0.0, 1.0], level=0.4, seed=1) == (0.5, 0.5)
+    assert bootstrap_intervals([[0.0, 1.0]], level=0.8, seed=1)[0] == (0.0, 1.0)
+    assert bootstrap_intervals([[0.0, 1.0]], level=0.4, seed=1)[0] == (0.5, 0.5)
 
 
 def test_the_interval_is_near_the_normal_one_for_many_values() -> None:
     values = np.random.default_rng(0).normal(5.0, 2.0, 2000)
     half = 1.96 * values.std() / math.sqrt(2000)
 
-    low, high = bootstrap_interval(values, resamples=4000) or (0.0, 0.0)
+    low, high = bootstrap_intervals([values], resamples=4000)[0] or (0.0, 0.0)
 
     assert low == pytest.approx(values.mean() - half, abs=0.1 * half)
     assert high == pytest.approx(values.mean() + half, abs=0.1 * half)
@@ -121,8 +121,8 @@ def test_the_interval_is_near_the_normal_one_for_many_values() -> None:
 def test_the_same_seed_gives_the_same_interval() -> None:
     values = np.random.default_rng(0).random(30)
 
-    assert bootstrap_interval(values, seed=4) == bootstrap_interval(values, seed=4)
-    assert bootstrap_interval(values, seed=4) != bootstrap_interval(values, seed=5)
+    assert bootstrap_intervals([values], seed=4)[0] == bootstrap_intervals([values], seed=4)[0]
+    assert bootstrap_intervals([values], seed=4)[0] != bootstrap_intervals([values], seed=5)[0]
 
 
 @pytest.mark.parametrize(
@@ -130,4 +130,4 @@ def test_the_same_seed_gives_the_same_interval() -> None:
 )
 def test_what_cannot_be_resampled_is_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        bootstrap_interval(**arguments)  # type: ignore[arg-type]
+        bootstrap_intervals(**arguments)  # type: ignore[arg-type]

@@ -1,17 +1,11 @@
-"""Bounded concurrency over many items, a thread pool with context variables, deadlines, and pauses after failures."""
+"""Bounded concurrency over many items, a thread pool with context variables, and pauses after failures."""
 
 import asyncio
-import math
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
+from contextvars import copy_context
 from typing import Any, Final, ParamSpec, TypeVar
-
-from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.ground.texts import CodedText
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -110,35 +104,3 @@ class Rest:
 
     def end(self) -> None:
         self._until = 0.0
-
-
-@dataclass(slots=True)
-class _Deadline:
-    until: float = math.inf
-
-
-_DEADLINE: Final = ContextVar("work_deadline", default=_Deadline())  # noqa: B039 - the default is never changed
-
-
-@contextmanager
-def work_deadline(until: float) -> Iterator[None]:
-    """Bound all work of this context, threads included, by a monotonic second; an earlier bound around it stays.
-
-    A thread that still works when the block is left, as when its request is cancelled, is past its deadline.
-    """
-    deadline = _Deadline(min(until, _DEADLINE.get().until))
-    token = _DEADLINE.set(deadline)
-    try:
-        yield
-    finally:
-        _DEADLINE.reset(token)
-        deadline.until = -math.inf
-
-
-def within_deadline(pieces: Iterable[T]) -> Iterator[T]:
-    """Yield the pieces of a long work; raise TierFailure `timeout` before the first one past the deadline."""
-    deadline = _DEADLINE.get()
-    for piece in pieces:
-        if time.monotonic() > deadline.until:
-            raise TierFailure(FailureReason.TIMEOUT, CodedText("texts_timed_out"))
-        yield piece

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.errors import InvalidInput
 
 FloatArray = npt.NDArray[np.float64]
@@ -37,25 +37,31 @@ class WinTieLoss(NamedTuple):
     loss: int
 
 
-def bootstrap_interval(
-    values: npt.ArrayLike, *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
-) -> tuple[float, float] | None:
-    """Return the percentile bootstrap interval `(low, high)` of the mean of finite values; None below two values.
+def bootstrap_intervals(
+    samples: Sequence[npt.ArrayLike], *, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> tuple[tuple[float, float] | None, ...]:
+    """Return the percentile bootstrap interval `(low, high)` of the mean of each sample; None below two values.
 
-    Efron & Tibshirani 1993, chapter 13. Raises InvalidInput: an argument is out of its range.
+    Samples have the same number of finite values. They are drawn alike, as each would be by itself: most of the time
+    goes into drawing. Efron & Tibshirani 1993, chapter 13. Raises InvalidInput: an argument is out of its range.
     """
-    sample = np.asarray(values, dtype=np.float64)
+    arrays = [np.asarray(sample, dtype=np.float64) for sample in samples]
     _check_draws(resamples, seed)
-    if len(sample) < _FEWEST:
-        return None
+    count = len(arrays[0]) if arrays else 0
+    if count < _FEWEST:
+        return (None,) * len(arrays)
     rng = np.random.default_rng(seed)
     means = []
-    for rows in _chunks(resamples, len(sample)):
-        drawn = rng.integers(0, len(sample), size=(rows, len(sample)))
-        means.append(sample[drawn].sum(axis=1) / len(sample))
-    low, high = np.quantile(np.concatenate(means), [(1.0 - level) / 2.0, (1.0 + level) / 2.0])
+    for rows in _chunks(resamples, count):
+        drawn = rng.integers(0, count, size=(rows, count))
+        means.append([sample[drawn].sum(axis=1) / count for sample in arrays])
+    ends = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
+    quantiles = np.quantile(np.concatenate(means, axis=1), ends, axis=1).T
     # Rounding of a mean of equal values could put it outside of them.
-    return float(np.clip(low, sample.min(), sample.max())), float(np.clip(high, sample.min(), sample.max()))
+    clipped = (
+        np.clip(pair, sample.min(), sample.max()).tolist() for sample, pair in zip(arrays, quantiles, strict=True)
+    )
+    return tuple((low, high) for low, high in clipped)
 
 
 def paired_differences(first: npt.ArrayLike, second: npt.ArrayLike) -> FloatArray:

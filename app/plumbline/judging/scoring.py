@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from plumbline.ground.concurrency import work_deadline
+from plumbline.ground.deadline import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.ground.work_queue import WorkQueue

@@ -14,7 +14,7 @@ from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.ground.uncertainty import (
     benjamini_hochberg,
-    bootstrap_interval,
+    bootstrap_intervals,
     holm,
     paired_differences,
     paired_t_test,
@@ -119,6 +119,7 @@ def compare(
         paired_t_test(each) if test == "t" else (None, sign_flip_test(each, resamples=resamples, seed=seed))
         for each in differences
     ]
+    intervals = bootstrap_intervals(differences, level=_LEVEL, resamples=resamples, seed=seed)
     adjusted = CORRECTIONS[correction]([p for _, p in tested])
     return tuple(
         RunComparison(
@@ -128,7 +129,7 @@ def compare(
             mean_a=float(np.mean(values_by_run[a])),
             mean_b=float(np.mean(values_by_run[b])),
             diff=float(each.mean()),
-            ci95=bootstrap_interval(each, level=_LEVEL, resamples=resamples, seed=seed),
+            ci95=interval,
             t=t,
             p=p,
             p_adjusted=p_adjusted,
@@ -136,7 +137,9 @@ def compare(
             **win_tie_loss(each)._asdict(),
             n=len(each),
         )
-        for (a, b), each, (t, p), p_adjusted in zip(pairs, differences, tested, adjusted, strict=True)
+        for (a, b), each, interval, (t, p), p_adjusted in zip(
+            pairs, differences, intervals, tested, adjusted, strict=True
+        )
     )
 
 
@@ -197,12 +200,15 @@ def report_runs(
             raise InvalidInput(detail, place=error.place) from error
         if not allow_disjoint:
             refuse_disjoint(evaluation)
-        summaries = {}
-        for text, values in evaluation.values.items():
-            interval = None
-            if resamples > 0 and len(values) > 0 and text not in TOTALS:
-                interval = bootstrap_interval(values, level=_LEVEL, resamples=resamples, seed=seed)
-            summaries[text] = Summary(evaluation.means[text], interval, len(values))
+        found = evaluation.values
+        drawn = [text for text in found if resamples and text not in TOTALS]
+        samples = [found[text] for text in drawn]
+        intervals = bootstrap_intervals(samples, level=_LEVEL, resamples=resamples or 1, seed=seed)
+        interval_by_text = dict(zip(drawn, intervals, strict=True))
+        summaries = {
+            text: Summary(evaluation.means[text], interval_by_text.get(text), len(values))
+            for text, values in found.items()
+        }
         reports.append(RunReport(run.name, evaluation, summaries))
     return tuple(reports)
 

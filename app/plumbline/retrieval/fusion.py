@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 import numpy as np
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.combination import (

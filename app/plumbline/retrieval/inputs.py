@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval import trec
@@ -38,6 +38,8 @@ from plumbline.retrieval.text_file import ReadLimits, format_place
 _LIMITS: Final = ReadLimits(max_bytes=8_000_000_000, max_rows=200_000_000)
 _MOST_NAMED: Final = 5
 _PAIR: Final = 2
+# Whole numbers of so many digits are below MAX_GRADE.
+_MOST_DIGITS: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,11 @@ def read_qrels(source: Any, *, limits: ReadLimits | None = None, alternatives: b
         if isinstance(held, bytes):
             lines = trec.columns_of(held, name=name, limits=limits, are_judgments=True)
             for number, (query, document, grade) in lines or ():
-                pool.grade(query, document, _cell_number(grade), f"{place}:{number}")
+                own = pool.qrels.setdefault(query, {})
+                if document not in own and grade.isdecimal() and len(grade) <= _MOST_DIGITS:
+                    own[document] = int(grade)
+                else:
+                    pool.grade(query, document, _cell_number(grade), f"{place}:{number}")
         elif isinstance(held, Mapping):
             for query, judged in held.items():
                 pool.add(_id(query, is_query=True), judged, str(query))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.conventions import Conventions

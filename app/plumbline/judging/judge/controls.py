@@ -11,7 +11,7 @@ from itertools import islice
 from random import Random
 from typing import Final, TypeVar
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.evidence.verdict_rules import UNANSWERED_QUESTION

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from typing import Final, Literal
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.phrases import load_data
 from plumbline.judging.judge.evidence.verdict_rules import word_stems

@@ -6,7 +6,7 @@ from typing import Annotated, Final, Generic, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import load_data
 from plumbline.judging.judge.evidence.quotes import separate_quotes
 from plumbline.judging.judge.evidence.search import EvidenceSearch

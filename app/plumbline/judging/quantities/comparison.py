@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.amount import Amount, Hedge, Reading, Stated, find_sign
 from plumbline.judging.quantities.calculation import calculate
 from plumbline.judging.quantities.dates import Date, Time

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities import numerals, units
 from plumbline.judging.quantities.amount import Amount, Kind, Reading, Stated
 from plumbline.judging.quantities.dates import Time, blank_spans, find_dates, find_times

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import Phrases
 
 BlockKind = Literal["prose", "heading", "list_item", "table_row", "code", "markup"]

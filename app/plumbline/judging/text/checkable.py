@@ -3,7 +3,7 @@
 import re
 from collections.abc import Container, Sequence
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.boilerplate import asks, count_new, introduces, is_boilerplate
 from plumbline.judging.text.segmentation import Sentence

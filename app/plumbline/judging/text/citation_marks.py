@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import Phrases
 from plumbline.judging.text.citation_labels import MAY_MARK, OWN_LABEL, LabelResolver, find_candidates
 from plumbline.judging.text.sample import Sample

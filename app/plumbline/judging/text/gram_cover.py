@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 
 Gram = TypeVar("Gram", bound=str | tuple[str, ...])
 

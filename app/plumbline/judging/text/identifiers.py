@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import Phrases
 
 Kind = Literal["link", "address", "file", "version", "hash", "code"]

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import Final
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.text import negation
 from plumbline.judging.text.structured import Flag, TableRow
 from plumbline.judging.text.words import STEM, is_han, split_tokens, split_words

@@ -12,7 +12,7 @@ from functools import cache
 from itertools import chain, islice
 from typing import Final, Literal, NamedTuple
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import Phrases, load_data
 
 _STOP_WORDS: Final = Phrases("judging/text/stop_words")

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.ground.texts import CodedText, join_texts
 from plumbline.judging.text.scores import confidence
 from plumbline.judging.text.segmented_sample import SegmentedSample

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, islice, pairwise
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.context_amounts import ContextAmounts
 from plumbline.judging.quantities.numerals import han_to_digits
 from plumbline.judging.text import negation

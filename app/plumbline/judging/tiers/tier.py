@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
-from plumbline.ground.concurrency import work_deadline
+from plumbline.ground.deadline import work_deadline
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.metrics import Metric

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 from fastapi import APIRouter, Request, Response
 
-from plumbline.ground.concurrency import work_deadline
+from plumbline.ground.deadline import work_deadline
 from plumbline.ground.errors import InvalidInput, TierFailure, UnsupportedBody
 from plumbline.ground.texts import CodedText, render
 from plumbline.judging.scoring import Scorer

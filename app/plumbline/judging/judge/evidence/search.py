@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
-from plumbline.ground.concurrency import within_deadline
+from plumbline.ground.deadline import within_deadline
 from plumbline.judging.judge.evidence.quotes import Aligner, Quote, View, fold, plain, says_something, strip_markup
 from plumbline.judging.quantities.comparison import Facts, facts_in, same_numbers
 from plumbline.judging.text.names import KnownNames
