@@ -26,9 +26,9 @@ from plumbline.judging.tiers.embedding import EmbeddingTier
 from plumbline.judging.tiers.lexical import LexicalTier
 from plumbline.judging.tiers.llm import LlmTier
 from plumbline.judging.tiers.tier import AbsentTier, Tier, TierName
-from plumbline.judging.tiers.verdict_cache import CachedTier, MemoryVerdictStore
+from plumbline.judging.tiers.verdict_cache import CachedTier
 from plumbline.models.chat.endpoints import MAX_MODEL_CALLS, check_http_url, resolve_judges
-from plumbline.models.chat.verdict_store import FileVerdictStore
+from plumbline.models.chat.verdict_store import SqliteVerdictStore
 from plumbline.models.detectors.description import Description, find_description
 from plumbline.models.detectors.detector import LocalDetector
 from plumbline.models.embeddings.remote_encoder import EmbeddingService, resolve_embedding_service
@@ -183,25 +183,15 @@ def _build_llm_tier(plan: Plan, executor: Executor, stack: AsyncExitStack, obser
     for chat in chats.values():
         stack.push_async_callback(chat.close)
     tier = _build_plain_llm_tier(plan, chats, executor, random_mark)
-    store = _build_verdict_store(plan.settings)
-    if store is None:
+    if not (ttl_seconds := plan.settings.cache_ttl_seconds):
         return tier
+    store = SqliteVerdictStore(plan.settings.cache_path, max_bytes=_VERDICT_BYTES, ttl_seconds=ttl_seconds)
     stack.push_async_callback(store.close)
     cached = CachedTier(
         tier, store, identity=lambda case, ask: f"{VERSION}\n{tier.identity(case, ask)}", observer=observer
     )
     stack.push_async_callback(cached.close)
     return cached
-
-
-def _build_verdict_store(settings: Settings) -> FileVerdictStore | MemoryVerdictStore | None:
-    """Build the store of the settings, opened at first use; None if they turn the cache off."""
-    if not settings.cache_ttl_seconds:
-        return None
-    max_bytes, ttl_seconds = _VERDICT_BYTES, settings.cache_ttl_seconds
-    if settings.cache_path is None:
-        return MemoryVerdictStore(max_bytes=max_bytes, ttl_seconds=ttl_seconds)
-    return FileVerdictStore(settings.cache_path, max_bytes=max_bytes, ttl_seconds=ttl_seconds)
 
 
 def _build_detector_tier(

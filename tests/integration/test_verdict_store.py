@@ -15,17 +15,20 @@ import pytest
 import pytest_asyncio
 from structlog.testing import capture_logs
 
-from plumbline.judging.tiers.verdict_cache import MemoryVerdictStore
+from plumbline.judging.text.verdicts import JudgeAccount, Judgement
 from plumbline.models.chat import verdict_store
-from plumbline.models.chat.verdict_store import FileVerdictStore
+from plumbline.models.chat.verdict_store import SqliteVerdictStore
 from tests.doubles.fakes import Clock
 
 ROOT = Path(__file__).parents[2]
 MEBIBYTE = 1024 * 1024
 
-Store = MemoryVerdictStore | FileVerdictStore
-Open = Callable[..., FileVerdictStore]
-OpenAny = Callable[..., Store]
+Open = Callable[..., SqliteVerdictStore]
+
+
+def judgement(text: str = "one", *, noise: int = 0) -> Judgement:
+    """Makes a judgement of this text; `noise`: bytes that no compression makes fewer."""
+    return Judgement((), JudgeAccount(text + os.urandom(noise).hex()), has_verdict_kinds=True)
 
 
 @pytest.fixture
@@ -35,10 +38,10 @@ def clock() -> Clock:
 
 @pytest_asyncio.fixture
 async def open_store(clock: Clock) -> AsyncIterator[Open]:
-    stores: list[FileVerdictStore] = []
+    stores: list[SqliteVerdictStore] = []
 
-    def open_one(path: Path, *, max_bytes: int = MEBIBYTE, ttl_seconds: float = 100.0) -> FileVerdictStore:
-        stores.append(FileVerdictStore(path, max_bytes=max_bytes, ttl_seconds=ttl_seconds, clock=clock))
+    def open_one(path: Path | None, *, max_bytes: int = MEBIBYTE, ttl_seconds: float = 100.0) -> SqliteVerdictStore:
+        stores.append(SqliteVerdictStore(path, max_bytes=max_bytes, ttl_seconds=ttl_seconds, clock=clock))
         return stores[-1]
 
     yield open_one
@@ -47,29 +50,25 @@ async def open_store(clock: Clock) -> AsyncIterator[Open]:
 
 
 @pytest.fixture(params=["memory", "disk"])
-def open_any(request: pytest.FixtureRequest, open_store: Open, clock: Clock, tmp_path: Path) -> OpenAny:
-    """Opens each kind of store in turn."""
-    if request.param == "memory":
-        return lambda max_bytes=MEBIBYTE, ttl_seconds=100.0: MemoryVerdictStore(
-            max_bytes=max_bytes, ttl_seconds=ttl_seconds, clock=clock
-        )
-    return partial(open_store, tmp_path / "cache" / "verdicts.db")
+def open_any(request: pytest.FixtureRequest, open_store: Open, tmp_path: Path) -> Open:
+    """Opens a store in memory, and one in a file."""
+    return partial(open_store, None if request.param == "memory" else tmp_path / "cache" / "verdicts.db")
 
 
-async def test_what_was_put_is_got_and_nothing_else(open_any: OpenAny) -> None:
+async def test_what_was_put_is_got_and_nothing_else(open_any: Open) -> None:
     store = open_any()
-    await store.put("a", b"\x00one")
-    await store.put("a", b"\x00two")
+    await store.put("a", judgement("one"))
+    await store.put("a", judgement("two"))
 
-    assert await store.get("a") == b"\x00two"
+    assert await store.get("a") == judgement("two")
     assert await store.get("b") is None
 
 
-async def test_an_entry_ends_with_its_time_whether_it_is_read_or_not(open_any: OpenAny, clock: Clock) -> None:
+async def test_an_entry_ends_with_its_time_whether_it_is_read_or_not(open_any: Open, clock: Clock) -> None:
     store = open_any(ttl_seconds=100.0)
-    await store.put("a", b"one")
+    await store.put("a", judgement("one"))
     clock.now += 90.0
-    assert await store.get("a") == b"one"
+    assert await store.get("a") == judgement("one")
     clock.now += 10.0
 
     assert await store.get("a") is None
@@ -80,53 +79,71 @@ async def test_expired_entries_leave_the_file_with_the_next_write(
 ) -> None:
     store = open_store(tmp_path / "verdicts.db")
     for number in range(10):
-        await store.put(str(number), b"old")
+        await store.put(str(number), judgement("old"))
     clock.now += 200.0
-    await store.put("new", b"new")
+    await store.put("new", judgement("new"))
 
     with sqlite3.connect(tmp_path / "verdicts.db") as connection:
-        assert connection.execute("SELECT key FROM verdict").fetchall() == [("new",)]
+        assert connection.execute("SELECT substr(key, 9) FROM verdict").fetchall() == [("new",)]
     connection.close()
 
 
-async def test_the_oldest_entries_go_first(open_any: OpenAny, clock: Clock) -> None:
+async def test_the_oldest_entries_go_first(open_any: Open, clock: Clock) -> None:
     store = open_any(ttl_seconds=1e9)
-    value = bytes(20_000)
+    size = 20_000
     for number in range(60):
-        await store.put(str(number), value)
+        await store.put(str(number), judgement(noise=size))
         clock.now += 1.0
 
     kept = [number for number in range(60) if await store.get(str(number)) is not None]
     assert kept == list(range(kept[0], 60))
-    assert 40 <= len(kept) <= MEBIBYTE // len(value)
+    assert 30 <= len(kept) <= MEBIBYTE // size
 
 
 async def test_the_file_stays_within_its_bytes(open_store: Open, tmp_path: Path, clock: Clock) -> None:
     store = open_store(tmp_path / "verdicts.db", max_bytes=MEBIBYTE)
     for number in range(300):
         clock.now += 0.01
-        await store.put(str(number), os.urandom(200 + 97 * number))
+        await store.put(str(number), judgement(noise=200 + 97 * number))
     await store.close()
 
     assert (tmp_path / "verdicts.db").stat().st_size <= MEBIBYTE
     assert await open_store(tmp_path / "verdicts.db").get("299") is not None
 
 
-async def test_a_value_that_would_push_all_others_out_is_not_kept(open_any: OpenAny) -> None:
+async def test_a_value_that_would_push_all_others_out_is_not_kept(open_any: Open) -> None:
     store = open_any()
-    await store.put("small", b"one")
-    await store.put("large", bytes(MEBIBYTE // 4 + 1))
+    await store.put("small", judgement("one"))
+    await store.put("large", judgement(noise=MEBIBYTE // 4 + 1))
 
     assert await store.get("large") is None
-    assert await store.get("small") == b"one"
+    assert await store.get("small") == judgement("one")
 
 
-async def test_a_closed_store_holds_nothing_and_raises_nothing(open_any: OpenAny) -> None:
+async def test_a_closed_store_holds_nothing_and_raises_nothing(open_any: Open) -> None:
     store = open_any()
-    await store.put("a", b"one")
+    await store.put("a", judgement("one"))
     await store.close()
     await store.close()
-    await store.put("b", b"two")
+    await store.put("b", judgement("two"))
+
+    assert await store.get("a") is None
+
+
+async def test_a_judgement_that_is_no_unicode_is_not_kept(open_any: Open) -> None:
+    store = open_any()
+    await store.put("a", judgement("\ud83d"))
+
+    assert await store.get("a") is None
+
+
+@pytest.mark.parametrize("record", [b"", b"noise", b"x\x9c\x03\x00\x00\x00\x00\x01"])
+async def test_a_damaged_record_is_a_miss(open_store: Open, tmp_path: Path, record: bytes) -> None:
+    store = open_store(tmp_path / "verdicts.db")
+    await store.put("a", judgement())
+    with sqlite3.connect(tmp_path / "verdicts.db") as connection:
+        connection.execute("UPDATE verdict SET value = ?", (record,))
+    connection.close()
 
     assert await store.get("a") is None
 
@@ -135,7 +152,7 @@ async def test_only_the_owner_can_read_the_files(open_store: Open, tmp_path: Pat
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / "verdicts.db").touch(mode=0o644)
     store = open_store(tmp_path / "cache" / "verdicts.db")
-    await store.put("a", b"one")
+    await store.put("a", judgement("one"))
 
     files = sorted((tmp_path / "cache").iterdir())
     assert [file.name for file in files] == ["verdicts.db", "verdicts.db-shm", "verdicts.db-wal"]
@@ -147,7 +164,7 @@ async def test_a_damaged_file_is_a_miss_and_one_line(open_store: Open, tmp_path:
     path = tmp_path / "verdicts.db"
     before = open_store(path)
     for number in range(20):
-        await before.put(str(number), bytes(5_000))
+        await before.put(str(number), judgement(noise=5_000))
     await before.close()
     data = path.read_bytes()
     noise = b"\xa5" * len(data)
@@ -159,7 +176,7 @@ async def test_a_damaged_file_is_a_miss_and_one_line(open_store: Open, tmp_path:
     with capture_logs() as logs:
         for _ in range(5):
             assert await store.get("3") is None
-            await store.put("a", b"one")
+            await store.put("a", judgement("one"))
     assert [line["event"] for line in logs] == ["verdict_store_failed"]
     assert "delete the file" in logs[0]["advice"]
 
@@ -176,7 +193,7 @@ async def test_a_database_of_another_program_or_of_0_2_is_left_alone(
     path.chmod(0o640)
     before = path.read_bytes()
     store = open_store(path)
-    await store.put("a", b"one")
+    await store.put("a", judgement("one"))
 
     assert await store.get("a") is None
     assert path.read_bytes() == before
@@ -208,7 +225,7 @@ async def test_a_path_that_cannot_be_written_is_a_miss_and_one_line(
 
     with capture_logs() as logs:
         for _ in range(5):
-            await store.put("a", b"one")
+            await store.put("a", judgement("one"))
             assert await store.get("a") is None
     assert [line["event"] for line in logs] == ["verdict_store_failed"]
 
@@ -218,38 +235,42 @@ async def test_a_locked_file_can_be_read_and_is_not_waited_for_twice(
 ) -> None:
     monkeypatch.setattr(verdict_store, "_BUSY_SECONDS", 0.1)
     store = open_store(tmp_path / "verdicts.db", ttl_seconds=1e9)
-    await store.put("a", b"one")
+    await store.put("a", judgement("one"))
     other = sqlite3.connect(tmp_path / "verdicts.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     clock.now += 1_000.0
 
-    assert await store.get("a") == b"one"
+    assert await store.get("a") == judgement("one")
     store._writing.end()
     async with asyncio.timeout(2.0):
         for number in range(100):
-            await store.put(str(number), b"two")
-    assert await store.get("a") == b"one"
+            await store.put(str(number), judgement("two"))
+    assert await store.get("a") == judgement("one")
 
     other.execute("ROLLBACK")
     other.close()
     store._writing.end()
-    await store.put("b", b"two")
-    assert await store.get("b") == b"two"
+    await store.put("b", judgement("two"))
+    assert await store.get("b") == judgement("two")
 
 
 _ON_A_FULL_DISK = """
-import asyncio, resource, sys
+import asyncio, os, resource, sys
 from pathlib import Path
-from plumbline.models.chat.verdict_store import FileVerdictStore
+from plumbline.judging.text.verdicts import JudgeAccount, Judgement
+from plumbline.models.chat.verdict_store import SqliteVerdictStore
+
+def judgement(text):
+    return Judgement((), JudgeAccount(text), has_verdict_kinds=True)
 
 async def main(path):
-    store = FileVerdictStore(Path(path), max_bytes=1 << 24, ttl_seconds=1e9)
-    await store.put("before", b"one")
+    store = SqliteVerdictStore(Path(path), max_bytes=1 << 24, ttl_seconds=1e9)
+    await store.put("before", judgement("one"))
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
     for number in range(50):
         store._writing.end()
-        await store.put(str(number), bytes(50_000))
-    print(await store.get("before"), await store.get("49"))
+        await store.put(str(number), judgement(os.urandom(50_000).hex()))
+    print((await store.get("before")).account.model, await store.get("49"))
     await store.close()
 
 asyncio.run(main(sys.argv[1]))
@@ -264,7 +285,7 @@ async def test_a_full_disk_can_still_be_read(tmp_path: Path) -> None:
     output, _ = await process.communicate()
 
     assert output.decode().count("verdict_store_failed") >= 1
-    assert output.decode().endswith("b'one' None\n")
+    assert output.decode().endswith("one None\n")
 
 
 async def test_a_disk_that_hangs_is_waited_for_once(
@@ -272,7 +293,7 @@ async def test_a_disk_that_hangs_is_waited_for_once(
 ) -> None:
     monkeypatch.setattr(verdict_store, "_SECONDS", 0.05)
     store = open_store(tmp_path / "verdicts.db")
-    await store.put("a", b"one")
+    await store.put("a", judgement("one"))
     hangs = Event()
     store._thread.submit(hangs.wait)
 

@@ -10,7 +10,8 @@ from plumbline.ground.texts import CodedText
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Claim, Evidence, JudgeAccount, Judgement, Scores, Verdict
-from plumbline.judging.tiers.verdict_cache import judgement_from_record, judgement_to_record, verdict_key
+from plumbline.judging.tiers.verdict_cache import verdict_key
+from plumbline.models.chat.verdict_store import judgement_from_record, judgement_to_record
 
 _TEXT = st.text(max_size=20)
 _WORDS = st.lists(_TEXT, max_size=3).map(tuple)

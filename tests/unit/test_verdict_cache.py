@@ -28,18 +28,18 @@ class MemoryStore:
     """A store that keeps everything; `delay` seconds for each answer."""
 
     def __init__(self, *, delay: float = 0.0) -> None:
-        self.values: dict[str, bytes] = {}
+        self.values: dict[str, Judgement] = {}
         self.delay = delay
         self.gets = 0
 
-    async def get(self, key: str) -> bytes | None:
+    async def get(self, key: str) -> Judgement | None:
         self.gets += 1
         await asyncio.sleep(self.delay)
         return self.values.get(key)
 
-    async def put(self, key: str, value: bytes) -> None:
+    async def put(self, key: str, judgement: Judgement) -> None:
         await asyncio.sleep(self.delay)
-        self.values[key] = value
+        self.values[key] = judgement
 
     def readiness(self) -> Readiness:
         return Readiness(State.READY, "everything")
@@ -103,9 +103,8 @@ async def test_the_second_time_costs_nothing_and_says_so() -> None:
     assert (first.ledger.usage.calls, second.ledger.usage.calls) == (1, 0)
 
 
-@pytest.mark.parametrize("claims", [1, 300])
-async def test_a_verdict_outlives_the_tier_in_its_store(claims: int) -> None:
-    inner, store = PaidTier(replace(JUDGEMENT, claims=JUDGEMENT.claims * claims)), MemoryStore()
+async def test_a_verdict_outlives_the_tier_in_its_store() -> None:
+    inner, store = PaidTier(), MemoryStore()
     before = cached(inner, store)
     await before.judge(CASE, JudgeOptions(), seconds=SLOW)
     await before.close()
@@ -113,7 +112,7 @@ async def test_a_verdict_outlives_the_tier_in_its_store(claims: int) -> None:
     kept = await cached(inner, store).judge(CASE, JudgeOptions(), seconds=SLOW)
 
     assert kept.account.cache == "hit"
-    assert kept.claims == JUDGEMENT.claims * claims
+    assert kept.claims == JUDGEMENT.claims
     assert inner.calls == 1
 
 
@@ -210,23 +209,6 @@ async def test_an_incomplete_judgement_is_given_and_not_kept() -> None:
 
     assert inner.calls == 2
     assert store.values == {}
-
-
-async def test_a_judgement_that_is_no_unicode_is_given_and_not_kept() -> None:
-    store = MemoryStore()
-    odd = replace(JUDGEMENT, claims=(replace(JUDGEMENT.claims[0], text="\ud83d"),))
-
-    assert (await cached(PaidTier(odd), store).judge(CASE, JudgeOptions(), seconds=SLOW)).claims == odd.claims
-    await settle()
-    assert store.values == {}
-
-
-@pytest.mark.parametrize("record", [b"", b"noise", b"x\x9c\x03\x00\x00\x00\x00\x01"])
-async def test_a_damaged_record_is_a_miss(record: bytes) -> None:
-    inner, store = PaidTier(), MemoryStore()
-    store.values[verdict_key(CASE, tenant="", identity="model")] = record
-
-    assert (await cached(inner, store).judge(CASE, JudgeOptions(), seconds=SLOW)).account.cache == "miss"
 
 
 async def test_a_store_that_hangs_is_a_miss(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,13 @@ class BoundedCache(Generic[K, V]):
     """LRU cache. Not thread-safe: callers hold a lock.
 
     Args:
-        max_bytes: of all entries together; 0 keeps none.
+        max_bytes: of all entries together; 0 keeps none. A larger entry is not kept.
         size: returns the bytes that a value takes, with what is around it.
-        largest_share: of `max_bytes` that one entry may take; a larger one is not kept.
     """
 
-    def __init__(self, max_bytes: int, size: Callable[[V], int], *, largest_share: float = 1.0) -> None:
+    def __init__(self, max_bytes: int, size: Callable[[V], int]) -> None:
         self._max_bytes = max_bytes
         self._size = size
-        self._largest = largest_share * max_bytes
         self._entries: OrderedDict[K, V] = OrderedDict()
         self.bytes = 0
 
@@ -35,7 +33,7 @@ class BoundedCache(Generic[K, V]):
 
     def put(self, key: K, value: V) -> None:
         size = self._size(value)
-        if size > self._largest:
+        if size > self._max_bytes:
             return
         self.drop(key)
         self._entries[key] = value
@@ -46,7 +44,3 @@ class BoundedCache(Generic[K, V]):
     def drop(self, key: K) -> None:
         if (gone := self._entries.pop(key, None)) is not None:
             self.bytes -= self._size(gone)
-
-    def clear(self) -> None:
-        self._entries.clear()
-        self.bytes = 0

@@ -3,19 +3,14 @@
 import asyncio
 import contextlib
 import time
-import zlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any, Literal, Protocol, TypeVar
 
-import msgspec
-from msgspec.inspect import type_info
-
-from plumbline.ground.bounded_cache import BoundedCache
 from plumbline.ground.errors import FailureReason, TierFailure
-from plumbline.ground.texts import CodedText, encode_fields, parse_text
+from plumbline.ground.texts import CodedText
 from plumbline.judging.ports.observation import NULL_OBSERVER, Observer, Readiness
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Judgement
@@ -29,8 +24,6 @@ _KEY_VERSION = "1"
 _LOOKUP_SECONDS = 0.5
 # A waiter retries after the leader's timeout if it has this much more time.
 _WORTH_ASKING_SECONDS = 1.0
-# Compressing more of them takes over a millisecond.
-_MANY_CLAIMS = 200
 # Key, and the bound on cost of the waiting requests.
 _Place = tuple[str, float | None]
 
@@ -45,40 +38,11 @@ class _Flight:
 
 
 class VerdictStore(Protocol):
-    """Bytes by key. Bounded, may forget at any time, and raises nothing: an error is a miss."""
+    """Judgements by key. Bounded, may forget at any time, and raises nothing: an error is a miss."""
 
-    async def get(self, key: str) -> bytes | None: ...
+    async def get(self, key: str) -> Judgement | None: ...
 
-    async def put(self, key: str, value: bytes) -> None: ...
-
-
-# Bytes that an entry takes besides its value.
-_FRAME_BYTES = 256
-_LARGEST_SHARE = 0.25
-
-
-class MemoryVerdictStore:
-    """Verdicts in memory, for `ttl_seconds`; one of more than a quarter of `max_bytes` is not stored."""
-
-    def __init__(self, *, max_bytes: int, ttl_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._ttl_seconds = ttl_seconds
-        self._clock = clock
-        self._entries: BoundedCache[str, tuple[float, bytes]] = BoundedCache(
-            max_bytes, lambda entry: len(entry[1]) + _FRAME_BYTES, largest_share=_LARGEST_SHARE
-        )
-
-    async def get(self, key: str) -> bytes | None:
-        stored, value = self._entries.get(key) or (0.0, None)
-        if value is not None and self._clock() - stored >= self._ttl_seconds:
-            self._entries.drop(key)
-            return None
-        return value
-
-    async def put(self, key: str, value: bytes) -> None:
-        self._entries.put(key, (self._clock(), value))
-
-    async def close(self) -> None:
-        self._entries.clear()
+    async def put(self, key: str, judgement: Judgement) -> None: ...
 
 
 class CachedTier:
@@ -162,13 +126,10 @@ class CachedTier:
     async def _fly(
         self, key: str, sample: SegmentedSample, options: JudgeOptions, until: float
     ) -> tuple[Judgement, bool]:
-        record = None
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LOOKUP_SECONDS):
-                record = await self._store.get(key)
-        kept = None if record is None else judgement_from_record(record)
-        if kept is not None:
-            return kept, True
+                if (kept := await self._store.get(key)) is not None:
+                    return kept, True
         return await judge_within(self._inner, sample, options, until - time.monotonic()), False
 
     def _on_landing(self, place: _Place, flight: _Flight, task: asyncio.Task[tuple[Judgement, bool]]) -> None:
@@ -199,12 +160,8 @@ class CachedTier:
             del self._flights[place]
 
     async def _keep(self, key: str, judgement: Judgement) -> None:
-        if INCOMPLETE in judgement.flags:
-            return
-        is_long = len(judgement.claims) > _MANY_CLAIMS
-        record = await asyncio.to_thread(judgement_to_record, judgement) if is_long else judgement_to_record(judgement)
-        if record is not None:
-            await self._store.put(key, record)
+        if INCOMPLETE not in judgement.flags:
+            await self._store.put(key, judgement)
 
     def _spawn(self, work: Coroutine[None, None, T]) -> asyncio.Task[T]:
         task = asyncio.get_running_loop().create_task(work)
@@ -222,7 +179,7 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
     """
     spans = " ".join(f"{sentence.start}-{sentence.end}{sentence.kind}" for sentence in sample.sentences)
     checkable = " ".join(map(str, sample.checkable))
-    first = (_KEY_VERSION, RECORD_SHAPE, tenant, identity, sample.language, spans, checkable)
+    first = (_KEY_VERSION, tenant, identity, sample.language, spans, checkable)
     digest = sha256()
     for text in (*first, sample.source.asked, sample.source.answer, *sample.source.contexts):
         # A length before each: no text can pass for the end of one and the beginning of the next.
@@ -237,39 +194,3 @@ def _with_cache_outcome(judgement: Judgement, cache: Literal["hit", "miss", "byp
     if cache == "hit":
         account = replace(account, calls=0, prompt_tokens=None, completion_tokens=None)
     return replace(judgement, account=account)
-
-
-# The names, types and defaults of what is written: a build whose judgements look otherwise reads none of the old ones.
-RECORD_SHAPE = sha256(repr(type_info(Judgement)).encode()).hexdigest()
-
-
-def _encode_text(text: object) -> dict[str, Any]:
-    if not isinstance(text, CodedText):
-        raise NotImplementedError
-    return {"code": text.code, "fields": encode_fields(text.fields)}
-
-
-def _decode_text(_: type, stored: Any) -> CodedText:
-    if not isinstance(stored, dict):
-        raise ValueError(stored)
-    return parse_text(stored.get("code"), stored.get("fields"))
-
-
-_ENCODER = msgspec.json.Encoder(enc_hook=_encode_text)
-_DECODER = msgspec.json.Decoder(Judgement, dec_hook=_decode_text)
-
-
-def judgement_to_record(judgement: Judgement) -> bytes | None:
-    """Serialize a judgement; None when a text of it is no Unicode (a lone surrogate that a model wrote)."""
-    try:
-        return zlib.compress(_ENCODER.encode(judgement), level=1)
-    except UnicodeEncodeError:
-        return None
-
-
-def judgement_from_record(record: bytes) -> Judgement | None:
-    """Parse a judgement; None when the bytes are damaged (zlib keeps a checksum) or of another shape."""
-    try:
-        return _DECODER.decode(zlib.decompress(record))
-    except (zlib.error, msgspec.DecodeError):
-        return None
