@@ -139,7 +139,8 @@ def test_what_is_not_known_is_empty_or_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["=1+1", "+SUM(A1)", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", " =1", "\r=1", "＝1+1", "-", "-1+1", "+1,2"]
+    "name",
+    ["=1+1", "+SUM(A1)", "-cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", " =1", "\r=1", "＝1+1", "-", "-1.5", "'=1"],
 )
 def test_a_name_that_a_spreadsheet_would_run_is_guarded(name: str) -> None:
     written = list(csv.reader(io.StringIO(as_csv(named(name)), newline="")))
@@ -147,8 +148,8 @@ def test_a_name_that_a_spreadsheet_would_run_is_guarded(name: str) -> None:
     assert written[1][0] == f"'{name}"
 
 
-@pytest.mark.parametrize("name", ["bm25", "-1.5", "+3", "-2e-3", "1=1", "a@b", "k-1", ""])
-def test_a_harmless_name_or_a_number_is_left_alone(name: str) -> None:
+@pytest.mark.parametrize("name", ["bm25", "1=1", "a@b", "k-1", ""])
+def test_a_harmless_name_is_left_alone(name: str) -> None:
     written = list(csv.reader(io.StringIO(as_csv(named(name)), newline="")))
 
     assert written[1][0] == name

@@ -21,9 +21,8 @@ from plumbline.ground.uncertainty import (
     sign_flip_test,
     win_tie_loss,
 )
-from plumbline.retrieval.conventions import Conventions
+from plumbline.retrieval.conventions import Conventions, require_choice
 from plumbline.retrieval.evaluation import Evaluation, evaluate, refuse_disjoint
-from plumbline.retrieval.fusion import require_choice
 from plumbline.retrieval.measure import TOTALS, Measure
 from plumbline.retrieval.run import FloatArray, Qrels, Run
 

@@ -1,13 +1,15 @@
 """Conventions of a measure as one value: relevance level, ties, duplicates and so on, with presets for common tools."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, get_args, get_origin, get_type_hints
+from typing import Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.measure import suggest
+
+_Choice = TypeVar("_Choice", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +156,11 @@ def _gain_map(value: object) -> tuple[tuple[int, float], ...]:
             raise InvalidInput(CodedText("gain_wrong", found=quoted(str(gain))), place="gain_map")
         pairs.append((whole, float(gain)))
     return tuple(sorted(pairs))
+
+
+def require_choice(value: str, known: Sequence[_Choice], what: str) -> _Choice:
+    """Return the value as one of those known; raise InvalidInput that names the option and them."""
+    for each in known:
+        if each == value:
+            return each
+    raise InvalidInput(CodedText("option_unknown", what=what, name=value, names=known))

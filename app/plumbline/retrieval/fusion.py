@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from statistics import median_low
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -26,13 +26,12 @@ from plumbline.retrieval.combination import (
     pool_rankings,
     rank_results,
 )
-from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions
+from plumbline.retrieval.conventions import DEFAULT_CONVENTIONS, Conventions, require_choice
 from plumbline.retrieval.evaluation import evaluate
 from plumbline.retrieval.measure import parse_measure
 from plumbline.retrieval.run import FloatArray, Qrels, Run, check_scores
 
 Missing = Literal["zero", "min"]
-_Choice = TypeVar("_Choice", bound=str)
 METHODS: tuple[str, ...] = tuple(FORMULAS)
 MISSING: tuple[Missing, ...] = get_args(Missing)
 
@@ -184,14 +183,6 @@ def _check_params(params: Mapping[str, float], method: str) -> Mapping[str, floa
         if not (math.isfinite(value) and value >= 0.0):
             raise InvalidInput(CodedText("parameter_wrong", name=key, method=method, found=value))
     return {**defaults, **{key: float(value) for key, value in params.items()}}
-
-
-def require_choice(value: str, known: Sequence[_Choice], what: str) -> _Choice:
-    """Return the value as one of those known; raise InvalidInput that names the option and them."""
-    for each in known:
-        if each == value:
-            return each
-    raise InvalidInput(CodedText("option_unknown", what=what, name=value, names=known))
 
 
 def _warnings(runs: Sequence[Run], recipe: Recipe, norm: str | None) -> Iterator[str]:

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.comparison import RunComparison
+from plumbline.rows.records.result_table import guard_formula
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +109,7 @@ def as_markdown(table: Table, *, digits: int = 4) -> str:
 def as_csv(table: Table) -> str:
     """Format as RFC 4180 with full precision; marks have a column `<measure> beats` of their own.
 
-    A text that a spreadsheet would run as a formula is preceded by an apostrophe (OWASP, CSV injection); numbers,
-    also those that are the name of a run, stay as they are.
+    A text that a spreadsheet would run as a formula is preceded by an apostrophe.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer)
@@ -117,7 +117,7 @@ def as_csv(table: Table) -> str:
     header = [
         (name, f"{name} beats") if marked else (name,) for name, marked in zip(table.columns, is_marked, strict=True)
     ]
-    writer.writerow([_csv_text(name) for names in header for name in names])
+    writer.writerow([guard_formula(name) for names in header for name in names])
     for row in table.rows:
         cells = zip(row, is_marked, strict=True)
         writer.writerow([text for cell, marked in cells for text in _csv_cells(cell, is_marked=marked)])
@@ -211,19 +211,8 @@ def _html_text(text: str) -> str:
 def _csv_cells(cell: Cell, *, is_marked: bool) -> tuple[str, ...]:
     if isinstance(cell, Marked):
         return repr(cell.value), " ".join(cell.beats)
-    text = _csv_text(cell) if isinstance(cell, str) else "" if cell is None else str(cell)
+    text = guard_formula(cell) if isinstance(cell, str) else "" if cell is None else str(cell)
     return (text, "") if is_marked else (text,)
-
-
-def _csv_text(text: str) -> str:
-    is_number = re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", text, re.ASCII) is not None
-    is_formula = text.lstrip()[:1] in _FORMULA_STARTS or text[:1] in _CONTROL_STARTS
-    return f"'{text}" if text and is_formula and not is_number else text
-
-
-# Excel reads the full-width forms alike.
-_FORMULA_STARTS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
-_CONTROL_STARTS = ("\t", "\r", "\n")
 
 
 def _on_one_line(text: str) -> str:

@@ -38,7 +38,7 @@ _PROBLEM_TEXTS: Final = ("detail", "title", "message", "type")
 DELIMITER_BY_FORM: Final = {"csv": ",", "tsv": "\t"}
 # Texts that a spreadsheet takes for a formula (OWASP, CSV Injection), with the full-width signs that Chinese and
 # Japanese spreadsheets read alike. Leading apostrophes count, so that removing one always restores the text.
-_FORMULA: Final = re.compile("'*[=+\\-@\t\r\n＝＋－＠]")
+_FORMULA: Final = re.compile("'*(?:\\s*[=+\\-@＝＋－＠]|[\t\r\n])")
 _NEEDS_QUOTES: Final = re.compile('["\t\r\n,]|^\\s|\\s$')
 
 
@@ -96,7 +96,11 @@ def format_cell(value: object) -> str:
         return repr(value) if value - value == 0 else ""  # NaN and infinity are no numbers
     if isinstance(value, Sequence) and not isinstance(value, str):
         return json.dumps(list(value), ensure_ascii=False) if value else ""
-    text = str(value)
+    return guard_formula(str(value))
+
+
+def guard_formula(text: str) -> str:
+    """Return the text with an apostrophe before it if a spreadsheet would run it."""
     return f"'{text}" if _FORMULA.match(text) else text
 
 
