@@ -1,6 +1,6 @@
 """A judgement from a tier's findings: claims with reasons, the calibrated score, and the decision."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from plumbline.ground.deadline import within_deadline
 from plumbline.ground.texts import CodedText, join_texts
@@ -20,7 +20,6 @@ from plumbline.judging.tiers.calibration import (
     SUPPORTED_FROM,
     VERBATIM_SUPPORT,
     Calibration,
-    ShapeBounds,
     find_shape,
     highest_score,
 )
@@ -73,7 +72,17 @@ def build_judgement(
     faithfulness = decision = None
     if measured:
         faithfulness = calibration.score_answer(measured)
-        decision = _decide(measured, calibration, bounds, faithfulness)
+        if calibration.tier is TierName.DETECTOR:
+            passed = faithfulness >= calibration.boundary
+            sure = confidence(faithfulness, passed=passed, reliability=calibration.reliability)
+            decision = TierDecision(passed, PassRule.CALIBRATED, calibration.boundary, sure)
+        else:
+            decision = bounds.decide(
+                faithfulness,
+                copied=min(1.0 if found.is_copy else found.copied for _, found in measured),
+                is_faulty=any(HARD_REASON in claim.flags for claim in claims),
+                is_open=any(found.open_reasons for _, found in measured),
+            )
     return Judgement(
         claims=tuple(claims),
         account=JudgeAccount(model=calibration.model),
@@ -94,22 +103,6 @@ def distinct_findings(sample: SegmentedSample, findings: Mapping[int, Finding]) 
         text = sample.sentences[position].text
         measured.setdefault(normalise(text) or text, (float(len(text)), finding))
     return list(measured.values())
-
-
-def _decide(
-    sentences: Sequence[tuple[float, Finding]], calibration: Calibration, bounds: ShapeBounds, faithfulness: float
-) -> TierDecision:
-    if calibration.tier is TierName.DETECTOR:
-        passed = faithfulness >= calibration.boundary
-        sure = confidence(faithfulness, passed=passed, reliability=calibration.reliability)
-        return TierDecision(passed, PassRule.CALIBRATED, calibration.boundary, sure)
-    is_alone = len(sentences) == 1
-    return bounds.decide(
-        faithfulness,
-        copied=min(1.0 if found.is_copy else found.copied for _, found in sentences),
-        is_faulty=any(bounds.has_hard_reason(length, found, is_alone=is_alone) for length, found in sentences),
-        is_open=any(found.open_reasons for _, found in sentences),
-    )
 
 
 def _verdict(finding: Finding, support: float) -> Verdict:
