@@ -28,13 +28,7 @@ from plumbline.judging.text import offload
 from plumbline.judging.text.offload import SharedInterpreter
 from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.sample import Sample, turn_sample
-from plumbline.judging.text.scores import (
-    agreement,
-    choose_criterion,
-    confidence,
-    contexts_used,
-    score,
-)
+from plumbline.judging.text.scores import agreement, choose_criterion, confidence, contexts_used, score
 from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unsplit_sample
 from plumbline.judging.text.verdicts import (
     NO_ANSWERS,

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, cast
@@ -10,6 +10,7 @@ from typing import Final, cast
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.context_windows import Window
+from plumbline.judging.judge.controls import control_claims
 from plumbline.judging.judge.decision_metrics import (
     NOT_ASKED,
     MetricKey,
@@ -19,6 +20,7 @@ from plumbline.judging.judge.decision_metrics import (
     questions_shown,
 )
 from plumbline.judging.judge.evidence.verdict_rules import UNANSWERED, UNANSWERED_QUESTION
+from plumbline.judging.judge.prepared_sample import PreparedSample, split_into_runs
 from plumbline.judging.judge.probes import AskedProbes
 from plumbline.judging.judge.questions import NO_PASSAGE, asks_for_passages
 from plumbline.judging.judge.replies import ClaimReply, Reading
@@ -27,35 +29,57 @@ from plumbline.judging.ports.decisions import DecisionReply, DecisionRequest
 from plumbline.judging.ports.models import ChatModel, DecisionModel
 from plumbline.judging.text import offload
 from plumbline.judging.text.segmented_sample import SegmentedSample
-from plumbline.judging.text.verdicts import (
-    INCOMPLETE,
-    Claim,
-    Evidence,
-    MetricAnswers,
-    Verdict,
-    whole_sentence_claim,
-)
+from plumbline.judging.text.verdicts import INCOMPLETE, Claim, Evidence, MetricAnswers, Verdict
 
 # Each claim of a request may name each context: with more of both, that is most of it.
 _MOST_CLAIMS: Final = 48
 
 
-def questions_a_claim(sample: SegmentedSample) -> int:
+def most_questions(chat: ChatModel) -> int:
+    """Return the most questions of a request to a decision model; 0 for a chat model."""
+    # A model of any other kind is one of decisions.
+    return 0 if chat.kind == "chat" else cast(DecisionModel, chat).questions
+
+
+def claims_per_request(questions: int, sample: SegmentedSample, *, controls: int = 2) -> int:
+    """Return the most claims of a request with so many questions, some of them about controls; 0 for no questions."""
+    return min(_MOST_CLAIMS, max(1, (questions - controls) // _questions_a_claim(sample))) if questions else 0
+
+
+def _questions_a_claim(sample: SegmentedSample) -> int:
     """Return the number of questions about a sentence: its verdict, and its passage where that is asked."""
     return 2 if asks_for_passages(sample) else 1
 
 
-def claims_per_request(chat: ChatModel, sample: SegmentedSample, *, controls: int = 2) -> int:
-    """Return the most claims of a request to a decision model, which has so many controls; 0 for a chat model."""
-    if chat.kind == "chat":
-        return 0
-    # A model of any other kind is one of decisions.
-    return claims_for(cast(DecisionModel, chat).questions, sample, controls=controls)
+def expected_decisions(prepared: PreparedSample, *, questions: int) -> Iterator[DecisionRequest]:
+    """Yield the requests on a sample to a model that is asked so many questions at a time."""
+    sample, build = prepared.segmented, prepared.questions.on_decisions
+    others = metric_questions(prepared.probes, sample, prepared.questions.prompts.decide.parts)
+    for batch in prepared.split_into_replies(claims_per_request(questions, sample)):
+        claims = prepared.sentence_claims(batch)
+        controls = control_claims(sample, prepared.controls_beside(batch).values())
+        joined = _select_joined(prepared, others, claims, controls, questions)
+        others = {} if joined else others
+        for window in prepared.windows:
+            yield build(window, claims, controls if window is prepared.windows[0] else (), joined)[0]
+    for window in prepared.windows:
+        asked = questions_shown(others, window)
+        others = {key: question for key, question in others.items() if key not in asked}
+        for part in split_into_runs(asked, questions):
+            yield build(window, (), (), part)[0]
 
 
-def claims_for(questions: int, sample: SegmentedSample, *, controls: int = 2) -> int:
-    """Return the most claims of a request with so many questions, some of them about controls."""
-    return min(_MOST_CLAIMS, max(1, (questions - controls) // questions_a_claim(sample)))
+def _select_joined(
+    prepared: PreparedSample,
+    others: Mapping[MetricKey, MetricQuestion],
+    claims: Sequence[Claim],
+    controls: Sequence[Claim],
+    questions: int,
+) -> Mapping[MetricKey, MetricQuestion]:
+    """Return the questions for metrics where they go with all claims: a model sees answer and contexts whole."""
+    is_whole = len(prepared.windows) == 1 and len(claims) == len(prepared.segmented.checkable)
+    room = questions - _questions_a_claim(prepared.segmented) * len(claims) - len(controls)
+    return others if is_whole and len(others) <= room else {}
 
 
 @dataclass(slots=True)
@@ -77,7 +101,7 @@ class DecisionSession(JudgeSession):
 
     @property
     def _most_claims(self) -> int:
-        return claims_per_request(self.chat, self.sample.segmented, controls=len(self.sample.controls))
+        return claims_per_request(most_questions(self.chat), self.sample.segmented, controls=len(self.sample.controls))
 
     async def verdicts(self, claims: Sequence[Claim], *, temperature: float | None = None) -> Mapping[str, Claim]:
         found = await JudgeSession.verdicts(self, claims)
@@ -88,11 +112,8 @@ class DecisionSession(JudgeSession):
 
         A failure is in the answers; it is never raised.
         """
-        most = cast(DecisionModel, self.chat).questions
         for window in self.sample.windows:
-            asked = self._open_metrics(window)
-            for start in range(0, len(asked), most):
-                part = dict(list(asked.items())[start : start + most])
+            for part in split_into_runs(self._open_metrics(window), most_questions(self.chat)):
                 with contextlib.suppress(TierFailure):
                     await self._ask_about((), (), window, part)
         found = metric_answers(self.sample.probes, self.sample.segmented, self._metrics, self._metric_chances)
@@ -106,9 +127,8 @@ class DecisionSession(JudgeSession):
         return {key: question for key, question in asked.items() if key not in self._metric_chances}
 
     async def _draft(self, batch: Mapping[int, int], window: Window, probes: AskedProbes) -> list[Claim]:
-        sentences = self.sample.segmented.sentences
-        claims = [whole_sentence_claim(at, sentences[at], verdict=Verdict.NOT_MENTIONED) for at in batch]
-        found = await self._check(claims, window, controls=self.sample.controls if 1 in batch.values() else {})
+        claims = self.sample.sentence_claims(batch)
+        found = await self._check(claims, window, controls=self.sample.controls_beside(batch))
         return [found[claim.id] for claim in claims]
 
     async def _second_look(self, claims: list[Claim]) -> tuple[Claim, ...]:
@@ -131,12 +151,8 @@ class DecisionSession(JudgeSession):
         doubts: Mapping[str, str],
         temperature: float | None,
     ) -> tuple[dict[str, Claim], Reading[str]]:
-        # A model that sees the whole answer and all contexts can be asked for everything at once.
-        is_whole = len(self.sample.windows) == 1 and len(claims) == len(self.sample.segmented.checkable)
-        others = self._open_metrics(window) if is_whole else {}
-        taken = questions_a_claim(self.sample.segmented) * len(claims) + len(controls)
-        room = cast(DecisionModel, self.chat).questions - taken
-        chances, refused = await self._ask_about(claims, controls, window, others if len(others) <= room else {})
+        others = _select_joined(self.sample, self._open_metrics(window), claims, controls, most_questions(self.chat))
+        chances, refused = await self._ask_about(claims, controls, window, others)
         verdicts = {
             claim_id: (ClaimReply(verdict=Verdict(_likeliest(each))),)
             for (claim_id, kind), each in chances.items()

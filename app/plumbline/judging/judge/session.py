@@ -6,7 +6,6 @@ from concurrent.futures import Executor
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from types import MappingProxyType
 from typing import Final, TypeVar
 
@@ -15,7 +14,6 @@ from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.texts import CodedText
 from plumbline.judging.judge.context_windows import Window
 from plumbline.judging.judge.controls import Control, control_claims, count_right
-from plumbline.judging.judge.evidence.search import EvidenceSearch
 from plumbline.judging.judge.evidence.verdict_rules import (
     NO_CLAIM,
     UNANSWERED,
@@ -25,8 +23,8 @@ from plumbline.judging.judge.evidence.verdict_rules import (
     name_doubts,
     with_flags,
 )
-from plumbline.judging.judge.probes import AskedProbes, Probe, ProbeProgress, split_by_window
-from plumbline.judging.judge.questions import Questions
+from plumbline.judging.judge.prepared_sample import PreparedSample
+from plumbline.judging.judge.probes import AskedProbes, Material, ProbeProgress, split_by_window
 from plumbline.judging.judge.replies import (
     UNKNOWN_IDS,
     Reading,
@@ -39,7 +37,6 @@ from plumbline.judging.ports.exchange import ChatReply, ChatRequest, Ledger
 from plumbline.judging.ports.models import ChatModel
 from plumbline.judging.ports.numbering import Numbering
 from plumbline.judging.text import offload
-from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import INCOMPLETE, Claim, MetricAnswers, Verdict
 from plumbline.judging.text.words import content_words
 
@@ -61,31 +58,30 @@ _RANK: Final = {
 }
 
 
-def split_into_replies(sample: SegmentedSample, size: int) -> Iterator[dict[int, int]]:
-    """Yield the checkable sentences in runs of so many: numbers from 1 by position."""
-    numbered = iter({position: number for number, position in enumerate(sample.checkable, start=1)}.items())
-    while batch := dict(islice(numbered, size)):
-        yield batch
-
-
 def verdicts_per_reply(max_output_tokens: int) -> int:
     return max(1, max_output_tokens // _TOKENS_PER_SENTENCE)
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedSample:
-    """A sample prepared for judges: windows cut, contexts searchable, `controls` drawn. `is_small`: see `offload`."""
+def expected_requests(prepared: PreparedSample, *, is_first: bool) -> Iterator[ChatRequest]:
+    """Yield the requests of one vote on a sample: no second looks, no escalation, no retries.
 
-    questions: Questions
-    windows: tuple[Window, ...]
-    search: EvidenceSearch
-    is_small: bool
-    controls: Mapping[int, Control] = field(default_factory=dict)
-    probes: tuple[Probe, ...] = ()
-
-    @property
-    def segmented(self) -> SegmentedSample:
-        return self.questions.sample
+    The first vote (`is_first`) makes the claims, which later windows and votes ask about: here every sentence is one.
+    """
+    questions, (first, *others) = prepared.questions, prepared.windows
+    batches = prepared.split_into_replies(verdicts_per_reply(questions.max_output_tokens))
+    material = Material(prepared.segmented, prepared.search)
+    probes = [(each, each.ids(material)) for each in prepared.probes] if is_first else []
+    joined = [each for each in probes if len(batches) == 1 and not others and not each[0].needs_reference]
+    if apart := [each for each in probes if each not in joined]:
+        yield questions.on_probes(first, apart, ())
+    for batch in batches:
+        claims, controls = prepared.sentence_claims(batch), prepared.controls_beside(batch)
+        if is_first:
+            yield questions.on_sentences(first, batch, controls=controls, probes=joined)
+        else:
+            yield questions.on_claims(first, [*claims, *control_claims(prepared.segmented, controls.values())])
+        for window in others:
+            yield questions.on_claims(window, claims)
 
 
 @dataclass(slots=True)
@@ -121,7 +117,7 @@ class JudgeSession:
         Raises TierFailure: a call failed, sentences stay without a verdict, or a control is wrong twice.
         """
         first, *others = self.sample.windows
-        batches = list(split_into_replies(self.sample.segmented, self._most_claims))
+        batches = self.sample.split_into_replies(self._most_claims)
         # A judge that sees the whole answer and all contexts can be asked for everything at once.
         probes = self._progress.take(None) if len(batches) == 1 and not others else []
         drafted = await _all(self._draft(batch, first, probes) for batch in batches)
@@ -192,7 +188,7 @@ class JudgeSession:
             )
             return claims, count_right(controls, reading, batch.values())
 
-        return await self._ask_with_controls(ask, sample.controls if 1 in batch.values() else {})
+        return await self._ask_with_controls(ask, sample.controls_beside(batch))
 
     async def _ask_with_controls(
         self,

@@ -9,12 +9,7 @@ from itertools import chain
 from typing import Final
 
 from plumbline.ground.phrases import Phrases
-from plumbline.judging.text.obfuscation import (
-    LOOKALIKES,
-    find_hidden,
-    find_obfuscation,
-    remove_hidden,
-)
+from plumbline.judging.text.obfuscation import LOOKALIKES, find_hidden, find_obfuscation, remove_hidden
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import find_in_pieces
 

@@ -8,13 +8,7 @@ from functools import cached_property
 from itertools import islice
 
 from plumbline.ground.phrases import Phrases
-from plumbline.judging.text.words import (
-    STEM,
-    detect_language,
-    has_content,
-    split_words,
-    to_simplified,
-)
+from plumbline.judging.text.words import STEM, detect_language, has_content, split_words, to_simplified
 
 _PHRASES = Phrases("judging/text/negation")
 _NO_EN = re.compile(rf"\b(?:{_PHRASES.pattern('en.negations')})\b|n['’]t\b")

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -14,16 +14,7 @@ from typing import Final
 from plumbline.ground.errors import FailureReason, TierFailure
 from plumbline.ground.judge_settings import DecisionBounds
 from plumbline.ground.texts import CodedText, join_texts
-from plumbline.judging.judge.context_windows import Window, context_windows
-from plumbline.judging.judge.controls import control_claims, draw_controls
-from plumbline.judging.judge.decision_metrics import metric_questions, questions_shown
-from plumbline.judging.judge.decision_session import (
-    DecisionSession,
-    claims_for,
-    claims_per_request,
-    questions_a_claim,
-)
-from plumbline.judging.judge.evidence.search import EvidenceSearch
+from plumbline.judging.judge.decision_session import DecisionSession, claims_per_request, most_questions
 from plumbline.judging.judge.evidence.verdict_rules import (
     claims_that_decide,
     majority_vote,
@@ -32,18 +23,10 @@ from plumbline.judging.judge.evidence.verdict_rules import (
     with_reason,
 )
 from plumbline.judging.judge.metrics import Metric, probes_for
-from plumbline.judging.judge.probes import Material
-from plumbline.judging.judge.questions import (
-    JudgePrompts,
-    Mark,
-    Prompts,
-    Questions,
-    keyed_mark,
-    random_mark,
-)
-from plumbline.judging.judge.session import JudgeSession, PreparedSample, split_into_replies, verdicts_per_reply
-from plumbline.judging.ports.decisions import DecisionRequest
-from plumbline.judging.ports.exchange import ChatRequest, Usage, estimate_tokens
+from plumbline.judging.judge.prepared_sample import PreparedSample, prepare_sample
+from plumbline.judging.judge.questions import Mark, Prompts, Questions, random_mark
+from plumbline.judging.judge.session import JudgeSession
+from plumbline.judging.ports.exchange import Usage
 from plumbline.judging.ports.models import ChatModel
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text import offload
@@ -69,109 +52,6 @@ from plumbline.judging.tiers.tier import JudgeOptions, TierName
 _SAMPLING_TEMPERATURE: Final = 0.7
 # Share of the remaining time for a judge or endpoint with others behind it: one that hangs leaves them time.
 SHARE_OF_FIRST: Final = 0.6
-# Kind, name and braces of two questions; a context's id among the choices.
-_TOKENS_A_QUESTION: Final = 96
-_TOKENS_A_CHOICE: Final = 8
-# What is only counted has the same ids, and so the same length, each time.
-_ESTIMATE: Final = keyed_mark(b"estimate")
-
-
-def fit_windows(
-    questions: Questions,
-    *,
-    context_tokens: int,
-    metrics: Sequence[Metric] = (),
-    decided: int = 0,
-    is_chat: bool = True,
-) -> tuple[Window, ...]:
-    """Split the contexts for models that read so many tokens; raise TierFailure `too_long` where none fit.
-
-    `decided`: most claims of a request to a decision model, if one is asked; it writes nothing, and reads each claim in
-    its questions. `is_chat`: a chat model is asked.
-    """
-    sample, prompts = questions.sample, questions.prompts
-    answer, rooms = estimate_tokens(sample.source.answer), list[tuple[int, int]]()
-    if decided:
-        frame = estimate_tokens(2 * prompts.decide.user + "".join(prompts.decide.parts.values()))
-        a_claim = frame + _TOKENS_A_QUESTION + _TOKENS_A_CHOICE * len(sample.source.contexts)
-        claims = min(decided, len(sample.checkable) + 2)
-        rooms.append((estimate_tokens(prompts.decide.system) + claims * a_claim, 3 * answer))
-    if is_chat:
-        instructions = max(estimate_tokens(prompt.system + prompt.user) for prompt in (prompts.verify, prompts.check))
-        for probe in probes_for(metrics, sample.source):
-            instructions += estimate_tokens(probe.instructions(prompts.metrics.parts))
-        rooms.append((instructions + questions.max_output_tokens, 2 * answer))
-    # The longest batch of sentences is not known yet: room for the whole answer, up to half of what there is.
-    left = [(context_tokens - taken - estimate_tokens(sample.source.asked), read) for taken, read in rooms]
-    tokens = min(room - min(read, room // 2) for room, read in left)
-    if tokens <= 0:
-        raise TierFailure(FailureReason.TOO_LONG, CodedText("no_room_for_contexts", tokens=context_tokens))
-    return context_windows(sample.source.contexts, sample.context_sentences, tokens=tokens)
-
-
-def expected_requests(
-    sample: SegmentedSample,
-    prompts: JudgePrompts,
-    *,
-    context_tokens: int,
-    max_output_tokens: int,
-    is_first: bool = True,
-    has_controls: bool = False,
-    metrics: Sequence[Metric] = (),
-) -> Iterator[ChatRequest]:
-    """Yield the requests of one vote on a sample.
-
-    The first vote (`is_first`) makes the claims, which later windows and votes ask about: here every sentence is one.
-    No second looks, no escalation, no retries.
-
-    Raises TierFailure: `too_long`: nothing would be asked.
-    """
-    questions = Questions(sample, prompts, max_output_tokens, _ESTIMATE)
-    windows = fit_windows(questions, context_tokens=context_tokens, metrics=metrics)
-    controls = draw_controls(sample, windows[0]) if has_controls else {}
-    material = Material(sample, EvidenceSearch(()))
-    probes = [(each, each.ids(material)) for each in probes_for(metrics, sample.source)] if is_first else []
-    batches = list(split_into_replies(sample, verdicts_per_reply(max_output_tokens)))
-    joined = [each for each in probes if len(batches) == len(windows) == 1 and not each[0].needs_reference]
-    if apart := [each for each in probes if each not in joined]:
-        yield questions.on_probes(windows[0], apart, ())
-    for batch in batches:
-        if is_first:
-            added = controls if 1 in batch.values() else {}
-            yield questions.on_sentences(windows[0], batch, controls=added, probes=joined)
-        claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
-        extra = [] if is_first or 1 not in batch.values() else control_claims(sample, controls.values())
-        for window in windows[1:] if is_first else windows:
-            yield questions.on_claims(window, [*claims, *(extra if window is windows[0] else [])])
-
-
-def expected_decisions(
-    sample: SegmentedSample,
-    prompts: JudgePrompts,
-    *,
-    context_tokens: int,
-    most_questions: int,
-    has_controls: bool,
-    metrics: Sequence[Metric] = (),
-) -> Iterator[DecisionRequest]:
-    """Yield the requests to a decision model on a sample; raise TierFailure `too_long` where nothing would be asked."""
-    questions, most_claims = Questions(sample, prompts, 0, _ESTIMATE), claims_for(most_questions, sample)
-    windows = fit_windows(questions, context_tokens=context_tokens, decided=most_claims, is_chat=False)
-    drawn = draw_controls(sample, windows[0], denies=True) if has_controls else {}
-    controls = control_claims(sample, drawn.values())
-    others = metric_questions(probes_for(metrics, sample.source), sample, prompts.decide.parts)
-    room = most_questions - questions_a_claim(sample) * len(sample.checkable) - len(controls)
-    joined = others if len(windows) == 1 and len(others) <= room else {}
-    for batch in split_into_replies(sample, most_claims):
-        claims = [whole_sentence_claim(each, sample.sentences[each], verdict=Verdict.NOT_MENTIONED) for each in batch]
-        for window in windows:
-            is_first = window is windows[0] and 1 in batch.values()
-            yield questions.on_decisions(window, claims, controls if is_first else (), joined)[0]
-    for window in windows:
-        asked = [] if joined else list(questions_shown(others, window).items())
-        others = {key: question for key, question in others.items() if (key, question) not in asked}
-        for start in range(0, len(asked), most_questions):
-            yield questions.on_decisions(window, (), (), dict(asked[start : start + most_questions]))[0]
 
 
 class LlmTier:
@@ -212,12 +92,12 @@ class LlmTier:
         until = time.monotonic() + seconds
         chats = self._chats_by_name(tuple(dict.fromkeys(options.judges)))
         second = self._chats_by_name((options.escalation,))[0] if options.escalation else None
-        known = [_abilities(chat, sample) for chat in chats]
+        known = [_abilities(chat) for chat in chats]
         try:
             return await self._judge(sample, options, until, chats, second)
         except TierFailure:
             # Another window, fewer questions or another kind of model than was known: it is asked accordingly.
-            if [_abilities(chat, sample) for chat in chats] == known:
+            if [_abilities(chat) for chat in chats] == known:
                 raise
         return await self.judge(sample, options, seconds=until - time.monotonic())
 
@@ -339,24 +219,17 @@ class LlmTier:
     ) -> tuple[Inspection, PreparedSample]:
         inspection = inspect(sample.source)
         questions = Questions(sample, self._prompts[sample.language], self._max_output_tokens, self._mark)
-        windows = fit_windows(
+        prepared = prepare_sample(
             questions,
             context_tokens=min(chat.context_tokens for chat in asked),
             metrics=metrics,
-            decided=max(claims_per_request(chat, sample) for chat in asked),
+            decided=max(claims_per_request(most_questions(chat), sample) for chat in asked),
             is_chat=any(chat.kind == "chat" for chat in asked),
-        )
-        search = EvidenceSearch(
-            sample.source.contexts,
+            has_controls=self._has_controls,
+            denies=asked[0].kind != "chat",
             suspects=inspection.suspects,
-            sentences=sample.context_sentences,
-            index=sample.index,
-            question=sample.source.question,
-            without_marks=sample.without_marks,
         )
-        controls = draw_controls(sample, windows[0], denies=asked[0].kind != "chat") if self._has_controls else {}
-        probes = probes_for(metrics, sample.source)
-        return inspection, PreparedSample(questions, windows, search, offload.is_small(sample.source), controls, probes)
+        return inspection, prepared
 
     def _account(
         self, sample: PreparedSample, sessions: Sequence[JudgeSession], before: Usage, after: Usage
@@ -378,9 +251,9 @@ class LlmTier:
         )
 
 
-def _abilities(chat: ChatModel, sample: SegmentedSample) -> tuple[str, int, int]:
-    """Return what refusals of a model may teach: its kind, its window, and its most claims of a request."""
-    return chat.kind, chat.context_tokens, claims_per_request(chat, sample)
+def _abilities(chat: ChatModel) -> tuple[str, int, int]:
+    """Return what refusals of a model may teach: its kind, its window, and its most questions of a request."""
+    return chat.kind, chat.context_tokens, most_questions(chat)
 
 
 async def _first_answering_session(

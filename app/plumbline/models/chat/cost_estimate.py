@@ -3,16 +3,18 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from plumbline.ground.errors import TierFailure
 from plumbline.ground.settings import Settings
+from plumbline.judging.judge.decision_session import claims_per_request, expected_decisions
 from plumbline.judging.judge.metrics import Metric
-from plumbline.judging.judge.questions import Prompts
+from plumbline.judging.judge.prepared_sample import prepare_sample
+from plumbline.judging.judge.questions import Prompts, Questions, keyed_mark
+from plumbline.judging.judge.session import expected_requests
 from plumbline.judging.ports.exchange import expected_tokens
 from plumbline.judging.text.sample import Sample, turn_samples
 from plumbline.judging.text.segmented_sample import SegmentedSample, segment
-from plumbline.judging.tiers.llm import expected_decisions, expected_requests
 from plumbline.models.chat.decisions import decision_tokens
 from plumbline.models.chat.endpoints import Endpoint
 from plumbline.models.chat.resilient_endpoint import prompt_tokens
@@ -20,6 +22,8 @@ from plumbline.models.chat.resilient_endpoint import prompt_tokens
 # About what bounds of a promise of 20 % leave a chat judge (benchmarks/decision_judges.py).
 _ASSUMED_SHARE: Final = 0.15
 _MILLION: Final = 1_000_000
+# What is only counted has the same ids, and so the same length, each time.
+_ESTIMATE: Final = keyed_mark(b"estimate")
 
 
 @dataclass(slots=True)
@@ -81,20 +85,23 @@ class CostEstimate:
 
     def _tokens(self, sample: SegmentedSample, endpoint: Endpoint, *, is_first: bool) -> Iterator[tuple[int, int]]:
         """Yield the expected tokens in and out of each request; raise TierFailure `too_long`."""
-        settings, prompts = self.settings, self.prompts[sample.language]
-        context_tokens = min(each.context_tokens for each in self.votes)
-        shared: Any = {
-            "has_controls": settings.llm_controls,
-            "metrics": self.metrics,
-            "context_tokens": context_tokens,
-        }
-        if endpoint.api not in (None, "chat"):
-            most = endpoint.provider.decisions.questions
-            for asked in expected_decisions(sample, prompts, most_questions=most, **shared):
+        is_chat = endpoint.api in (None, "chat")
+        questions = 0 if is_chat else endpoint.provider.decisions.questions
+        room = self.settings.llm_max_output_tokens if is_chat else 0
+        prepared = prepare_sample(
+            Questions(sample, self.prompts[sample.language], room, _ESTIMATE),
+            context_tokens=min(each.context_tokens for each in self.votes),
+            metrics=self.metrics,
+            decided=claims_per_request(questions, sample),
+            is_chat=is_chat,
+            has_controls=self.settings.llm_controls,
+            denies=not is_chat,
+        )
+        if not is_chat:
+            for asked in expected_decisions(prepared, questions=questions):
                 yield expected_tokens(decision_tokens(asked)), 0
             return
-        room = settings.llm_max_output_tokens
-        for request in expected_requests(sample, prompts, max_output_tokens=room, is_first=is_first, **shared):
+        for request in expected_requests(prepared, is_first=is_first):
             most = prompt_tokens(request, has_schema=endpoint.provider.structure == "json_schema")
             yield expected_tokens(most), request.expected_output_tokens
 

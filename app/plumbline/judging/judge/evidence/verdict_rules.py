@@ -13,13 +13,7 @@ from plumbline.judging.quantities.comparison import Facts, drop_calculated, fact
 from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text import negation
 from plumbline.judging.text.scores import PassCriterion, score_claims
-from plumbline.judging.text.verdicts import (
-    SUPPORT_BY_VERDICT,
-    Claim,
-    Evidence,
-    Scores,
-    Verdict,
-)
+from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Scores, Verdict
 from plumbline.judging.text.words import STEM, contains_verbatim, content_words, detect_language
 
 MISSING = "evidence_missing"
