@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, SecretStr, model_validator
+from pydantic import AfterValidator, BaseModel, Field, JsonValue, SecretStr, model_validator
 from pydantic_core import PydanticCustomError
 
 _Vendor = Literal["dashscope", "dashscope-intl", "openai", "deepseek", "gemini", "moonshot", "zhipu", "siliconflow"]
@@ -58,10 +58,9 @@ ExtraHeaders = Annotated[Mapping[str, SecretStr], AfterValidator(_sendable)]
 ExtraBody = Annotated[Mapping[str, JsonValue], AfterValidator(_not_ours)]
 
 
-class LlmEndpoint(BaseModel):
+class LlmEndpoint(BaseModel, frozen=True, extra="forbid"):
     """One address of a judge; what is left out is the provider's own, where it has one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     provider: ProviderName
     base_url: str | None = None
     api_key: SecretStr | None = None
@@ -72,22 +71,20 @@ class LlmEndpoint(BaseModel):
     extra_body: ExtraBody = Field(default_factory=dict)
 
 
-class ModelPrice(BaseModel):
+class ModelPrice(BaseModel, frozen=True, extra="forbid"):
     """Price of a million tokens, in any one currency; cached ones cost as much as others by default."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     input: float = Field(ge=0, allow_inf_nan=False)
     output: float = Field(ge=0, allow_inf_nan=False)
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-class DecisionBounds(BaseModel):
+class DecisionBounds(BaseModel, frozen=True, extra="forbid"):
     """Support up to which a sentence fails, and from which it passes, by a decision model alone.
 
     `share`: of the rows on which they were chosen, those left undecided; None where that is not known.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     fails: float = Field(ge=0, le=1)
     passes: float = Field(ge=0, le=1)
     share: float | None = Field(default=None, ge=0, le=1)

@@ -3,7 +3,7 @@
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, create_model
+from pydantic import Field, create_model
 
 from plumbline.schemas.conversation import ConversationTexts
 from plumbline.schemas.evaluation import (
@@ -21,9 +21,7 @@ from plumbline.schemas.wire import WireModel
 Format = Literal["ndjson", "array"]
 
 
-class _NamedRow(WireModel):
-    model_config = ConfigDict(strict=True)
-
+class _NamedRow(WireModel, strict=True):
     custom_id: str | None = Field(
         default=None,
         min_length=1,
@@ -41,10 +39,8 @@ class BatchConversation(ConversationTexts, _NamedRow):
     """A conversation as a sample of a batch. Only messages are needed."""
 
 
-class BatchRequest(WireModel):
+class BatchRequest(WireModel, strict=True):
     """Samples to judge with one choice of options. A sample that does not validate does not affect the others."""
-
-    model_config = ConfigDict(strict=True)
 
     samples: list[Any]
     options: EvaluationOptions = Field(
@@ -100,10 +96,8 @@ class TierCounts(WireModel):
     lexical: int = 0
 
 
-class BatchSummary(WireModel):
+class BatchSummary(WireModel, json_schema_serialization_defaults_required=True):
     """Counts over all samples: rows = judged + abstained + empty_answer + not_judged + errors."""
-
-    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
 
     rows: int
     judged: int

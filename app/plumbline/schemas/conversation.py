@@ -2,16 +2,14 @@
 
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from plumbline.schemas.evaluation import ContextValue, EvaluationOptions, NamedSample
 from plumbline.schemas.wire import WireModel
 
 
-class ConversationTexts(WireModel):
+class ConversationTexts(WireModel, strict=True):
     """The texts of a conversation, in place of question, contexts and answer."""
-
-    model_config = ConfigDict(strict=True)
 
     messages: list[dict[str, Any]] = Field(
         min_length=1,

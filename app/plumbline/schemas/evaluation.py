@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     Discriminator,
     Field,
     StringConstraints,
@@ -48,10 +47,8 @@ _NO_LETTER: Final = re.compile(r"[\W_]+")
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
 
 
-class ContextItem(WireModel):
+class ContextItem(WireModel, strict=True):
     """A retrieved passage with the names by which the answer may cite it."""
-
-    model_config = ConfigDict(strict=True)
 
     text: str = Field(description="The passage.")
     id: _Label | None = Field(default=None, description="Your name for it, which citation marks and results use.")
@@ -73,10 +70,8 @@ ContextValue = Annotated[
 ]
 
 
-class SampleTexts(WireModel):
+class SampleTexts(WireModel, strict=True):
     """The texts of one sample, wherever a request has them."""
-
-    model_config = ConfigDict(strict=True)
 
     question: str = Field(default="", description="The question. Read by tier `llm`; no evidence for any tier.")
     contexts: list[ContextValue] = Field(
@@ -95,10 +90,8 @@ class SampleTexts(WireModel):
         return [context if isinstance(context, str) else context.text for context in self.contexts]
 
 
-class Criterion(WireModel):
+class Criterion(WireModel, strict=True):
     """A criterion of your own, judged in the same call as the rest: a question about the answer, and its labels."""
-
-    model_config = ConfigDict(strict=True)
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]{0,39}$", description="The metric is called `criterion_NAME`.")
     question: str = Field(min_length=1, max_length=500, description="For the judge: Is the tone formal?")
@@ -120,10 +113,8 @@ class Criterion(WireModel):
         return labels
 
 
-class EvaluationOptions(WireModel):
+class EvaluationOptions(WireModel, strict=True):
     """Options of an evaluation."""
-
-    model_config = ConfigDict(strict=True)
 
     tiers: list[TierName] | None = Field(
         default=None,
@@ -207,9 +198,7 @@ class EvaluationOptions(WireModel):
         return tiers
 
 
-class NamedSample(WireModel):
-    model_config = ConfigDict(strict=True)
-
+class NamedSample(WireModel, strict=True):
     id: str | None = Field(
         default=None,
         min_length=1,

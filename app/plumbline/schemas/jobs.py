@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any, Final, Literal
 from urllib.parse import quote
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from plumbline.schemas.batch import TierCounts
 from plumbline.schemas.evaluation import EvaluationOptions
@@ -16,10 +16,8 @@ ResultsFormat = Literal["ndjson", "csv"]
 JOBS_PATH: Final = "/v1/jobs"
 
 
-class JobChoices(WireModel):
+class JobChoices(WireModel, strict=True):
     """Options of the whole job; for an upload, the JSON in the part or query parameter `choices`."""
-
-    model_config = ConfigDict(strict=True)
 
     name: str | None = Field(default=None, min_length=1, max_length=200)
     options: EvaluationOptions = Field(
@@ -111,10 +109,8 @@ def job_path(job_id: str) -> str:
     return f"{JOBS_PATH}/{quote(job_id, safe='')}"
 
 
-class RetryRequest(WireModel):
+class RetryRequest(WireModel, strict=True):
     """The rows to score again."""
-
-    model_config = ConfigDict(strict=True)
 
     select: Literal["failed", "degraded"] = Field(
         description="`failed`: internal errors, and rows that no tier could judge. `degraded`: rows that a lower tier "

@@ -4,7 +4,7 @@ import operator
 from functools import partial
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, SkipValidation
+from pydantic import BaseModel, Field, GetCoreSchemaHandler, SkipValidation
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from plumbline.ground.texts import load_texts
@@ -18,10 +18,8 @@ Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 OurText = Annotated[str, SkipValidation]
 
 
-class WireModel(BaseModel):
+class WireModel(BaseModel, extra="forbid", frozen=True):
     """Base of all messages: frozen, and unknown fields are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def invalid_value(code: str, **fields: str | int) -> PydanticCustomError:

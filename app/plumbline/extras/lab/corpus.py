@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.judging.text.segmentation import split_sentences
@@ -29,10 +29,8 @@ Span = tuple[int, int]
 Fields = Mapping[str, str]
 
 
-class LabTable(BaseModel):
+class LabTable(BaseModel, extra="forbid", frozen=True):
     """A table of an experiment file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, AliasPath, BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_core import from_json
 
 from plumbline.ground.errors import FailureReason
@@ -111,10 +111,9 @@ _Count = Annotated[
 ]
 
 
-class TokenCounts(BaseModel):
+class TokenCounts(BaseModel, frozen=True):
     """The `usage` field of a reply: counts of the provider, None if missing or implausible."""
 
-    model_config = ConfigDict(frozen=True)
     prompt: _Count = Field(None, validation_alias=AliasChoices("prompt_tokens", "input_tokens"))
     completion: _Count = Field(None, validation_alias=AliasChoices("completion_tokens", "output_tokens"))
     cached: _Count = Field(
@@ -139,7 +138,6 @@ ReportedTokens = Annotated[TokenCounts, BeforeValidator(lambda said: said if isi
 class Completion(BaseModel):
     """The fields that we read of a chat completion; `error` is a problem that came in its place."""
 
-    model_config = ConfigDict(extra="ignore")
     choices: list[_Choice] | None = None
     model: _TextOrNone = None
     tokens: ReportedTokens = Field(NO_TOKENS, validation_alias="usage")

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
 from plumbline.ground.errors import FailureReason
@@ -78,7 +78,6 @@ def _system_one(question: DecisionQuestion) -> dict[str, object]:
 class Decisions(BaseModel):
     """The body of a reply, and the questions that were asked."""
 
-    model_config = ConfigDict(extra="ignore")
     answers: dict[str, Any] | list[Any] | None = None
     model: object = None
     tokens: ReportedTokens = Field(NO_TOKENS, validation_alias="usage")

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
@@ -22,10 +22,9 @@ _FIELD: Final = re.compile(r"\{(question|premise|claim|count|number|text)\}")
 _TOLERANCE: Final = 0.01
 
 
-class Probe(BaseModel):
+class Probe(BaseModel, extra="forbid", frozen=True):
     """A question with its known answer: `score` within the tolerance, or bounds; all of support in [0, 1]."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     premise: str
     claim: str
     question: str = ""
@@ -47,7 +46,7 @@ _PLAIN_PROBES: Final = (
 )
 
 
-class Description(BaseModel):
+class Description(BaseModel, extra="forbid", frozen=True):
     """A detector: how it is loaded, asked and read.
 
     Args:
@@ -64,7 +63,6 @@ class Description(BaseModel):
         probe: what it must answer before it is used.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     model: str
     base: str | None = None
     strip: str = ""
@@ -157,10 +155,9 @@ def read_description(path: Path) -> Description:
         raise ConfigurationError(f"{path}: {place}{': ' if place else ''}{first['msg']}") from None
 
 
-class Labels(BaseModel):
+class Labels(BaseModel, frozen=True):
     """Labels as numbers: where support is read, whether it is turned round, where a denial is."""
 
-    model_config = ConfigDict(frozen=True)
     positive: int
     inverted: bool
     contradicted: int | None

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from plumbline.ground.concurrency import end_tasks
 from plumbline.ground.errors import ConfigurationError, FailureReason, TierFailure
@@ -90,7 +90,6 @@ class _Item(BaseModel):
 
 
 class _Body(BaseModel):
-    model_config = ConfigDict(extra="ignore")
     data: list[_Item] | None = None
     tokens: ReportedTokens = Field(NO_TOKENS, validation_alias="usage")
     error: object = None

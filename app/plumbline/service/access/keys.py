@@ -13,7 +13,6 @@ from typing import Annotated, Final
 from pydantic import (
     AwareDatetime,
     BaseModel,
-    ConfigDict,
     Field,
     StringConstraints,
     TypeAdapter,
@@ -51,11 +50,7 @@ class Scope(StrEnum):
 ALL_SCOPES: Final = frozenset(Scope)
 
 
-class _Stored(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class StoredLimits(_Stored):
+class StoredLimits(BaseModel, extra="forbid", frozen=True):
     """Limits of a key as its file has them; those of version 0.2 limit nothing and are not written again.
 
     `concurrency`: requests in flight. None: the default of the settings; 0: no limit.
@@ -77,14 +72,14 @@ class AccessKey:
     concurrency: int | None = None
 
 
-class StoredSecret(_Stored):
+class StoredSecret(BaseModel, extra="forbid", frozen=True):
     """One secret of a key, valid until `until`; None: as long as its key."""
 
     digest: str = Field(pattern=r"^[0-9a-f]{64}$")
     until: AwareDatetime | None = None
 
 
-class StoredKey(_Stored):
+class StoredKey(BaseModel, extra="forbid", frozen=True):
     """One key. A revoked one stays, without secrets: its tenant still owns jobs."""
 
     name: KeyName
@@ -101,7 +96,7 @@ class StoredKey(_Stored):
         return is_valid and any(each.until is None or now < each.until for each in self.secrets)
 
 
-class KeyFile(_Stored):
+class KeyFile(BaseModel, extra="forbid", frozen=True):
     version: int = Field(default=1, ge=1, le=1)
     keys: tuple[StoredKey, ...] = Field(default=(), max_length=MAX_KEYS)
 

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import msgspec
 from fastapi import Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import Language, render
@@ -197,9 +197,7 @@ REPORT: Final[dict[str, Any]] = {
 }
 
 
-class ReportQuery(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+class ReportQuery(BaseModel, extra="forbid", frozen=True):
     format: ReportFormat = Field(default="html", description="`json`: the figures without the page.")
     lang: ReportLanguage | None = Field(
         default=None, description="Language of the page; default: by `Accept-Language`, else English."

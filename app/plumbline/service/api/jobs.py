@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 from pydantic.json_schema import SkipJsonSchema
 
 from plumbline.ground.errors import BadRequest, JobUnknown
@@ -64,8 +64,7 @@ _LINKS: Final = {
 }
 
 
-class _Parameters(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Parameters(BaseModel, extra="forbid", frozen=True):
     lang: ReportLanguage | None = Field(default=None, description=LANGUAGE)
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated, Final, NamedTuple
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from rapidfuzz.distance import Indel
 from starlette.responses import Response
 
@@ -35,9 +35,7 @@ _HAN: Final = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
 _WORDS: Final = re.compile(rf"[{_HAN}]|[^\W{_HAN}]+|\s+|.", re.DOTALL)
 
 
-class _CompareQuery(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _CompareQuery(BaseModel, frozen=True):
     before: str = ""
     now: str = ""
     kind: str = ""

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
@@ -41,9 +41,7 @@ _OTHER_FIELDS: Final = 6
 _LABELS: Final = {"faithful": 1, "unfaithful": 0, "skip": None}
 
 
-class _LabelQuery(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class _LabelQuery(BaseModel, frozen=True):
     person: str = Field(default="", max_length=_LONGEST_NAME)
     drawn: bool = False
 

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 from starlette.responses import RedirectResponse, Response
 
 from plumbline.ground.errors import InvalidInput, JobUnknown
@@ -107,16 +107,12 @@ _SEE_OTHER: Final = 303
 _MAX_ROW: Final = 2**53
 
 
-class _Parameters(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class _ListQuery(_Parameters):
+class _ListQuery(BaseModel, frozen=True):
     name: str = Field(default="", max_length=200)
     before: str | None = None
 
 
-class _RowsQuery(_Parameters):
+class _RowsQuery(BaseModel, frozen=True):
     after: int = Field(default=-1, ge=-1, le=_MAX_ROW)
     status: str = ""
     tier: str = ""
@@ -129,7 +125,7 @@ class _RowsQuery(_Parameters):
         return RowFilter(status, tier, _PASSED.get(self.passed))
 
 
-class _RowQuery(_Parameters):
+class _RowQuery(BaseModel, frozen=True):
     person: str = Field(default="", max_length=100)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from starlette.datastructures import FormData
 from starlette.responses import RedirectResponse, Response
 
@@ -53,8 +53,7 @@ _TIERS: Final[Mapping[str, list[str] | None]] = {
 }
 
 
-class _FileQuery(BaseModel):
-    model_config = ConfigDict(frozen=True)
+class _FileQuery(BaseModel, frozen=True):
     form: str = Field(max_length=10)
     name: str = Field(default="", max_length=200)
 
