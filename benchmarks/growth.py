@@ -29,7 +29,7 @@ from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmentation import split_sentences
 from plumbline.judging.text.segmented_sample import segment
 from plumbline.judging.text.verdicts import Verdict, mark_duplicates, whole_sentence_claim
-from plumbline.judging.text.words import contains_verbatim, detect_language, normalise, split_words
+from plumbline.judging.text.words import Passage, detect_language, normalise, split_words
 from plumbline.judging.tiers.lexical import collect_lexical_findings
 from plumbline.retrieval.ids import build_id_rule
 from plumbline.retrieval.input_rows import NamedFile
@@ -72,7 +72,7 @@ def _claims(text: str) -> None:
     """Claims of a text: those that are made twice, and the text within itself."""
     sentences = split_sentences(text)
     mark_duplicates([whole_sentence_claim(i, each, verdict=Verdict.PARTIAL) for i, each in enumerate(sentences)])
-    contains_verbatim(text, text[: len(text) // 2])
+    Passage(text).contains(text[: len(text) // 2])
 
 
 def _orders(text: str) -> None:

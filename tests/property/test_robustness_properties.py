@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plumbline.judging.text.checkable import abstains
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.segmented_sample import context_utilization, segment
-from plumbline.judging.text.words import contains_verbatim, content_words, detect_language, han_share, normalise
+from plumbline.judging.text.words import Passage, content_words, detect_language, han_share, normalise
 
 # Beyond the copy it turns the sense around, and then it is no copy.
 _NEGATION = re.compile("no|not|nor|never|none|nothing|without|cant|[不无没未非別别]")
@@ -47,7 +47,7 @@ def test_any_sample_can_be_cut_and_its_utilization_told(answer: str, contexts: l
 def test_a_text_between_blanks_is_contained_verbatim(before: str, part: str, after: str) -> None:
     assume(not _NEGATION.search(normalise(f"{before} {after}")))
 
-    assert contains_verbatim(f"{before} {part} {after}", part) == bool(normalise(part))
+    assert Passage(f"{before} {part} {after}").contains(part) == bool(normalise(part))
 
 
 @given(st.lists(st.sampled_from(_FRAGMENTS), max_size=30).map("".join))

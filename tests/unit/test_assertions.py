@@ -3,7 +3,7 @@
 import pytest
 
 from plumbline.judging.text.segmentation import split_sentences
-from plumbline.judging.text.structured import header_positions, read_rows
+from plumbline.judging.text.structured import header_positions, read_table
 from tests.doubles.fakes import case_of
 from tests.making.cases import load_cases
 
@@ -29,10 +29,10 @@ TABLE = "| Model | Capacity (litres) | Power |\n|---|---|---|\n| X10 | 1.7 | 220
 def test_a_table_row_is_read_with_its_name_and_its_columns() -> None:
     sentences = split_sentences(TABLE)
 
-    rows = read_rows(sentences, header_positions(sentences))
+    rows = read_table(sentences, header_positions(sentences))
 
-    assert rows[2] == "X10: capacity 1.7 litres, power 2200 W"
-    assert rows[3] == "X20: capacity 2 litres"
+    assert rows[2].text == "X10: capacity 1.7 litres, power 2200 W"
+    assert rows[3].text == "X20: capacity 2 litres"
 
 
 def test_the_header_of_a_table_is_no_claim_of_its_own() -> None:

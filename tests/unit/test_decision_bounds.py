@@ -6,7 +6,7 @@ import pytest
 
 from plumbline.ground.judge_settings import DecisionBounds
 from plumbline.judging.judge.evidence.verdict_rules import REFUTED, UNANSWERED_QUESTION
-from plumbline.judging.text.scores import choose_criterion
+from plumbline.judging.text.scores import PassCriterion
 from plumbline.judging.text.verdicts import Claim, Verdict
 from plumbline.judging.tiers.calibration import Calibration, CalibrationSource, CalibrationTable
 from plumbline.judging.tiers.decision_bounds import (
@@ -19,7 +19,7 @@ from plumbline.judging.tiers.tier import TierName
 
 BOUNDS = DecisionBounds(fails=0.2, passes=0.8)
 RAW = CalibrationTable(()).find(tier=TierName.LLM, model="decision-1", language="en")
-ALL_SUPPORTED = choose_criterion(None)
+ALL_SUPPORTED = PassCriterion(None)
 SUPPORTED, NOT_MENTIONED = Verdict.SUPPORTED, Verdict.NOT_MENTIONED
 
 
@@ -76,9 +76,9 @@ def test_nothing_is_left_to_ask_where_another_sentence_fails_for_certain() -> No
     assert undecided_claims(decided(fails, opens, passes), ALL_SUPPORTED) == ()
     assert [each.id for each in undecided_claims(decided(opens, passes), ALL_SUPPORTED)] == ["1.0"]
     # By a threshold the mean decides: .1, .6 and .9 reach .6 only if the second is supported.
-    by_mean = choose_criterion(0.6)
+    by_mean = PassCriterion(0.6)
     assert [each.id for each in undecided_claims(decided(fails, opens, passes), by_mean)] == ["1.0"]
-    assert undecided_claims(decided(fails, opens, passes), choose_criterion(0.7)) == ()
+    assert undecided_claims(decided(fails, opens, passes), PassCriterion(0.7)) == ()
 
 
 def test_the_second_judge_decides_what_it_is_asked_and_each_claim_says_who_did() -> None:

@@ -7,11 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from plumbline.judging.text import gram_cover
-from plumbline.judging.text.gram_cover import Cover, cover, grams
+from plumbline.judging.text.gram_cover import Cover, cover
 
 _TEXTS = st.one_of(st.text("ab ", max_size=12), st.text("abcdefgh大坝😀", max_size=12))
 _OTHERS = st.lists(_TEXTS, min_size=1, max_size=30)
 _SIZES = st.integers(1, 4)
+
+
+def grams(text: str, size: int) -> frozenset[str]:
+    return frozenset(text[at : at + size] for at in range(len(text) - size + 1))
 
 
 def _cover(texts: Sequence[str], others: Sequence[str], *, size: int) -> list[Cover]:

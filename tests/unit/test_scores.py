@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from plumbline.judging.text.scores import (
+    PassCriterion,
     agreement,
-    choose_criterion,
     claim_weights,
     confidence,
     contexts_used,
@@ -70,12 +70,12 @@ def test_the_weakest_claim_and_the_number_of_unsupported_ones_stand_beside_the_m
     assert (scores.lowest_support, scores.unsupported_claims) == (0.0, 2)
 
 
-ALL_SUPPORTED = choose_criterion(None)
+ALL_SUPPORTED = PassCriterion(None)
 
 
 @pytest.mark.parametrize(("threshold", "rule"), [(None, "all_supported"), (0.8, "threshold"), (0.0, "threshold")])
 def test_a_threshold_goes_before_the_rule_of_all_claims(threshold: float | None, rule: str) -> None:
-    criterion = choose_criterion(threshold)
+    criterion = PassCriterion(threshold)
 
     assert (criterion.rule.value, criterion.threshold) == (rule, threshold)
 
@@ -88,7 +88,7 @@ def test_one_unsupported_claim_fails_a_long_answer() -> None:
     assert with_a_lie is not None
     assert ALL_SUPPORTED.passes(long_answer)
     assert not ALL_SUPPORTED.passes(with_a_lie)
-    assert choose_criterion(0.5).passes(with_a_lie)
+    assert PassCriterion(0.5).passes(with_a_lie)
 
 
 def test_votes_agree_when_each_alone_decides_the_same() -> None:
@@ -98,7 +98,7 @@ def test_votes_agree_when_each_alone_decides_the_same() -> None:
 
     # Two of three decide alike: (2 + 1) / (3 + 2). At 0.5 all three do: (3 + 1) / (3 + 2).
     assert agreement([yes, yes, no], passed=True, criterion=ALL_SUPPORTED) == 0.6
-    assert agreement([yes, yes, no], passed=True, criterion=choose_criterion(0.5)) == 0.8
+    assert agreement([yes, yes, no], passed=True, criterion=PassCriterion(0.5)) == 0.8
 
 
 def test_a_claim_counts_with_its_weight() -> None:

@@ -28,8 +28,8 @@ from plumbline.judging.text import offload
 from plumbline.judging.text.offload import SharedInterpreter
 from plumbline.judging.text.reference import exact_match, token_f1
 from plumbline.judging.text.sample import Sample, turn_sample
-from plumbline.judging.text.scores import agreement, choose_criterion, confidence, contexts_used, score
-from plumbline.judging.text.segmented_sample import SegmentedSample, context_utilization, segment, unsplit_sample
+from plumbline.judging.text.scores import PassCriterion, agreement, confidence, contexts_used, score
+from plumbline.judging.text.segmented_sample import ContextIndex, SegmentedSample, context_utilization, segment
 from plumbline.judging.text.verdicts import (
     NO_ANSWERS,
     Claim,
@@ -143,7 +143,7 @@ class Scorer:
                     case, decided = await offload.run(partial(_prepare, sample, options), self._executor, inline=small)
         except (TimeoutError, TierFailure):
             # The cascade then records that no tier was asked.
-            case, decided = unsplit_sample(sample), None
+            case, decided = SegmentedSample(sample, (), (), (), ContextIndex(()), "en"), None
         if decided is not None:
             cite = partial(self._with_citations, case, options, decided, until)
             return await offload.run(cite, self._executor, inline=small), NO_ANSWERS
@@ -330,7 +330,7 @@ def _decide(options: JudgeOptions, scores: Scores, judgement: Judgement | None) 
     """Return the decision by the caller's threshold; without one by the tier's own rule; without one of all claims."""
     if judgement and judgement.decision and options.threshold is None:
         return judgement.decision
-    criterion = choose_criterion(options.threshold)
+    criterion = PassCriterion(options.threshold)
     passed, sure = criterion.passes(scores), None
     if judgement and judgement.votes:
         sure = agreement(judgement.votes, passed=passed, criterion=criterion)

@@ -48,14 +48,8 @@ _TOKENS_PER_SENTENCE: Final = 160
 # Of one sample: the loop handles all replies that have come before it looks at other requests, at 1 to 2 ms each.
 _CALLS_AT_ONCE: Final = 16
 _SHARE_OF_METRICS: Final = 0.8
-# Best first when windows disagree: the one with the passage is right.
-_RANK: Final = {
-    Verdict.SUPPORTED: 4,
-    Verdict.PARTIAL: 3,
-    Verdict.CONTRADICTED: 2,
-    Verdict.NOT_MENTIONED: 1,
-    Verdict.NOT_A_CLAIM: 0,
-}
+# Best first when windows disagree, as the verdicts are declared: the one with the passage is right.
+_RANK: Final = {verdict: -place for place, verdict in enumerate(Verdict)}
 
 
 def verdicts_per_reply(max_output_tokens: int) -> int:

@@ -29,10 +29,6 @@ class Cover:
     rows: tuple[int, ...]
 
 
-def grams(text: str, size: int) -> frozenset[str]:
-    return frozenset(text[at : at + size] for at in range(len(text) - size + 1))
-
-
 def cover(texts: Iterable[Set[Gram]], others: Iterable[Set[Gram]]) -> list[Cover]:
     """Measure how the grams of the others cover those of each text."""
     asked = list(within_deadline(texts))

@@ -13,14 +13,8 @@ from plumbline.judging.text.obfuscation import LOOKALIKES, find_hidden, find_obf
 from plumbline.judging.text.sample import Sample
 from plumbline.judging.text.words import find_in_pieces
 
-
-@dataclass(frozen=True, slots=True)
-class Combination:
-    """Classes of words that instruct a judge in this order, within `reach` characters."""
-
-    classes: tuple[str, ...]
-    reach: int
-
+# Classes of words that instruct a judge in this order, within so many characters.
+_Combination = tuple[tuple[str, ...], int]
 
 _WORDS: Final = Phrases("judging/text/judge_instructions")
 # A sentence without one of these holds no combination; looked for as plain text, which is fast.
@@ -43,10 +37,7 @@ def _by_word(classes: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 
 _ENGLISH, _CHINESE = (
-    [
-        Combination(tuple(classes), int(reach))
-        for *classes, reach in map(str.split, _WORDS.read(f"{language}.combinations"))
-    ]
+    [(tuple(classes), int(reach)) for *classes, reach in map(str.split, _WORDS.read(f"{language}.combinations"))]
     for language in ("en", "zh")
 )
 _ENGLISH_BY_WORD, _CHINESE_BY_WORD = (_by_word(_WORDS.read(f"{language}.classes")) for language in ("en", "zh"))
@@ -90,25 +81,24 @@ def _instructs(sentence: str) -> bool:
     return _any_holds(chinese, _CHINESE)
 
 
-def _any_holds(words: Sequence[tuple[int, frozenset[str]]], combinations: Sequence[Combination]) -> bool:
+def _any_holds(words: Sequence[tuple[int, frozenset[str]]], combinations: Sequence[_Combination]) -> bool:
     present = frozenset().union(*(names for _, names in words))
-    return any(present.issuperset(each.classes) and _holds(words, each) for each in combinations)
+    return any(present.issuperset(classes) and _holds(words, classes, reach) for classes, reach in combinations)
 
 
 def _bare(word: str) -> str:
     return word.replace("’", "'").rstrip(".-/'").removesuffix("'s")
 
 
-def _holds(words: Sequence[tuple[int, frozenset[str]]], combination: Combination) -> bool:
+def _holds(words: Sequence[tuple[int, frozenset[str]]], classes: Sequence[str], reach: int) -> bool:
     """Return True if the classes occur in order within reach; each stage keeps its latest possible start."""
-    classes = combination.classes
     starts: list[int | None] = [None] * len(classes)
     for place, names in words:
         for stage in range(len(classes) - 1, -1, -1):
             if classes[stage] not in names:
                 continue
             first = place if stage == 0 else starts[stage - 1]
-            if first is not None and place - first <= combination.reach:
+            if first is not None and place - first <= reach:
                 starts[stage] = first
     return starts[-1] is not None
 

@@ -106,7 +106,9 @@ def split_clauses(text: str) -> Iterator[Clause]:
     no, no_negation = (_NO_ZH, _NO_NEGATION_ZH) if is_zh else (_NO_EN, _NO_NEGATION_EN)
     left_out = _NEGATORS | _FAILURES | _PERMISSIONS
     for clause in _CLAUSES.split(to_simplified(text.casefold())):
-        parts = no.split(no_negation.sub(" ", clause)) if is_zh or _may_negate(clause) else [clause]
+        parts = (
+            no.split(no_negation.sub(" ", clause)) if is_zh or any(map(clause.__contains__, _PARTS_EN)) else [clause]
+        )
         if is_zh:
             words = frozenset(_NOT_HAN.sub("", _MODAL_ZH.sub("", no.sub("", _ASPECT_ZH.sub("", clause))))) - _PARTICLES
         else:
@@ -116,10 +118,6 @@ def split_clauses(text: str) -> Iterator[Clause]:
         fewest = _FEWEST_HAN if is_zh else FEWEST_WORDS
         if len(words) >= fewest and (is_zh or parts[-1] == clause or has_content(parts[-1])):
             yield Clause(words, len(parts) - 1, " ".join(parts) if is_zh or len(parts) > 1 else clause, is_zh)
-
-
-def _may_negate(folded: str) -> bool:
-    return any(map(folded.__contains__, _PARTS_EN))
 
 
 def _stem(word: str) -> str:

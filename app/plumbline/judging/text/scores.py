@@ -61,26 +61,22 @@ def _weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PassCriterion:
-    """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`."""
+    """Decision rule on one answer. `threshold` is the faithfulness that passes; None: every claim is `supported`.
 
-    rule: PassRule
+    Measured on 96 answers with human labels and a strong judge: balanced accuracy .80 for `all_supported`, .68 for
+    faithfulness >= 0.5, by which one false claim passes in any long answer (docs/decisions/0008-passed.md).
+    """
+
     threshold: float | None
+
+    @property
+    def rule(self) -> PassRule:
+        return PassRule.ALL_SUPPORTED if self.threshold is None else PassRule.THRESHOLD
 
     def passes(self, scores: Scores) -> bool:
         if self.threshold is None:
             return scores.unsupported_claims == 0
         return scores.faithfulness >= self.threshold
-
-
-def choose_criterion(threshold: float | None) -> PassCriterion:
-    """Return the caller's threshold; without one `all_supported`.
-
-    Measured on 96 answers with human labels and a strong judge: balanced accuracy .80 for `all_supported`, .68 for
-    faithfulness >= 0.5, by which one false claim passes in any long answer (docs/decisions/0008-passed.md).
-    """
-    if threshold is not None:
-        return PassCriterion(PassRule.THRESHOLD, threshold)
-    return PassCriterion(PassRule.ALL_SUPPORTED, None)
 
 
 def count_verdicts(claims: Sequence[Claim]) -> Mapping[Verdict, int]:

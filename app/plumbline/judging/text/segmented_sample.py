@@ -22,7 +22,6 @@ from plumbline.judging.text.structured import (
     TableRow,
     header_positions,
     read_members,
-    read_rows,
     read_table,
     split_context,
 )
@@ -258,7 +257,7 @@ class SegmentedSample:
         sentences: Sequence[Sentence] = self.sentences
         if self.marks.texts:
             sentences = [each._replace(text=self.without_marks(each.text)) for each in within_deadline(sentences)]
-        rows = read_rows(sentences, header_positions(sentences))
+        rows = read_table(sentences, header_positions(sentences))
         asked: dict[bool, str] | None = None
         found = []
         for position in within_deadline(self.checkable):
@@ -267,7 +266,8 @@ class SegmentedSample:
             if members := read_members(source):
                 found.append(members)
                 continue
-            is_yes = says_yes_or_no(plain := _plain(rows.get(position, sentence.text), sentence))
+            said = rows[position].text if position in rows else sentence.text
+            is_yes = says_yes_or_no(plain := _plain(said, sentence))
             if is_yes is not None and asked is None:
                 asked = question_assertions(self.source.question)
             if is_yes is not None and asked:
@@ -300,11 +300,6 @@ def restrict_to_contexts(case: SegmentedSample, contexts: Sequence[int]) -> Segm
     flags = [case.index.flags.get(index, ()) for index in contexts]
     index = ContextIndex(kept, readings, flags=flags, words_by_text=case.index.words_by_text)
     return replace(case, source=source, context_sentences=kept, index=index)
-
-
-def unsplit_sample(sample: Sample) -> SegmentedSample:
-    """Return an unsplit sample, for one whose deadline passed before its texts were split."""
-    return SegmentedSample(sample, (), (), (), ContextIndex(()), "en")
 
 
 def segment(sample: Sample) -> SegmentedSample:

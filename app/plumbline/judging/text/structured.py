@@ -225,11 +225,6 @@ class TableRow:
         return f"{self.name}: {', '.join(said)}" if self.name and said else ", ".join(filter(None, (self.name, *said)))
 
 
-def read_rows(sentences: Sequence[Sentence], header_positions: frozenset[int]) -> Mapping[int, str]:
-    """Return the text of each table row by its position: its name, then each cell behind the name of its column."""
-    return {position: row.text for position, row in read_table(sentences, header_positions).items()}
-
-
 def read_table(sentences: Sequence[Sentence], header_positions: frozenset[int]) -> Mapping[int, TableRow]:
     """Return each table row by its position.
 

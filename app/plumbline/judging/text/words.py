@@ -262,11 +262,6 @@ class Passage:
             start = self._text.find(wanted, start + 1)
 
 
-def contains_verbatim(whole: str, part: str) -> bool:
-    """Return True if `part` stands in `whole` verbatim, as `Passage.contains` says."""
-    return Passage(whole).contains(part)
-
-
 def has_content(text: str) -> bool:
     """Return True if a word is no stopword, of a long text one of the first ten thousand, within 200,000 characters."""
     if len(text) <= _PIECE_CHARACTERS:

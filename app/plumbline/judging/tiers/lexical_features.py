@@ -13,7 +13,7 @@ from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.context_amounts import ContextAmounts
 from plumbline.judging.quantities.numerals import han_to_digits
 from plumbline.judging.text import negation
-from plumbline.judging.text.gram_cover import Cover, cover, grams
+from plumbline.judging.text.gram_cover import Cover, cover
 from plumbline.judging.text.identifiers import KnownIdentifiers
 from plumbline.judging.text.names import KnownNames, find_unknown_han
 from plumbline.judging.text.open_clauses import has_open_clause, leaves_out_condition
@@ -287,7 +287,8 @@ def _weigh_characters(units: Sequence[str]) -> frozenset[str]:
 
 
 def _word_grams(words: Words) -> frozenset[str]:
-    return grams(f" {' '.join(words.every)} ", _CHARACTERS_IN_GRAM)
+    text = f" {' '.join(words.every)} "
+    return frozenset(text[at : at + _CHARACTERS_IN_GRAM] for at in range(len(text) - _CHARACTERS_IN_GRAM + 1))
 
 
 # Content words at most this far apart in one sentence of the contexts are near.

@@ -31,7 +31,7 @@ from plumbline.judging.ports.models import ChatModel
 from plumbline.judging.ports.observation import Readiness
 from plumbline.judging.text import offload
 from plumbline.judging.text.injection import Inspection, inspect
-from plumbline.judging.text.scores import choose_criterion
+from plumbline.judging.text.scores import PassCriterion
 from plumbline.judging.text.segmented_sample import SegmentedSample
 from plumbline.judging.text.verdicts import (
     INCOMPLETE,
@@ -137,7 +137,7 @@ class LlmTier:
         vote_scores, claims = await run(lambda: (scores_by_vote(claims, votes), majority_vote(claims, votes)))
         flags = [*inspection.flags, *([INCOMPLETE] if missing else [])]
         flags += ["escalated"] if lead.chat in stand_in else []
-        criterion = choose_criterion(options.threshold)
+        criterion = PassCriterion(options.threshold)
         # Several votes count as a chat model's do, without bounds.
         calibration = None if len(sessions) > 1 or options.samples > 1 else self._calibration(lead.chat, sample)
         if calibration is not None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -177,16 +178,10 @@ def verdict_key(sample: SegmentedSample, *, tenant: str, identity: str) -> str:
     points would make wrong, and a judge may well see the difference. The spans of the sentences go in as well, so that
     a build that cuts them otherwise does not get claims on sentences that no longer exist.
     """
-    spans = " ".join(f"{sentence.start}-{sentence.end}{sentence.kind}" for sentence in sample.sentences)
-    checkable = " ".join(map(str, sample.checkable))
-    first = (_KEY_VERSION, tenant, identity, sample.language, spans, checkable)
-    digest = sha256()
-    for text in (*first, sample.source.asked, sample.source.answer, *sample.source.contexts):
-        # A length before each: no text can pass for the end of one and the beginning of the next.
-        data = text.encode("utf-8", "surrogatepass")
-        digest.update(len(data).to_bytes(8, "big"))
-        digest.update(data)
-    return digest.hexdigest()
+    spans = [(sentence.start, sentence.end, sentence.kind) for sentence in sample.sentences]
+    first = (_KEY_VERSION, tenant, identity, sample.language, spans, sample.checkable)
+    source = sample.source
+    return sha256(json.dumps([*first, source.asked, source.answer, source.contexts]).encode()).hexdigest()
 
 
 def _with_cache_outcome(judgement: Judgement, cache: Literal["hit", "miss", "bypass"]) -> Judgement:

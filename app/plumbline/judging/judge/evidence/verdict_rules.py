@@ -14,7 +14,7 @@ from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.text import negation
 from plumbline.judging.text.scores import PassCriterion, score_claims
 from plumbline.judging.text.verdicts import SUPPORT_BY_VERDICT, Claim, Evidence, Scores, Verdict
-from plumbline.judging.text.words import STEM, contains_verbatim, content_words, detect_language
+from plumbline.judging.text.words import STEM, Passage, content_words, detect_language
 
 MISSING = "evidence_missing"
 UNVERIFIED = "evidence_unverified"
@@ -91,7 +91,7 @@ def _doubts(claim: Claim, found: list[Evidence], search: EvidenceSearch) -> Iter
         yield "evidence_is_instruction"
     touched = [search.around(evidence, reach=0) for evidence in found]
     # A passage that has the claim itself agrees, negation and all.
-    if claim.text in touched or any(contains_verbatim(passage, claim.text) for passage in touched):
+    if claim.text in touched or any(Passage(passage).contains(claim.text) for passage in touched):
         return
     if stated := read_amounts(claim.text).asked:
         passages = "\n".join(search.around(evidence, reach=_NUMBER_REACH_SENTENCES) for evidence in found)
