@@ -32,18 +32,9 @@ ENGLISH_NUMERAL = re.compile(
     rf"(?:(?:(?:(?<=hundred)|(?<=thousand)|(?<=million)|(?<=billion))(?: and |, )|[ -])(?:{_CARDINAL})\b){{0,12}}"
     rf"(?:[ -](?P<ordinal>{'|'.join(ORDINALS)})\b)?"
 )
-ENGLISH_PART = re.compile(
-    r"\b(?P<count>an?|one|two|three|four|five|seven|\d{1,2})[ -]"
-    r"(?P<part>halves|half|thirds?|quarters?|fourths?|fifths?|sixths?|eighths?|tenths?)\b"
-)
+ENGLISH_PART = re.compile(WORDS.pattern("numerals.part"))
 
-_HAN_DIGITS = {
-    **{digit: value for value, digit in enumerate("零一二三四五六七八九")},
-    **{digit: value for value, digit in enumerate("零壹贰叁肆伍陆柒捌玖")},
-    "〇": 0, "两": 2, "兩": 2, "贰": 2, "參": 3, "陸": 6,
-}  # fmt: skip
-_HAN_SCALES = {"十": 10, "拾": 10, "百": 100, "佰": 100, "千": 1_000, "仟": 1_000}
-_HAN_MYRIADS = {"万": 10**4, "萬": 10**4, "亿": 10**8, "億": 10**8, "兆": 10**12}
+_HAN_DIGITS, _HAN_SCALES, _HAN_MYRIADS = map(_values, ("han_digits", "han_scales", "han_myriads"))
 HAN_CHARACTERS = "".join([*_HAN_DIGITS, *_HAN_SCALES, *_HAN_MYRIADS])
 HAN_NUMERAL = re.compile(f"[{HAN_CHARACTERS}]{{1,20}}(?:点[零〇一二三四五六七八九]{{1,8}})?")
 _LETTERS, _ASCII_LETTERS = re.compile(r"[^\W\d_]+"), re.compile("[a-z]+")
@@ -55,12 +46,7 @@ DIGITS = r"\d{1,3}(?:[ '’]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*"
 _MARK = re.compile("[.,]")
 _GROUPS = re.compile(r"[1-9]\d{0,2}(?:([.,])\d{3}(?!\d))(?:\1\d{3}(?!\d))*|[1-9]\d?(?:,\d\d){1,4},\d{3}")
 _VULGAR = re.compile("(\\d{0,6}) ?([½¼-¾⅐-⅞])")
-_RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻"
-_POWER = re.compile(
-    r"(?:(?P<factor>\d{1,9}(?:\.\d{1,9})?) ?[x×*·] ?)?"
-    rf"(?<![\d.,])10(?:(?P<raised>[{_RAISED}]{{1,4}})|\^(?P<caret>[-−]?\d{{1,3}}))"
-    r"|(?<![\w.])(?P<mantissa>\d(?:\.\d{1,9})?)[eE](?P<exponent>[+-]\d{1,2})(?![\w.])"
-)
+_POWER = re.compile(WORDS.pattern("numerals.power"))
 _IN_POWER = re.compile(r"[½¼-¾⅐-⅞⁰¹²³⁴-⁹^]|\d[eE][+-]")
 _LARGEST_POWER = 18
 # Marks of footnotes; m² is a unit.

@@ -11,23 +11,8 @@ from plumbline.ground.phrases import Phrases
 Kind = Literal["link", "address", "file", "version", "hash", "code"]
 
 _WORDS: Final = Phrases("judging/text/identifiers")
-_HOST: Final = rf"(?:[A-Za-z0-9][A-Za-z0-9-]{{0,62}}\.){{1,5}}(?:{'|'.join(_WORDS.read('domains').split())})"
-_IN_LINK: Final = r"[^\s<>()\[\]{}\"'，。；、！？）」”》|\u3400-\u9fff]"
-_START, _END = r"(?<![A-Za-z0-9_.@/-])", r"(?![A-Za-z0-9_]|[.,]\d)"
-# Most words have nothing that an identifier has: digits beside letters, or a mark within.
-_CANDIDATE: Final = re.compile(
-    r"(?<![!-~])[!-~]{0,600}?(?:[A-Za-z_][-_#]?\d|\d[A-Za-z_]|://|www\.|@|\w\.[A-Za-z]|\d\.\d{1,5}\.\d|/\w+/)[!-~]{0,600}"
-)
-_PATTERNS: Final = re.compile(
-    rf"(?P<link>(?:https?|ftp)://{_IN_LINK}{{1,500}}|(?<!\w)www\.{_IN_LINK}{{1,500}})"
-    r"|(?P<address>(?<![A-Za-z0-9_.+-])[A-Za-z0-9_.+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,24})"
-    rf"|(?P<host>{_START}{_HOST}(?![A-Za-z0-9-])(?:/{_IN_LINK}{{0,500}})?)"
-    rf"|(?P<file>(?<![A-Za-z0-9_.-])(?:~?/)?(?:[A-Za-z0-9_.-]{{1,64}}/){{0,8}}[A-Za-z0-9_-][A-Za-z0-9_.-]{{0,64}}\.(?:{'|'.join(_WORDS.read('endings').split())}){_END}|(?<![\w/.])~?(?:/[a-z_.][a-z0-9_.-]{{1,64}}){{2,8}}{_END})"
-    rf"|(?P<version>{_START}[vV]?(?!(?:\d{{1,3}}(?:\.\d{{3}})+|\d{{1,2}}\.\d{{1,2}}\.(?:\d\d|\d{{4}})|[12]\d{{3}}\.\d\d?\.\d\d?)(?!\.?\d))\d{{1,5}}(?:\.\d{{1,5}}){{2,5}}(?:-[a-z][a-z0-9.]{{0,15}})?{_END}|{_START}[vV]\d{{1,4}}\.\d{{1,4}}{_END})"
-    rf"|(?P<hash>{_START}(?:[0-9a-fA-F]{{8}}-(?:[0-9a-fA-F]{{4}}-){{3}}[0-9a-fA-F]{{12}}|(?=[0-9]{{0,63}}[a-fA-F])(?=[a-fA-F]{{0,63}}[0-9])(?:[0-9a-f]{{7,64}}|[0-9A-F]{{7,64}})){_END})"
-    rf"|(?P<code>{_START}(?:[A-Za-z]{{1,12}}[-_#]?\d[A-Za-z0-9]{{0,30}}|\d{{1,12}}[A-Z]{{1,12}}\d[A-Z0-9]{{0,30}}|[A-Z]{{1,8}}(?:-[A-Z]{{1,8}}){{1,3}}-\d[A-Z0-9]{{0,30}})"
-    rf"(?:[-_/](?:[A-Z]{{1,4}}|[A-Za-z]{{0,8}}\d[A-Za-z0-9]{{0,30}})(?![A-Za-z0-9])){{0,5}}{_END})"
-)
+_CANDIDATE: Final = re.compile(_WORDS.pattern("candidate"))
+_PATTERNS: Final = re.compile(_WORDS.pattern("forms"))
 # Quarters, halves, amounts behind their currency, and words that lead a number: "mid-2020".
 _NO_CODE: Final = re.compile(_WORDS.pattern("no_codes"), re.IGNORECASE)
 _WEAK: Final = re.compile(r"[a-z]+-?(?!0)\d{1,4}s?")

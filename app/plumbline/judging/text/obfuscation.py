@@ -5,14 +5,10 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 
+from plumbline.ground.phrases import Phrases
+
 # Cyrillic and Greek letters and the Latin ones that they look like.
-LOOKALIKES = dict(
-    zip(
-        "авеѕіјкмнорстухһԁԛԝгАВЕЅІЈКМНОРСТУХαβεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ",
-        "abesijkmhopctyxhdqwrABESIJKMHOPCTYXabeiKvoptuxABEZHIKMNOPTYX",
-        strict=True,
-    )
-)
+LOOKALIKES = dict(zip(*Phrases("judging/text/judge_instructions").read("lookalikes"), strict=True))
 # Greek letters that science writes next to Latin ones.
 _SCIENTIFIC = frozenset("αβγδεζηθικλμνξοπρστυφχψωΔΣΩΓΛΠΦΨ")
 _MIXED = re.compile(f"[A-Za-z][{''.join(LOOKALIKES)}]|[{''.join(LOOKALIKES)}][A-Za-z]")

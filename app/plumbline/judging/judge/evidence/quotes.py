@@ -18,12 +18,8 @@ from plumbline.judging.text.words import find_in_pieces, has_content, to_simplif
 
 Offsets = NDArray[np.int64]
 
-_QUOTE_MARKS = {
-    **dict.fromkeys("“”„«»「」『』", '"'),
-    **dict.fromkeys("‘’‚`´ʼ", "'"),
-    **dict.fromkeys("—–‐‑‒―−", "-"),
-    "…": "...",
-}
+_PATTERNS = Phrases("judging/judge/evidence/quotes")
+_QUOTE_MARKS = {mark: plain for plain, marks in _PATTERNS.read("marks").items() for mark in marks}
 _SPACE = ord(" ")
 
 
@@ -79,7 +75,6 @@ def _fold_one(character: str) -> str:
 
 _ASCII_FOLDED = {code: _fold_one(chr(code)) for code in range(128)}
 
-_PATTERNS = Phrases("judging/judge/evidence/quotes")
 # What all marks but those of a line begin with stands first and alone: few characters are one of these.
 _MARKUP = re.compile(
     rf"^(?:{_PATTERNS.pattern('markup_of_line')})|(?=[<&!\[\]【|\\`*~_])(?:{_PATTERNS.pattern('markup')})", re.MULTILINE
