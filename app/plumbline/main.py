@@ -33,13 +33,10 @@ from plumbline.service.api.openapi import DESCRIPTION, add_schemas, message_sche
 from plumbline.service.api.problems import install_problem_handlers
 from plumbline.service.api.responses import document_language
 from plumbline.service.tracing import Tracing
-from plumbline.service.web.comparison_page import comparison_routes
-from plumbline.service.web.label_pages import label_routes
+from plumbline.service.web import comparison_page, label_pages, retrieval_pages, run_pages
 from plumbline.service.web.pages import cookie_keys, is_about_jobs, needs_caller
 from plumbline.service.web.playground import playground_routes
 from plumbline.service.web.refusals import ProblemPages, key_routes
-from plumbline.service.web.retrieval_pages import RETRIEVAL_PATH, retrieval_routes
-from plumbline.service.web.run_pages import run_routes
 from plumbline.service.web.upload_pages import UPLOAD_PATH, upload_routes
 from plumbline.service.worker_share import build_listeners
 
@@ -140,10 +137,10 @@ def create_app(
     app.include_router(jobs.router, prefix="/v1", dependencies=[may_use_jobs, speaks])
     # Before the routes of one run, which would take `new` for its id.
     uploads = upload_routes(settings, plan.prompts)
-    for routes in (uploads, comparison_routes(), run_routes(), label_routes()):
+    for routes in (uploads, comparison_page.router, run_pages.router, label_pages.router):
         app.include_router(routes, dependencies=[may_use_jobs])
     app.include_router(key_routes(settings, access))
-    for routes in (playground_routes(settings, judge_names=plan.judge_names), retrieval_routes()):
+    for routes in (playground_routes(settings, judge_names=plan.judge_names), retrieval_pages.router):
         app.include_router(routes, dependencies=[may_evaluate])
     add_schemas(app, lambda: {**message_schemas(retrieval.MESSAGES), **batch_schemas(settings), **jobs.job_schemas()})
     install_problem_handlers(app)
@@ -157,7 +154,7 @@ def create_app(
                 JOBS_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
                 UPLOAD_PATH: BodyLimit(settings.max_job_body_bytes, is_streamed=True),
                 **dict.fromkeys(
-                    ("/v1/retrieval/", RETRIEVAL_PATH),
+                    ("/v1/retrieval/", retrieval_pages.RETRIEVAL_PATH),
                     BodyLimit(settings.max_retrieval_body_bytes, retrieval.LARGE_BODY_ADVICE),
                 ),
                 f"/v1{BATCH_PATH}": BodyLimit(settings.max_batch_body_bytes),

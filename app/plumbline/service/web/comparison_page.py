@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections import Counter
-from functools import cache
 from typing import Annotated, Final, NamedTuple
 
 from fastapi import APIRouter, Query, Request
@@ -58,13 +57,10 @@ class ShownMove(NamedTuple):
     now: ShownSide
 
 
-@cache
-def comparison_routes() -> APIRouter:
-    router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
-    router.add_api_route("/compare", show_comparison, methods=["GET"])
-    return router
+router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
 
 
+@router.get("/compare")
 async def show_comparison(
     request: Request,
     store: JobStoreDep,
@@ -81,10 +77,12 @@ async def show_comparison(
         tally = compare_runs(
             *(map(read_head, result_lines(store, each, loop)) for each in (before, now)), most=_MOST_MOVES
         )
-        return tally, [each for each in tally.moves() if _fits(each, query)]
+        kind, reason = query.kind, query.reason
+        return tally, [each for each in tally.moves() if kind in ("", each.kind) and reason in ("", each.reason)]
 
     tally, moves = await reports.in_turn(compare)
     shown = moves[query.after :][:_MOVES_OF_A_PAGE]
+    counts = {kind: sum(n for (found, _), n in tally.counts.items() if found == kind) for kind in MOVE_KINDS}
     return render_page(
         request,
         "run_comparison.html",
@@ -92,19 +90,11 @@ async def show_comparison(
         now=run_of(now),
         comparison=tally.comparison(),
         moves=await _show_moves(store, before, now, shown),
-        kinds=[(kind, count) for kind in MOVE_KINDS if (count := _count(tally, kind))],
+        kinds=[(kind, count) for kind, count in counts.items() if count],
         reasons=Counter({reason: n for (kind, reason), n in tally.counts.items() if reason and query.kind == kind}),
         query=query,
         following=query.after + _MOVES_OF_A_PAGE if len(moves) > query.after + _MOVES_OF_A_PAGE else None,
     )
-
-
-def _fits(move: Move, query: _CompareQuery) -> bool:
-    return query.kind in ("", move.kind) and query.reason in ("", move.reason)
-
-
-def _count(tally: ComparisonTally, kind: str) -> int:
-    return sum(count for (found, _), count in tally.counts.items() if found == kind)
 
 
 async def _show_moves(store: JobStore, before: Job, now: Job, moves: list[Move]) -> list[ShownMove]:

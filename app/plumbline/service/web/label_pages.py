@@ -3,13 +3,12 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Sequence
-from functools import cache
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 from starlette.datastructures import FormData
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from plumbline.ground.errors import InvalidInput
 from plumbline.ground.texts import CodedText
@@ -23,15 +22,13 @@ from plumbline.rows.report.label_agreement import measure_label_agreement
 from plumbline.rows.report.result_lines import ResultRow, RowResult, read_line
 from plumbline.service.api.dependencies import JobStoreDep, TenantDep
 from plumbline.service.api.job_answers import read_label_sample
-from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.responses import NDJSON, BackpressureResponse
-from plumbline.service.web.pages import link, refuse_other_origins, render_page
-from plumbline.service.web.run_pages import run_of
+from plumbline.service.web.pages import refuse_other_origins, render_page, see_other
+from plumbline.service.web.run_pages import JobDep, run_of
 
 LABEL_PATH: Final = "/label"
 _RUNS_OFFERED: Final = 50
 _ROWS_AT_A_TIME: Final = 50
-_SEE_OTHER: Final = 303
 _LONGEST_NAME: Final = 100
 _LONGEST_NOTE: Final = 1_000
 _NOTES_SHOWN: Final = 200
@@ -46,19 +43,10 @@ class _LabelQuery(BaseModel, frozen=True):
     drawn: bool = False
 
 
-_JobId = Annotated[str, Path()]
+router = APIRouter(prefix=LABEL_PATH, include_in_schema=False)
 
 
-@cache
-def label_routes() -> APIRouter:
-    router = APIRouter(prefix=LABEL_PATH, include_in_schema=False)
-    router.add_api_route("", show_labels, methods=["GET"])
-    router.add_api_route("/{job_id}", show_next, methods=["GET"])
-    router.add_api_route("/{job_id}", mark_row, methods=["POST"], dependencies=[Depends(refuse_other_origins)])
-    router.add_api_route("/{job_id}/export", export_labels, methods=["GET"])
-    return router
-
-
+@router.get("")
 async def show_labels(request: Request, store: JobStoreDep, tenant: TenantDep) -> Response:
     jobs = await store.jobs(tenant, before=None, limit=_RUNS_OFFERED)
     runs = [run_of(job) for job in jobs if job.counts.done]
@@ -66,12 +54,12 @@ async def show_labels(request: Request, store: JobStoreDep, tenant: TenantDep) -
     return render_page(request, "labels.html", runs=runs, counts=counts)
 
 
+@router.get("/{job_id}")
 async def show_next(
-    request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_LabelQuery, Query()]
+    request: Request, store: JobStoreDep, job: JobDep, query: Annotated[_LabelQuery, Query()]
 ) -> Response:
     """Show the next row that this person has not labelled; without a name, who labelled and how far they agree."""
-    job = await store.get(tenant, checked_id(job_id))
-    labels = await store.labels(tenant, job.id)
+    labels = await store.labels(job.tenant, job.id)
     person = query.person.strip()
     mine = {each.row for each in labels if each.person == person}
     found = await _next_row(store, job, mine) if person else None
@@ -98,37 +86,35 @@ async def show_next(
     )
 
 
-async def mark_row(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
-    job = await store.get(tenant, checked_id(job_id))
+@router.post("/{job_id}", dependencies=[Depends(refuse_other_origins)])
+async def mark_row(request: Request, store: JobStoreDep, job: JobDep) -> Response:
     sent = await request.form(max_files=0, max_fields=_MOST_SENTENCES + _OTHER_FIELDS)
     person = str(sent.get("person", "")).strip()
     if not 0 < len(person) <= _LONGEST_NAME or not person.isprintable():
         raise InvalidInput(CodedText("person_expected", limit=_LONGEST_NAME), place="person")
     mark = str(sent.get("mark", ""))
     if mark == "undo":
-        mine = await store.labels(tenant, job.id, person=person)
+        mine = await store.labels(job.tenant, job.id, person=person)
         if mine:
-            await store.drop_label(tenant, job.id, mine[-1].row, person)
+            await store.drop_label(job.tenant, job.id, mine[-1].row, person)
     else:
-        await store.put_label(tenant, job.id, _label_of(sent, mark, person, job.total or 0))
+        await store.put_label(job.tenant, job.id, _label_of(sent, mark, person, job.total or 0))
     is_of_row = sent.get("from") == "row" and mark != "undo"
     following = f"/runs/{job.id}/rows/{int(str(sent['row']))}" if is_of_row else f"{LABEL_PATH}/{job.id}"
-    return RedirectResponse(link(request, following, person=person), _SEE_OTHER)
+    return see_other(request, following, person=person)
 
 
-async def export_labels(
-    store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_LabelQuery, Query()]
-) -> Response:
+@router.get("/{job_id}/export")
+async def export_labels(store: JobStoreDep, job: JobDep, query: Annotated[_LabelQuery, Query()]) -> Response:
     """Return the labelled rows for `plumbline calibrate`; with `drawn`, a sample of the run for `plumbline rate`."""
-    job = await store.get(tenant, checked_id(job_id))
     drawn = (await read_label_sample(store, job)).labels if query.drawn else None
-    labels = await store.labels(tenant, job.id, person=query.person or None)
+    labels = await store.labels(job.tenant, job.id, person=query.person or None)
 
     async def lines() -> AsyncGenerator[bytes, None]:
         for row, label in sorted(majority(labels).items()):
             if drawn is not None and row not in drawn:
                 continue
-            record = await store.record(tenant, job.id, row)
+            record = await store.record(job.tenant, job.id, row)
             if isinstance(record, Record):
                 given = [each for each in labels if each.row == row]
                 dataset = job.name or job.id

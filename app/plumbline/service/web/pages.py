@@ -4,13 +4,14 @@ import base64
 import binascii
 import functools
 from collections.abc import Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment
 from starlette.requests import HTTPConnection, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from plumbline.ground.errors import BadRequest
@@ -98,6 +99,11 @@ def link(request: Request, path: str, **query: object) -> str:
     path, _, fragment = path.partition("#")
     root = request.scope.get("root_path", "")
     return f"{root}{path}" + (f"?{urlencode(kept)}" if kept else "") + (f"#{fragment}" if fragment else "")
+
+
+def see_other(request: Request, path: str, **query: object) -> Response:
+    """Send a browser that posted a form to a page, by GET."""
+    return RedirectResponse(link(request, path, **query), HTTPStatus.SEE_OTHER)
 
 
 def render_page(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from functools import cache, partial
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Depends, Request
@@ -24,24 +24,21 @@ _INVALID: Final = 422
 _TOO_LARGE: Final = 413
 
 
-@cache
-def retrieval_routes() -> APIRouter:
-    router = APIRouter(prefix=RETRIEVAL_PATH, include_in_schema=False)
-    router.add_api_route("", show_retrieval, methods=["GET"])
-    router.add_api_route("", measure_retrieval, methods=["POST"], dependencies=[Depends(refuse_other_origins)])
-    router.add_api_route("/example", show_example, methods=["GET"])
-    return router
+router = APIRouter(prefix=RETRIEVAL_PATH, include_in_schema=False)
 
 
+@router.get("")
 async def show_retrieval(request: Request) -> Response:
     return _render(request)
 
 
+@router.get("/example")
 async def show_example(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     body = json.dumps(COMPARISON_EXAMPLES["markdown"]["value"] | {"measures": DEFAULT_MEASURES}).encode()
     return _render(request, await run_in_thread(scorer, threads, len(body), partial(answers.compare_runs, body)))
 
 
+@router.post("", dependencies=[Depends(refuse_other_origins)])
 async def measure_retrieval(request: Request, scorer: ScorerDep, threads: RetrievalThreadsDep) -> Response:
     given: dict[str, str] = {}
     try:

@@ -4,14 +4,13 @@ import asyncio
 import json
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from operator import attrgetter
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args
+from typing import Annotated, Final, Literal, NamedTuple, get_args
 
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from plumbline.ground.errors import InvalidInput, JobUnknown
 from plumbline.ground.texts import CodedText
@@ -31,7 +30,7 @@ from plumbline.service.api.dependencies import JobReportsDep, JobStoreDep, Tenan
 from plumbline.service.api.job_answers import ReportQuery, job_info, read_label_sample
 from plumbline.service.api.jobs import checked_id
 from plumbline.service.api.responses import JSON, choose_language
-from plumbline.service.web.pages import link, refuse_other_origins, render_page
+from plumbline.service.web.pages import refuse_other_origins, render_page, see_other
 
 TIERS: Final[tuple[TierName, ...]] = get_args(TierName)
 # The picture of a trend, in SVG units.
@@ -103,7 +102,6 @@ _MOST_RANKED: Final = 5_000
 _ROWS_DRAWN: Final = 1_000
 _PASSED: Final[Mapping[str, bool | Literal["unsure"]]] = {"yes": True, "no": False, "unsure": "unsure"}
 _ROWS_AT_A_TIME: Final = 500
-_SEE_OTHER: Final = 303
 _MAX_ROW: Final = 2**53
 
 
@@ -129,30 +127,19 @@ class _RowQuery(BaseModel, frozen=True):
     person: str = Field(default="", max_length=100)
 
 
-_JobId = Annotated[str, Path()]
 _Row = Annotated[int, Path(ge=0, le=_MAX_ROW)]
 
 
-@cache
-def run_routes() -> APIRouter:
-    router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
-    router.add_api_route("", show_runs, methods=["GET"])
-    router.add_api_route("/{job_id}", show_run, methods=["GET"])
-    router.add_api_route("/{job_id}/rows/{row}", show_row, methods=["GET"])
-    router.add_api_route("/{job_id}/unsure", show_most_unsure, methods=["GET"])
-    router.add_api_route("/{job_id}/report", show_report, methods=["GET"])
-    router.add_api_route("/{job_id}/state", show_state, methods=["GET"])
-    for action in get_args(Action):
-        router.add_api_route(
-            f"/{{job_id}}/{action}",
-            _act(action),
-            methods=["POST"],
-            operation_id=f"{action}_on_page",
-            dependencies=[Depends(refuse_other_origins)],
-        )
-    return router
+async def _find_job(store: JobStoreDep, tenant: TenantDep, job_id: Annotated[str, Path()]) -> Job:
+    return await store.get(tenant, checked_id(job_id))
 
 
+# The job of a page's path
+JobDep = Annotated[Job, Depends(_find_job)]
+router = APIRouter(prefix=RUNS_PATH, include_in_schema=False)
+
+
+@router.get("")
 async def show_runs(
     request: Request, store: JobStoreDep, tenant: TenantDep, query: Annotated[_ListQuery, Query()]
 ) -> Response:
@@ -166,18 +153,18 @@ async def show_runs(
     return render_page(request, "runs.html", runs=runs, query=query, older=older, points=points)
 
 
+@router.get("/{job_id}")
 async def show_run(
-    request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_RowsQuery, Query()]
+    request: Request, store: JobStoreDep, job: JobDep, query: Annotated[_RowsQuery, Query()]
 ) -> Response:
-    job = await store.get(tenant, checked_id(job_id))
     if query.sort in _SORTS:
         ranked = (await _rows_by_score(store, job, query))[query.after + 1 :][: _ROWS_OF_A_PAGE + 1]
-        by_row = {each.row: each for each in await store.read_rows(tenant, job.id, ranked)}
+        by_row = {each.row: each for each in await store.read_rows(job.tenant, job.id, ranked)}
         lines = [by_row[row] for row in ranked if row in by_row]
         last = query.after + _ROWS_OF_A_PAGE
     else:
         lines = await store.find_rows(
-            tenant, job.id, after=query.after, limit=_ROWS_OF_A_PAGE + 1, where=query.filter()
+            job.tenant, job.id, after=query.after, limit=_ROWS_OF_A_PAGE + 1, where=query.filter()
         )
         last = lines[:_ROWS_OF_A_PAGE][-1].row if lines else -1
     rows = [
@@ -224,18 +211,18 @@ def _result_of(line: ResultLine) -> HeadResult | None:
         return None
 
 
+@router.get("/{job_id}/unsure")
 async def show_most_unsure(
-    request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId, query: Annotated[_RowQuery, Query()]
+    request: Request, store: JobStoreDep, job: JobDep, query: Annotated[_RowQuery, Query()]
 ) -> Response:
     """Go to the row without a label that the tiers are least sure of: those without a decision come first."""
-    job = await store.get(tenant, checked_id(job_id))
-    labelled = {each.row for each in await store.labels(tenant, job.id)}
+    labelled = {each.row for each in await store.labels(job.tenant, job.id)}
     for passed in ("unsure", ""):
         wanted = _RowsQuery(sort="unsure", passed=passed, status=RowStatus.JUDGED)
         for row in await _rows_by_score(store, job, wanted, most=_MOST_RANKED):
             if row not in labelled:
-                return RedirectResponse(link(request, f"/runs/{job.id}/rows/{row}", person=query.person), _SEE_OTHER)
-    return RedirectResponse(link(request, f"/runs/{job.id}"), _SEE_OTHER)
+                return see_other(request, f"{RUNS_PATH}/{job.id}/rows/{row}", person=query.person)
+    return see_other(request, f"{RUNS_PATH}/{job.id}")
 
 
 class TierHistogram(NamedTuple):
@@ -259,17 +246,11 @@ async def _histograms(store: JobStore, job: Job) -> list[TierHistogram]:
     return await asyncio.to_thread(count)
 
 
+@router.get("/{job_id}/rows/{row}")
 async def show_row(
-    request: Request,
-    store: JobStoreDep,
-    tenant: TenantDep,
-    *,
-    job_id: _JobId,
-    row: _Row,
-    query: Annotated[_RowQuery, Query()],
+    request: Request, store: JobStoreDep, job: JobDep, row: _Row, query: Annotated[_RowQuery, Query()]
 ) -> Response:
-    job = await store.get(tenant, checked_id(job_id))
-    lines = await store.read_rows(tenant, job.id, [row])
+    lines = await store.read_rows(job.tenant, job.id, [row])
     texts, problem = await texts_of(store, job, row)
     if not lines and texts is None and problem is None:
         raise JobUnknown(CodedText("no_such_row"))
@@ -283,31 +264,27 @@ async def show_row(
         custom_id=read.custom_id if isinstance(read, ResultRow) else None,
         error=read.error if isinstance(read, ResultRow) else None,
         shown=None if result is None else judged_answer(result, texts),
-        labels=[each for each in await store.labels(tenant, job.id) if each.row == row],
+        labels=[each for each in await store.labels(job.tenant, job.id) if each.row == row],
         person=query.person,
         texts=texts,
         problem=problem,
     )
 
 
-async def show_report(
-    request: Request, store: JobStoreDep, tenant: TenantDep, reports: JobReportsDep, job_id: _JobId
-) -> Response:
-    job = await store.get(tenant, checked_id(job_id))
+@router.get("/{job_id}/report")
+async def show_report(request: Request, store: JobStoreDep, reports: JobReportsDep, job: JobDep) -> Response:
     return await reports.answer(store, job, None, ReportQuery(), choose_language(request))
 
 
-async def show_state(store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
-    info = job_info(await store.get(tenant, checked_id(job_id)))
-    return Response(info.model_dump_json(), media_type=JSON, headers={"Cache-Control": "no-store"})
+@router.get("/{job_id}/state")
+async def show_state(job: JobDep) -> Response:
+    return Response(job_info(job).model_dump_json(), media_type=JSON, headers={"Cache-Control": "no-store"})
 
 
-def _act(action: Action) -> Any:
-    async def act(request: Request, store: JobStoreDep, tenant: TenantDep, job_id: _JobId) -> Response:
-        job = await store.act(tenant, checked_id(job_id), action)
-        return RedirectResponse(link(request, f"{RUNS_PATH}/{job.id}"), _SEE_OTHER)
-
-    return act
+@router.post("/{job_id}/{action}", dependencies=[Depends(refuse_other_origins)])
+async def act(request: Request, store: JobStoreDep, job: JobDep, action: Annotated[Action, Path()]) -> Response:
+    await store.act(job.tenant, job.id, action)
+    return see_other(request, f"{RUNS_PATH}/{job.id}")
 
 
 async def texts_of(store: JobStore, job: Job, row: int) -> tuple[Sample | None, str | None]:

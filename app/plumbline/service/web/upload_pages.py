@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import BaseModel, Field, ValidationError
 from starlette.datastructures import FormData
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from plumbline.ground.errors import BadRequest, InvalidInput
 from plumbline.ground.settings import Settings
@@ -33,7 +33,7 @@ from plumbline.service.api.auth import tenant_of
 from plumbline.service.api.dependencies import CascadeDep, JobStoreDep, TenantDep
 from plumbline.service.api.form_body import read_form
 from plumbline.service.api.job_upload import new_job, open_rows_file
-from plumbline.service.web.pages import link, refuse_other_origins, render_page
+from plumbline.service.web.pages import refuse_other_origins, render_page, see_other
 
 UPLOAD_PATH: Final = "/runs/new"
 _SHOWN_ROWS: Final = 3
@@ -43,7 +43,6 @@ MOST_COUNTED: Final = 100_000
 # A workbook is read as a whole, which takes some ten times its bytes.
 _MAX_SHEET_BYTES: Final = 20_000_000
 _INVALID: Final = 422
-_SEE_OTHER: Final = 303
 # `auto` asks every tier in turn.
 _TIERS: Final[Mapping[str, list[str] | None]] = {
     "auto": None,
@@ -89,7 +88,7 @@ def upload_routes(settings: Settings, prompts: Prompts) -> APIRouter:
             token, form, name = await _receive(request, store, tenant)
         except InvalidInput as error:
             return render_page(request, "new_run.html", status=_INVALID, problem=error.text)
-        return RedirectResponse(link(request, f"{UPLOAD_PATH}/{token}", form=form, name=name), _SEE_OTHER)
+        return see_other(request, f"{UPLOAD_PATH}/{token}", form=form, name=name)
 
     def estimate() -> CostEstimate:
         return CostEstimate(settings, prompts, judges, votes)
@@ -144,7 +143,7 @@ def upload_routes(settings: Settings, prompts: Prompts) -> APIRouter:
             problem = describe_invalid(error.errors(include_input=False)[0])
             return await page(request, preview, query, cascade, _INVALID, problem=problem, given=sent)
         submission = await store.submit(new_job(request, choices), Upload(path, query.form, named=named))
-        return RedirectResponse(link(request, f"/runs/{submission.job.id}"), _SEE_OTHER)
+        return see_other(request, f"/runs/{submission.job.id}")
 
     return router
 
