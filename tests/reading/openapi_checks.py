@@ -47,6 +47,9 @@ _RETRIEVAL: Final = (
     *_NUMBERS,
     r"a run has either 'results' or 'llm_outputs'",
     r"two runs are named",
+    r"there is no (judgment|row)",
+    # What a row or a list holds.
+    r"^/(qrels|runs/\d+)/.*(wanted|not a finite|listed twice|has a second row|two grades|one rank|a whole number)",
 )
 _HAN: Final = re.compile("[\u4e00-\u9fff]")
 _RULES: Final[dict[str, tuple[str, ...]]] = {
@@ -58,6 +61,7 @@ _RULES: Final[dict[str, tuple[str, ...]]] = {
         r"this Idempotency-Key was used with another request",
         r"^/file: (the file is empty|its suffix is none of|the part has no file name)",
     ),
+    "get_job_report": (r"expected a score and its bound", r"unknown (score|tier)", r"expected a number from 0 to 1"),
     "evaluate_retrieval": (*_RETRIEVAL, r"^(qrels|run)\b[^:]*(:\d+)?: "),
     "compare_retrieval": (
         *_RETRIEVAL,

@@ -212,7 +212,7 @@ def _at(place: str) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(error.detail, place=f"{place}/{error.place}") from None
+        raise InvalidInput(error.detail, place=f"{place}/{error.place}".removesuffix("/")) from None
 
 
 def _run_out(
