@@ -37,11 +37,11 @@ def kinds_of(suite: ET.Element) -> dict[str, str]:
 
 
 def test_gates_are_tests_and_so_is_each_kind_of_rows() -> None:
-    suite = suite_of(junit_xml(with_gates(build_report([*LINES, b"{"]), PASSED, FAILED), suite="nightly"))
+    suite = suite_of(junit_xml(with_gates(build_report([*LINES, b"{"]), PASSED, FAILED)))
 
     assert kinds_of(suite)["lines that were skipped"] == "skipped"
     assert suite.attrib == {
-        "name": "nightly",
+        "name": "plumbline",
         "tests": "9",
         "failures": "1",
         "errors": "0",
@@ -71,9 +71,9 @@ def test_only_a_gate_that_failed_fails_the_suite() -> None:
 def test_markdown_has_gates_scores_counts_and_the_worst_rows() -> None:
     report = with_gates(build_report(LINES, baseline_lines=LINES), PASSED, FAILED)
 
-    text = markdown_summary(report, title="Nightly", rows=1)
+    text = markdown_summary(report, rows=1)
 
-    assert text.startswith("## Nightly\n\n**❌ A gate failed**\n")
+    assert "\n\n**❌ A gate failed**\n" in text
     assert "| faithfulness | at least 0.8 | 0.9 | ✅ passed |" in text
     assert "| degraded | at most 0.02 | 0.5 | ❌ failed |" in text
     assert "| LLM judge | 2 | 0.575 [0.206, 0.876] | 0.425 [0.124, 0.794] |" in text
@@ -110,7 +110,7 @@ def test_text_of_others_has_no_meaning_in_markdown(text: str, shown: str) -> Non
 
 @cache
 def _hostile_markdown(text: str) -> str:
-    return markdown_summary(hostile_report(text), title=text)
+    return markdown_summary(hostile_report(text))
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -115,11 +115,11 @@ def test_a_pair_has_all_its_numbers() -> None:
 def test_markdown_by_hand() -> None:
     table = comparison_table([BETTER])
 
-    assert as_markdown(table, digits=2).splitlines() == [
+    assert as_markdown(table).splitlines() == [
         "| label | run | ndcg@10 |",
         "| --- | --- | ---: |",
-        "| a | bm25 | 0.25 |",
-        "| b | dense | 0.50<sup>a</sup> |",
+        "| a | bm25 | 0.2500 |",
+        "| b | dense | 0.5000<sup>a</sup> |",
     ]
 
 

@@ -15,6 +15,7 @@ from plumbline.cli.judge_check import check_endpoint, check_judges, find_advice,
 from plumbline.client.connection import Connection, RequestSpec
 from plumbline.client.failures import ClientError, Retries
 from plumbline.ground.errors import ConfigurationError, PlumblineError
+from plumbline.ground.files import find_folder_problem
 from plumbline.ground.phrases import load_data
 from plumbline.ground.service_address import KEY_VARIABLE, URL_VARIABLE, find_url
 from plumbline.ground.settings import Settings, load_settings, unknown_variables, variable_name
@@ -135,11 +136,9 @@ def _jobs(settings: Settings) -> Finding:
         except PlumblineError as error:
             return Finding("FAILED", "jobs", str(error), "start the database, or correct PLUMBLINE_DATABASE_URL")
         return Finding("ok", "jobs", "the database of PLUMBLINE_DATABASE_URL answers")
-    folder = settings.data_dir.absolute()
-    place = next(each for each in (folder, *folder.parents) if each.exists())
-    if place.is_dir() and os.access(place, os.W_OK | os.X_OK):
+    if (problem := find_folder_problem(settings.data_dir)) is None:
         return Finding("ok", "jobs", f"{settings.data_dir} can be written")
-    seen = f"{str(place)!r} is no folder that this user can write"
+    seen = f"{settings.data_dir} {problem}"
     return Finding("FAILED", "jobs", seen, "name another by PLUMBLINE_DATA_DIR, or change its owner")
 
 

@@ -17,12 +17,11 @@ from plumbline.retrieval.comparison import CORRECTIONS, TESTS, RunReport, compar
 from plumbline.retrieval.conventions import BOOLEANS, CHOICES, PRESETS, Conventions, as_dict, build_conventions
 from plumbline.retrieval.fusion import METHODS, MISSING, fuse, tune_weights
 from plumbline.retrieval.inputs import ReadRun, read_qrels, read_run
-from plumbline.retrieval.measure import CUTOFF_BY_NAME, Cutoff, parse_measures
+from plumbline.retrieval.measure import CUTOFF_BY_NAME, DEFAULT_MEASURES, Cutoff, parse_measures
 from plumbline.retrieval.tables import TABLE_WRITERS, Table, comparison_table, pair_table
 from plumbline.retrieval.trec import format_run
 
 _SHORT = {"rel_level": "-l", "judged_only": "-J", "max_documents": "-M"}
-_MEASURES = ["ndcg@10", "recall@10", "precision@10", "map", "mrr"]
 _TABLES: Mapping[str, Any] = {"means": comparison_table, "pairs": pair_table}
 
 
@@ -33,7 +32,7 @@ def add_command(commands: Commands) -> None:
         "retrieval",
         {"evaluate": _evaluate, "compare": _compare, "fuse": _fuse},
         measures=_known_measures(),
-        usual=[" ".join(_MEASURES)],
+        usual=[" ".join(DEFAULT_MEASURES)],
         tests=TESTS,
         corrections=sorted(CORRECTIONS),
         formats=sorted(TABLE_WRITERS),
@@ -97,7 +96,7 @@ def _evaluate(options: argparse.Namespace) -> int:
 
 def _reports(options: argparse.Namespace, *, resamples: int) -> tuple[tuple[RunReport, ...], list[ReadRun]]:
     # What was mistyped is said before files of gigabytes are read.
-    conventions, measures = read_conventions(options), parse_measures(options.measure or _MEASURES)
+    conventions, measures = read_conventions(options), parse_measures(options.measure or DEFAULT_MEASURES)
     named = name_files(options.runs)
     lengths = None if options.lengths is None else _lengths(options.lengths)
     judged = read_qrels(options.qrels, alternatives=options.alternatives)

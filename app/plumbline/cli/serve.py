@@ -67,7 +67,10 @@ def _serve(options: argparse.Namespace) -> int:
     # Before anything listens, so that nobody waits for an app that loads, or that cannot be built.
     app = _make_app(divide_bounds(settings, 1)) if count == 1 else None
     if app is None:
-        _check(settings)
+        from plumbline.assembly import make_plan  # noqa: PLC0415 - seconds of import
+
+        # What is wrong is said once, and not by each worker
+        make_plan(settings)
     with listen(host, options.port) as listener:
         if app is None:
             return _serve_by_workers(settings, listener, count, is_open=is_open)
@@ -99,13 +102,6 @@ def _serve_alone(settings: Settings, app: Any, listener: socket.socket, *, is_op
         sys.stderr.flush()
         os._exit(code)
     return code
-
-
-def _check(settings: Settings) -> None:
-    """Raise for settings, prompts or calibrations that are wrong, once and not in each worker."""
-    from plumbline.assembly import make_plan  # noqa: PLC0415 - seconds of import
-
-    make_plan(settings)
 
 
 def _serve_by_workers(settings: Settings, listener: socket.socket, count: int, *, is_open: bool) -> int:

@@ -10,6 +10,8 @@ from typing import Final
 from plumbline.ground.errors import InvalidInput, quoted
 from plumbline.ground.texts import CodedText
 
+DEFAULT_MEASURES: Final = ("ndcg@10", "recall@10", "precision@10", "map", "mrr")
+
 
 class Cutoff(Enum):
     REQUIRED = "required"

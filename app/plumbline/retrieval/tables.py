@@ -16,6 +16,9 @@ from plumbline.ground.texts import CodedText
 from plumbline.retrieval.comparison import RunComparison
 from plumbline.rows.records.result_table import guard_formula
 
+# Behind the point, for people
+_DIGITS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Marked:
@@ -96,12 +99,13 @@ def label(place: int) -> str:
     return letters
 
 
-def as_markdown(table: Table, *, digits: int = 4) -> str:
+def as_markdown(table: Table) -> str:
     """Format a GitHub table; names are escaped."""
+    width = len(table.columns)
     lines = [
         [_markdown_text(column) for column in table.columns],
-        ["---" if _is_text(table, place) else "---:" for place in range(len(table.columns))],
-        *([_format_cell(cell, digits, _markdown_text, "<sup>{}</sup>") for cell in row] for row in table.rows),
+        ["---" if any(isinstance(row[place], str) for row in table.rows) else "---:" for place in range(width)],
+        *([_format_cell(cell, _markdown_text, "<sup>{}</sup>") for cell in row] for row in table.rows),
     ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
@@ -124,18 +128,18 @@ def as_csv(table: Table) -> str:
     return buffer.getvalue()
 
 
-def as_html(table: Table, *, digits: int = 4) -> str:
+def as_html(table: Table) -> str:
     """Format a page that stands alone, loads nothing and has no script; names are escaped."""
     head = "".join(f'<th scope="col">{_html_text(column)}</th>' for column in table.columns)
-    lines = [[_format_cell(cell, digits, _html_text, " <sup>{}</sup>") for cell in row] for row in table.rows]
+    lines = [[_format_cell(cell, _html_text, " <sup>{}</sup>") for cell in row] for row in table.rows]
     body = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in line)}</tr>\n" for line in lines)
     return f"{_HTML_HEAD}<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>\n</html>\n"
 
 
-def as_text(table: Table, *, digits: int = 4) -> str:
+def as_text(table: Table) -> str:
     """Format aligned columns for a terminal; a Han character is two columns wide."""
     lines = [[_on_one_line(column) for column in table.columns]]
-    lines += [[_format_cell(cell, digits, _on_one_line, " {}") for cell in row] for row in table.rows]
+    lines += [[_format_cell(cell, _on_one_line, " {}") for cell in row] for row in table.rows]
     columns = list(zip(*lines, strict=True))
     widths = [max(map(_width, column)) for column in columns]
     is_text = [not all(text == "n/a" or text[0] in "-0123456789" for text in column[1:] if text) for column in columns]
@@ -157,25 +161,21 @@ TABLE_WRITERS: Mapping[str, Callable[[Table], str]] = MappingProxyType(
 )
 
 
-def _is_text(table: Table, place: int) -> bool:
-    return any(isinstance(row[place], str) for row in table.rows)
-
-
 def _superscript(beats: Sequence[str]) -> str:
     """Join labels: those of one letter run together, as in print; longer ones need a comma."""
     return ("," if any(len(text) > 1 for text in beats) else "").join(beats)
 
 
-def _plain(cell: Cell, digits: int) -> str:
+def _plain(cell: Cell) -> str:
     match cell:
         case None:
             return "n/a"
         case bool():
             return "yes" if cell else "no"
-        case float() if 0.0 < abs(cell) < 0.5 * 10.0**-digits:
+        case float() if 0.0 < abs(cell) < 0.5 * 10.0**-_DIGITS:
             return f"{cell:.1e}"
         case float():
-            return f"{cell:.{digits}f}"
+            return f"{cell:.{_DIGITS}f}"
         case _:
             return str(cell)
 
@@ -185,11 +185,11 @@ def _width(text: str) -> int:
     return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
 
 
-def _format_cell(cell: Cell, digits: int, escape: Callable[[str], str], marks: str) -> str:
+def _format_cell(cell: Cell, escape: Callable[[str], str], marks: str) -> str:
     """Format a cell; `marks` is what follows a number, with braces for the labels."""
     if isinstance(cell, Marked):
-        return _plain(cell.value, digits) + (marks.format(_superscript(cell.beats)) if cell.beats else "")
-    return escape(cell) if isinstance(cell, str) else _plain(cell, digits)
+        return _plain(cell.value) + (marks.format(_superscript(cell.beats)) if cell.beats else "")
+    return escape(cell) if isinstance(cell, str) else _plain(cell)
 
 
 def _markdown_text(text: str) -> str:

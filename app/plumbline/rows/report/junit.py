@@ -7,11 +7,12 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from plumbline.rows.report.building import Report
 from plumbline.rows.report.texts import one_line, xml_text
 
+_SUITE: Final = "plumbline"
 _LONGEST_NAME: Final = 200
 _LONGEST_MESSAGE: Final = 500
 
 
-def junit_xml(report: Report, *, suite: str = "plumbline") -> bytes:
+def junit_xml(report: Report) -> bytes:
     """Return one suite in UTF-8, in the format that Jenkins, GitLab and GitHub Actions read.
 
     Tests are each gate, a failure if it failed, so that the suite fails as the command does; one skipped test for each
@@ -19,7 +20,7 @@ def junit_xml(report: Report, *, suite: str = "plumbline") -> bytes:
     """
     root = Element("testsuites")
     # Nothing is timed; some readers need the attribute
-    test_suite = SubElement(root, "testsuite", {"name": _clean(suite, _LONGEST_NAME), "time": "0"})
+    test_suite = SubElement(root, "testsuite", {"name": _SUITE, "time": "0"})
     for gate in report.summary.gates:
         case = _add_case(test_suite, "gates", gate.name)
         if not gate.passed:
@@ -32,7 +33,7 @@ def junit_xml(report: Report, *, suite: str = "plumbline") -> bytes:
     for name, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         for element in (root, test_suite):
             element.set(name, str(len(list(test_suite.iter(tag)))))
-    root.set("name", _clean(suite, _LONGEST_NAME))
+    root.set("name", _SUITE)
     indent(root)
     body: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
     return body + b"\n"
@@ -40,7 +41,7 @@ def junit_xml(report: Report, *, suite: str = "plumbline") -> bytes:
 
 def _add_case(suite: Element, group: str, name: str) -> Element:
     return SubElement(
-        suite, "testcase", {"classname": f"plumbline.{group}", "name": _clean(name, _LONGEST_NAME), "time": "0"}
+        suite, "testcase", {"classname": f"{_SUITE}.{group}", "name": _clean(name, _LONGEST_NAME), "time": "0"}
     )
 
 

@@ -27,13 +27,7 @@ _JOINER: Final = "&#8288;"
 _BLANK_LINES: Final = re.compile(r"\n{3,}")
 
 
-def markdown_summary(
-    report: Report,
-    *,
-    language: ReportLanguage = "en",
-    title: str | None = None,
-    rows: int = 10,
-) -> str:
+def markdown_summary(report: Report, *, language: ReportLanguage = "en", rows: int = 10) -> str:
     """Return gates, scores with their intervals, the comparison and the `rows` worst rows as Markdown."""
     words, summary = load_words(language), report.summary
     groups = [(words[f"tier_{tier.tier}"], tier.judged, tier.scores) for tier in summary.tiers]
@@ -52,7 +46,6 @@ def markdown_summary(
         .render(
             words=words,
             said=functools.partial(render, language=language),
-            title=title,
             summary=summary,
             is_mixed=is_mixed,
             names=[*names, *asked],

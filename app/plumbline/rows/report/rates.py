@@ -138,12 +138,9 @@ def choose_thresholds(
     blocked = choose_threshold(label, score, -found, risk=risk, confidence=confidence)
     if blocked.threshold is not None:
         blocked = blocked.model_copy(update={"threshold": -blocked.threshold})
-    is_left = np.ones(len(found), dtype=bool)
-    if passing.threshold is not None:
-        is_left &= found < passing.threshold
-    if blocked.threshold is not None:
-        is_left &= found > blocked.threshold
-    return passing, blocked, int(is_left.sum())
+    low = -math.inf if blocked.threshold is None else blocked.threshold
+    high = math.inf if passing.threshold is None else passing.threshold
+    return passing, blocked, int(((found > low) & (found < high)).sum())
 
 
 @dataclass(frozen=True, slots=True)

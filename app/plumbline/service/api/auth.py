@@ -161,7 +161,8 @@ class Admission:
         load = RequestLoad(body_bytes, is_about_jobs, self._has_deadline(scope))
         try:
             caller = self._authenticator.caller_of(connection)
-            _check_client(connection)
+            if (old := _OLD_CLIENT.match(connection.headers.get("user-agent", ""))) is not None:
+                raise ClientOutdated(CodedText("client_outdated", service=VERSION, client=old[1]))
             gate.enter(caller, load)
         except PlumblineError as error:
             if isinstance(error, KeyUnknown):
@@ -181,11 +182,6 @@ def _declared_bytes(connection: HTTPConnection) -> int:
     """Return the length of the body, 0 where it is not known before it has arrived or is checked later."""
     match = CONTENT_LENGTH.fullmatch(connection.headers.get("content-length", ""))
     return int(match[1]) if match else 0
-
-
-def _check_client(connection: HTTPConnection) -> None:
-    if (found := _OLD_CLIENT.match(connection.headers.get("user-agent", ""))) is not None:
-        raise ClientOutdated(CodedText("client_outdated", service=VERSION, client=found[1]))
 
 
 def is_from_another_origin(request: Request) -> bool:

@@ -7,9 +7,8 @@ from msgspec import Meta
 
 from plumbline.retrieval.comparison import LatencySummary, RunComparison, Summary
 from plumbline.retrieval.evaluation import EvaluationCounts
+from plumbline.retrieval.measure import DEFAULT_MEASURES
 from plumbline.retrieval.run import ParsedRanking
-
-DEFAULT_MEASURES = ("ndcg@10", "recall@10", "precision@10", "map", "mrr")
 
 Preset = Literal["trec_eval", "pytrec_eval", "beir", "ragas_id", "seed-0", "seed-1", "seed-2", "seed-3", "seed-4"]
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from plumbline.ground.errors import BadRequest, BodyTooLarge
+from plumbline.retrieval.measure import DEFAULT_MEASURES
 from plumbline.service.api import retrieval_answers as answers
 from plumbline.service.api.dependencies import RetrievalThreadsDep, ScorerDep
 from plumbline.service.api.openapi import COMPARISON_EXAMPLES
 from plumbline.service.api.retrieval import read_files, run_in_thread
-from plumbline.service.api.retrieval_messages import DEFAULT_MEASURES
 from plumbline.service.web.pages import refuse_other_origins, render_page
 
 RETRIEVAL_PATH: Final = "/retrieval"

@@ -133,7 +133,7 @@ def upload_routes(settings: Settings, prompts: Prompts) -> APIRouter:
     ) -> Response:
         path = store.find_upload(tenant_of(request), token)
         sent = await request.form(max_files=0, max_fields=len(FIELDS) + 5)
-        named = _named(sent)
+        named = {name: str(column) for name in FIELDS if (column := sent.get(f"column_{name}"))}
         preview = await asyncio.to_thread(look_at_file, path, query.form, named, estimate=estimate())
         if "look" in sent or preview.problem:
             return await page(request, preview, query, cascade, _INVALID if preview.problem else 200, given=sent)
@@ -197,11 +197,6 @@ def look_at_file(path: FilePath, form: str, named: NamedColumns = NONE_NAMED, *,
 def _scaled(found: CostEstimate, times: float) -> dict[str, float | None]:
     tokens = {name: round(found.counts[name] * times) for name in ("requests", "prompt", "completion")}
     return {**tokens, "cost": None if found.cost is None else found.cost * times}
-
-
-def _named(sent: FormData) -> NamedColumns:
-    """Return the columns that the form names, by field."""
-    return {name: str(column) for name in FIELDS if (column := sent.get(f"column_{name}"))}
 
 
 def _read_choices(sent: FormData) -> JobChoices:
