@@ -70,11 +70,9 @@ def _row(key: StoredKey, now: datetime) -> dict[str, object]:
 def _table(rows: list[dict[str, object]]) -> str:
     if not rows:
         return "no keys; create one with 'plumbline keys create NAME'\n"
-    head = [name.upper().replace("_", " ") for name in rows[0]]
-    cells = [head, *([_cell(each) for each in row.values()] for row in rows)]
-    widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
-    lines = ("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells)
-    return "\n".join(lines) + "\n"
+    from plumbline.retrieval.tables import Table, as_text  # noqa: PLC0415 - imports numpy
+
+    return as_text(Table(tuple(map(str.upper, rows[0])), tuple(tuple(map(_cell, row.values())) for row in rows)))
 
 
 def _cell(value: object) -> str:
