@@ -28,6 +28,9 @@ _VERB = re.compile(r"\b(is|was|are|were|has|had|can|will)\b(?! not\b)")
 _NUMBER_WORDS = re.compile(
     r"\d|[一二三四五六七八九十百千万]+[年月日个人岁]|\b(one|two|three|four|five|six|seven|eight|nine|ten)\b"
 )
+# The number of a list's item, emphasis and the number of a passage say nothing of the contexts' matter.
+_MARK = re.compile(r"[\W_]*(?:\d{1,2}[.)]\s)?[\W_]*")
+_REFERENCE = re.compile(r"\bpassages? \d(?:[\d, &]|and)*", re.IGNORECASE)
 _MOST_WORDS = 6
 _HARMLESS = ("Benign", "Questionable")
 KINDS = ("number", "date", "name", "negation", "other")
@@ -106,16 +109,18 @@ def _meets(case: SegmentedSample, at: int, span: tuple[int, int]) -> bool:
 
 def _marked_kind(raw: Mapping[str, Any], case: SegmentedSample, at: int) -> str:
     """Return what people marked in the sentence in few words: a number (or date), a name, or other words."""
-    marked = [(start, raw["answer"][start:end]) for start, end in _spans(raw) if _meets(case, at, (start, end))]
+    sentence = case.sentences[at]
+    first = sentence.start + _MARK.match(sentence.text).end()  # type: ignore[union-attr]
     # Longer spans are whole statements, of which a number or name is a part.
-    marked = [(start, text) for start, text in marked if len(text.split()) <= _MOST_WORDS]
+    spans = [(start, end) for start, end in _spans(raw) if len(raw["answer"][start:end].split()) <= _MOST_WORDS]
+    spans = [(max(start, first), end) for start, end in spans if _meets(case, at, (start, end))]
+    marked = [(start, _REFERENCE.sub("", raw["answer"][start:end])) for start, end in spans]
     for _, text in marked:
         if _DATE.search(text):
             return "date"
         if _NUMBER_WORDS.search(text):
             return "number"
     # The first word of a sentence has a capital anyway: "Outdoor seating is not available" has no name.
-    first = case.sentences[at].start
     named = (text if start <= first and not text.istitle() else f"x {text}" for start, text in marked)
     return "name" if any(map(_NAME.search, named)) else "other"
 
