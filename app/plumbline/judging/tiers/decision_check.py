@@ -37,6 +37,14 @@ _LEAST_SAID = 0.5
 _SHOWN = 3
 # A sentence begins with a capital anyway: its first word is taken for a name in front of another one.
 _FIRST_OF_NAMES = re.compile(r"([A-Z]\w+) (?=[A-Z])")
+_WEEK = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_DAY = f"({'|'.join(_WEEK)})"
+# Opening hours in JSON, counted to 24: "Monday 7:0-17:0"; a day with none is closed. The time of a stamp is no amount.
+_OPENING = re.compile(rf"(?<!to |gh )(?<![-–])\b{_DAY} (?!0:0-0:0$)\d{{1,2}}:\d{{1,2}}-\d{{1,2}}:\d{{1,2}}$")
+_MACHINE_TIME = re.compile(r"\b(?:\d\d:\d\d:\d\d\b|(?=\d:\d\b))")
+_OPENS = re.compile(r"\b(open|operat|hours|closed(?= (?:on )?\w+day))", re.IGNORECASE)
+_ALL_WEEK = re.compile(r"\b(?:(?:seven|7) days (?:a|per) week|every ?day|daily)\b")
+_FROM_TO = re.compile(rf"\b{_DAY}s?(?: to | through | ?[-–] ?){_DAY}")
 _WEEKDAY = re.compile(r"\b(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|(?:星期|礼拜|周)[一二三四五六日天](?![次回])")
 
 
@@ -81,7 +89,7 @@ class DecisionCheck:
     def _doubts(self, text: str, features: Finding) -> Iterator[tuple[str, CodedText]]:
         if features.unknown_numbers:
             yield "number_not_in_contexts", CodedText("in_no_context", names=features.unknown_numbers[:_SHOWN])
-        elif far := self._far_numbers(text, features):
+        elif far := (*self._far_numbers(text, features), *self._days_with_other_hours(text)):
             yield "number_not_in_evidence", CodedText("not_near_evidence", names=far[:_SHOWN])
         if names := (*self._unknown_first_name(text), *features.unknown_names, *self._unknown_days(text)):
             yield "support_doubtful", CodedText("in_no_context", names=names[:_SHOWN])
@@ -90,14 +98,25 @@ class DecisionCheck:
 
     def _far_numbers(self, text: str, features: Finding) -> tuple[str, ...]:
         """Return the numbers that stand in no sentence on the claim's matter, nor in one beside it."""
-        index, wanted = self._sample.index, word_stems(text)
+        index, wanted = self._sample.index, _singular_stems(text)
         least = max(_FEWEST_SHARED, _LEAST_SHARE * len(wanted))
         shared = [(len(wanted & stems), _LEAST_OF_ITS_OWN * len(stems)) for stems in self._stems]
-        near = [row for row, (count, own) in enumerate(shared) if count >= min(least, own) > 0] or features.rows
+        hours = [row for row, each in enumerate(index.texts) if _OPENING.search(each)] if _OPENS.search(text) else []
+        near = [row for row, (count, own) in enumerate(shared) if count >= min(least, own) > 0] + hours or features.rows
         contexts = [None, *(context for context, _ in index.places), None]
         touched = {row + step for row in near for step in (-1, 0, 1) if contexts[row + 1 + step] == contexts[row + 1]}
-        lines = [index.lines[row] for row in sorted(touched)]
+        lines = [_MACHINE_TIME.sub("0", index.lines[row]) for row in sorted(touched)]
         return ContextAmounts(lines, lines, self._sample.source.question).find_missing(text, lines)
+
+    def _days_with_other_hours(self, text: str) -> Iterator[str]:
+        """Yield the days that the sentence calls open, or closed, against the opening hours of structured contexts."""
+        days_open = {found[1] for line in self._sample.index.structured if (found := _OPENING.search(line))}
+        parts = _OPENS.split(text.partition("except")[0])[1:] if days_open else []
+        for word, part in zip(parts[::2], parts[1::2], strict=True):
+            spans = [(_WEEK.index(first), _WEEK.index(last)) for first, last in _FROM_TO.findall(part)]
+            within = {_WEEK[at % 7] for first, last in spans for at in range(first, first + (last - first) % 7 + 1)}
+            said = set(_WEEK) if _ALL_WEEK.search(part) else within.union(re.findall(_DAY, part))
+            yield from sorted(said & days_open if word.lower() == "closed" else said - days_open, key=_WEEK.index)
 
     def _unknown_first_name(self, text: str) -> tuple[str, ...]:
         """Return the first word if a name follows it and no context has it: "David" of "David Clarkson joined"."""
@@ -132,7 +151,7 @@ class DecisionCheck:
         """Return the sentence of the named context with most of the claim, where one has any of it; else of all."""
         named = {each.context for each in claim.evidence}
         best = next((row for row in features.rows if self._sample.index.places[row][0] in named), None)
-        wanted = word_stems(text)
+        wanted = _singular_stems(text)
         rows = [row for row, (context, _) in enumerate(self._sample.index.places) if context in named]
         if best is None and rows:
             best = max(rows, key=lambda row: len(wanted & self._stems[row]))
@@ -162,4 +181,9 @@ class DecisionCheck:
 
     @cached_property
     def _stems(self) -> list[frozenset[str]]:
-        return [word_stems(text) for text in self._sample.index.texts]
+        return [_singular_stems(text) for text in self._sample.index.texts]
+
+
+def _singular_stems(text: str) -> frozenset[str]:
+    """Return the stems of a text's words; "star" and "stars" have one."""
+    return frozenset(stem.removesuffix("s") for stem in word_stems(text))
