@@ -27,7 +27,8 @@ _DATE = tuple(
 _NUMERIC = re.compile(r"(?<![\d/.])(?P<first>[0-3]?\d)[/.](?P<second>[0-3]?\d)[/.](?P<year>[12]\d{3}|\d{2})(?![\d/])")
 _JOIN = re.compile(r"[-/.](?<=\d[-/.])\d")
 _LED_MONTH = re.compile(
-    rf"\b(?P<lead>in|of|on|since|until|by|last|this|next|early|mid|late|from|to|during)[ -]{_MONTH}"
+    r"\b(?!this may\b|to march (?!and|or|[12]\d{3}))"
+    rf"(?:in|of|on|since|until|by|last|this|next|early|mid|late|from|to|during)[ -]{_MONTH}"
 )
 _MONTH_ANYWHERE = re.compile(rf"\b{_MONTH}")
 _HAN = "[〇零一二三四五六七八九十]"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, Field, FiniteFloat, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from plumbline.ground.errors import CalibrationError
@@ -40,7 +40,7 @@ class Shape(StrEnum):
     SHORT = "short"
 
 
-class ShapeBounds(BaseModel):
+class ShapeBounds(BaseModel, extra="forbid", frozen=True):
     """Bounds of one shape, each with the share of such decisions that were right, on data left out if it suffices.
 
     An answer fails with a hard reason, and one is a sentence on another subject: the contexts have less than
@@ -49,7 +49,6 @@ class ShapeBounds(BaseModel):
     right often enough, and no such decision is made; `fails_right` None: no answer fails.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     copied_from: float | None = Field(default=None, ge=0, le=1)
     copied_right: float | None = Field(default=None, ge=0, le=1)
     covered_from: float | None = Field(default=None, ge=0, le=1)
@@ -140,10 +139,9 @@ def highest_score(tier: TierName) -> float:
     return 1.0 if tier is TierName.LLM else VERBATIM_SUPPORT
 
 
-class CalibrationSource(BaseModel):
+class CalibrationSource(BaseModel, extra="forbid", frozen=True):
     """Provenance of the parameters."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     data: str
     rows: int = Field(ge=1)
     date: str
@@ -151,14 +149,13 @@ class CalibrationSource(BaseModel):
     auroc: float | None = Field(default=None, ge=0, le=1)
 
 
-class CalibrationGate(BaseModel):
+class CalibrationGate(BaseModel, extra="forbid", frozen=True):
     """A gate against unrelated text, which a sigmoid fitted on labelled answers alone, all on topic, overrates.
 
     Support is scaled by a factor that rises from 0 at `closed` to 1 at `open` of one measure: the 5th percentile of
     what sentences reach in contexts of other subjects, and a quarter above the 99th.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     measure: str
     closed: float = Field(allow_inf_nan=False)
     open: float = Field(allow_inf_nan=False)
@@ -185,7 +182,7 @@ def _check_curve(points: tuple[tuple[float, float], ...]) -> tuple[tuple[float, 
 ReliabilityCurve = Annotated[tuple[tuple[float, float], ...], AfterValidator(_check_curve)]
 
 
-class Calibration(BaseModel):
+class Calibration(BaseModel, extra="forbid", frozen=True):
     """Parameters of one tier, model and language.
 
     The support of a sentence is gate * 1 / (1 + exp(-logit)), logit = intercept + sum of weight * measure: seed 4's
@@ -195,7 +192,6 @@ class Calibration(BaseModel):
     times: words that the contexts lack say more against an answer than words that they have say for it.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     tier: TierName
     model: str
     language: Language
@@ -268,10 +264,9 @@ def list_measures(tier: TierName, language: Language) -> tuple[str, ...]:
     }[tier]
 
 
-class CalibrationFile(BaseModel):
+class CalibrationFile(BaseModel, extra="forbid", frozen=True):
     """The file: a version and its entries."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     version: int
     entries: tuple[Calibration, ...]
 
