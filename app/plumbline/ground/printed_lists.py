@@ -1,4 +1,4 @@
-"""Lists of texts in one cell of a table, as JSON, Python and numpy print them; nothing is evaluated."""
+"""Cells of tables: lists of texts as JSON, Python and numpy print them, read without evaluation; and formulas."""
 
 import json
 import re
@@ -39,3 +39,13 @@ def _parse_printed(inside: str, *, has_numbers: bool) -> tuple[str, ...]:
 def _unescape(match: re.Match[str]) -> str:
     code = match[1]
     return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)
+
+
+# Texts that a spreadsheet takes for a formula (OWASP, CSV Injection), with the full-width signs that Chinese and
+# Japanese spreadsheets read alike. Leading apostrophes count, so that removing one always restores the text.
+_FORMULA: Final = re.compile("'*(?:\\s*[=+\\-@＝＋－＠]|[\t\r\n])")
+
+
+def guard_formula(text: str) -> str:
+    """Return the text with an apostrophe before it if a spreadsheet would run it."""
+    return f"'{text}" if _FORMULA.match(text) else text

@@ -12,9 +12,9 @@ from string import ascii_lowercase
 from types import MappingProxyType
 
 from plumbline.ground.errors import InvalidInput
+from plumbline.ground.printed_lists import guard_formula
 from plumbline.ground.texts import CodedText
 from plumbline.retrieval.comparison import RunComparison
-from plumbline.rows.records.result_table import guard_formula
 
 # Behind the point, for people
 _DIGITS = 4

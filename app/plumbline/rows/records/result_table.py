@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import BinaryIO, Final, Literal
 
+from plumbline.ground.printed_lists import guard_formula
 from plumbline.schemas.result_parts import NO_USAGE, VerdictCounts
 from plumbline.schemas.result_upgrade import upgrade_result
 
@@ -36,9 +37,6 @@ _LEFT_OUT: Final = {
 }
 _PROBLEM_TEXTS: Final = ("detail", "title", "message", "type")
 DELIMITER_BY_FORM: Final = {"csv": ",", "tsv": "\t"}
-# Texts that a spreadsheet takes for a formula (OWASP, CSV Injection), with the full-width signs that Chinese and
-# Japanese spreadsheets read alike. Leading apostrophes count, so that removing one always restores the text.
-_FORMULA: Final = re.compile("'*(?:\\s*[=+\\-@＝＋－＠]|[\t\r\n])")
 _NEEDS_QUOTES: Final = re.compile('["\t\r\n,]|^\\s|\\s$')
 
 
@@ -97,11 +95,6 @@ def format_cell(value: object) -> str:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return json.dumps(list(value), ensure_ascii=False) if value else ""
     return guard_formula(str(value))
-
-
-def guard_formula(text: str) -> str:
-    """Return the text with an apostrophe before it if a spreadsheet would run it."""
-    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def table_line(cells: Sequence[str], delimiter: str) -> str:
