@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 from plumbline.ground.deadline import within_deadline
 from plumbline.ground.phrases import Phrases
+from plumbline.judging.text.words import nfkc
 
 Kind = Literal["link", "address", "file", "version", "hash", "code"]
 
@@ -18,6 +19,7 @@ _NO_CODE: Final = re.compile(_WORDS.pattern("no_codes"), re.IGNORECASE)
 _WEAK: Final = re.compile(r"[a-z]+-?(?!0)\d{1,4}s?")
 _TRAILING: Final = ".,;:!?*_`'\"’”…-"
 _RUN: Final = re.compile(r"[a-z]+|\d+")
+_PLURAL: Final = re.compile(r"(?<=\d)s\Z")
 _SEPARATORS: Final = r"[-_ ./#]?"
 _MAX_IDENTIFIERS: Final = 200
 _BEYOND_LINK: Final = r"/?(?![\w/?=&%#-]|\.\w)"
@@ -57,15 +59,13 @@ class KnownIdentifiers:
 
     def _has(self, identifier: Identifier) -> bool:
         if self._folded is None:
-            self._folded = [text.lower() for text in self._texts]
+            self._folded = [nfkc(text).lower() for text in self._texts]
         name = identifier.text.lower()
         if identifier.kind in ("version", "code"):
             # "V 2.1" and "COVID 19" are "v2.1" and "COVID-19".
-            runs = _RUN.findall(name.removeprefix("v") if identifier.kind == "version" else name)
+            runs = _RUN.findall(name.removeprefix("v") if identifier.kind == "version" else _PLURAL.sub("", name))
             whole = (r"\." if identifier.kind == "version" else _SEPARATORS).join(map(re.escape, runs))
             pattern = re.compile(rf"(?<![a-z0-9])v?{whole}s?(?![a-z0-9])")
-            if identifier.kind == "code" and name.endswith("s") and runs[-1] == "s":
-                pattern = re.compile(rf"(?<![a-z0-9]){_SEPARATORS.join(runs[:-1])}s?(?![a-z0-9])")
             if _WEAK.fullmatch(name) and not self._search(re.compile(rf"(?<![a-z0-9]){runs[0]}-?\d")):
                 return True
             return self._search(pattern)

@@ -66,7 +66,7 @@ class StructuredFacts:
                 if not any(token in tokens for _, tokens in near) and all(
                     any(of < best for best, _ in near) for of in own
                 ):
-                    found.append(f"{token} with {' '.join(plain)!r}")
+                    found.append(f"{token} ({' '.join(plain)})")
         return tuple(dict.fromkeys([*found, *(self._find_in_other_cells(text) if self._rows else ())]))
 
     def _find_in_other_cells(self, text: str) -> list[str]:
@@ -84,7 +84,7 @@ class StructuredFacts:
         is_told = len(columns) == 1 == len(elsewhere.intersection(wanted) - names)
         chosen = [tokens for column, tokens in inside if column in columns] if is_told else []
         here = frozenset[str]().union(*(chosen or (tokens for _, tokens in inside)))
-        return [f"{token} with {row.name!r}" for token in wanted if token in elsewhere - here - names]
+        return [f"{token} ({row.name})" for token in wanted if token in elsewhere - here - names]
 
     def find_denied(self, text: str) -> tuple[str, ...]:
         """Return the keys of flags that the text goes against: it affirms what is false, null, zero or empty.

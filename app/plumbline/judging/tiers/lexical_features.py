@@ -189,7 +189,7 @@ class KnownPassages:
             open_reasons=tuple(name for name, is_so in is_open.items() if is_so),
             rows=rows,
             is_whole=covered.best == 1.0,
-            is_related=covered.anywhere < _RELATED and not numbers and self.amounts.shares_amount(text),
+            is_related=covered.best < _RELATED and not numbers and self.amounts.shares_amount(text),
         )
 
     def _surroundings(self, rows: Sequence[int]) -> list[str]:
