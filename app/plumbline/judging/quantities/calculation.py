@@ -6,7 +6,7 @@ from itertools import combinations, product
 
 from plumbline.judging.quantities.amount import Stated
 from plumbline.judging.quantities.reader import YEARS
-from plumbline.judging.quantities.units import DAY, PERCENT, WORDS, YEAR, Unit
+from plumbline.judging.quantities.units import DAY, MINUTE, PERCENT, WORDS, YEAR, Unit
 
 _Value = tuple[float, Unit | None]
 
@@ -18,22 +18,24 @@ _CALLED = re.compile(WORDS.pattern("calculations.total", "calculations.called"))
 _TELLING_TERMS = 3
 
 
-def calculate(claim: str, evidence: Stated, *, is_called: bool = False) -> list[_Value]:
+def calculate(claim: str, evidence: Stated, *, is_called: bool = False) -> Sequence[_Value]:
     """Return the amounts that one step makes of those of a few passages, at most six.
 
-    Spans between years, what lies a span before or after one, the sum of three amounts and more, an amount changed by a
-    percentage; all other steps where a word of the claim calls for one, or with `is_called`.
+    Spans between years or times of day, what lies a span before or after a year, the sum of three amounts and more, an
+    amount changed by a percentage; all other steps where a word of the claim calls for one, or with `is_called`.
     """
     stated = [each for each in evidence.amounts if each.is_asked and each.kind in ("number", "year")]
     years = {float(date.year) for date in evidence.dates if date.year}
     years |= {each.value for each in stated if each.unit in (None, YEAR) and each.value in YEARS}
     plain = [each for each in stated if each.value not in years]
+    times_of_day = combinations(evidence.times[:_MAX_OPERANDS], 2)
+    lasting = [(abs(a - b), MINUTE) for one, other in times_of_day for a, b in product(one.minutes, other.minutes)]
     is_worded = _CALLED.search(claim) is not None
     if max(len(years), len(plain)) > (_MAX_OPERANDS if is_worded or not is_called else _MAX_UNCALLED):
-        return []
+        return lasting
     times = [(each.value, each.unit) for each in plain if each.unit and each.unit.dimension == "time"]
     spans = [round(value * unit.size / YEAR.size) for value, unit in times if unit.size >= DAY.size]
-    values = list(_by_years(years, spans))
+    values = [*lasting, *_by_years(years, spans)]
     operands = [(each.value, each.unit) for each in plain if each.unit is not PERCENT]
     units = {unit for _, unit in operands} - {None}
     if len(operands) >= _TELLING_TERMS and len(units) <= 1:

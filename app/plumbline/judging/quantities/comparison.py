@@ -12,7 +12,7 @@ from plumbline.judging.quantities.amount import Amount, Hedge, Reading, Stated, 
 from plumbline.judging.quantities.calculation import calculate
 from plumbline.judging.quantities.dates import Date, Time
 from plumbline.judging.quantities.reader import YEARS, read_amounts
-from plumbline.judging.quantities.units import DAY_OF_DATE, PERCENT, WORDS, Unit, find_rate
+from plumbline.judging.quantities.units import DAY_OF_DATE, MINUTE, PERCENT, WORDS, Unit, find_rate
 from plumbline.judging.text.words import STEM, is_han, split_tokens
 
 _RELATIVE = 1e-9
@@ -169,7 +169,9 @@ def _is_result(amount: Amount, value: float, unit: Unit | None) -> bool:
         result = value
         if unit and reading.unit and unit.is_like(reading.unit):
             result *= unit.size / reading.unit.size
-        elif unit is not reading.unit and (PERCENT in (unit, reading.unit) or None not in (unit, reading.unit)):
+        elif unit is not reading.unit and (
+            PERCENT in (unit, reading.unit) or unit is MINUTE or (unit and reading.unit)
+        ):
             continue
         if amount.hedge or abs(reading.value - result) <= _ROUNDED_RESULT * abs(result):
             slack = _RELATIVE * max(result, 1.0)
@@ -215,7 +217,7 @@ def are_opposed(one: Amount, other: Amount) -> bool:
 def _ranges(amount: Amount, reading: Reading, hedge: Hedge) -> Iterator[_Range]:
     """Yield the ranges that the claim's amount may mean: by its rounding, and by what its wording allows."""
     value = reading.value
-    is_year = amount.kind == "year" and value in YEARS
+    is_year = amount.kind == "year" and value in YEARS and hedge != "over"
     step = (_YEAR_TOLERANCE if hedge else 0.0) if is_year else reading.step / 2
     yield value - step, value + step
     if amount.kind == "century":

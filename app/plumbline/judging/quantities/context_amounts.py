@@ -4,8 +4,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 
-from plumbline.judging.quantities.amount import Amount, Stated
+from plumbline.judging.quantities.amount import Stated
 from plumbline.judging.quantities.comparison import Facts, drop_calculated, facts_in, missing
 from plumbline.judging.quantities.numerals import letter_runs, prepare_text
 from plumbline.judging.quantities.reader import read_amounts
@@ -16,10 +17,10 @@ from plumbline.judging.text.short_answers import question_assertions
 _SIGN = re.compile("[\\d〇零一二两兩三四五六七八九十百千万萬亿億半½-⅞]")
 _BEGINNINGS = WORDS.words("hints.numbers")
 _MORE_THAN_AMOUNT = 6
-_FIGURE = re.compile(r"\d[\d.,]*")
-# "(USD m)", （单位：亿元）
-_HEADING = re.compile(r"[(（](?:单位[:：] ?)?([^()（）\d]{1,12})[)）]")
-_MAX_HEADINGS = 8
+_FIGURE = re.compile(r"(?<![A-Za-z_#\d.,])(?<!\w-)\d[\d.,]*")
+# "(USD m)", （单位：亿元）, but not "game(s)".
+_HEADING = re.compile(r"(?<![a-z])[(（](?:单位[:：] ?)?([^()（）\d]{1,12})[)）]")
+_MAX_HEADINGS, _MAX_FIGURES = 4, 500
 
 
 class ContextAmounts:
@@ -48,7 +49,7 @@ class ContextAmounts:
             return ()
         unasked = missing(lacking, self._asked)
         amounts = tuple(each for each in lacking.amounts if each.kind == "year" or each in unasked.amounts)
-        amounts = tuple(each for each in amounts if not self._is_headed(each))
+        amounts = missing(Stated(amounts, (), ()), self._headed).amounts
         dates = tuple(each for each in lacking.dates if each.year or each in unasked.dates)
         made_up = replace(unasked, amounts=amounts, dates=dates)
         # "33" alone says nothing of how it was found.
@@ -61,15 +62,6 @@ class ContextAmounts:
         is_closed = not sentence[:1].isdigit() and not sentence[-1:].isalnum()
         return is_closed and any(sentence in context for context in self._contexts)
 
-    def _is_headed(self, amount: Amount) -> bool:
-        """Return True if the contexts have its figure, and its unit in brackets: "Revenue (USD m)" above "81"."""
-        figure = _FIGURE.search(amount.text, amount.start, amount.end)
-        if figure is None or not facts_in(figure[0]).values <= self._facts.values:
-            return False
-        units = dict.fromkeys(found for context in self._contexts for found in _HEADING.findall(prepare_text(context)))
-        said = facts_in("; ".join(f"{figure[0]} {unit}" for unit in list(units)[:_MAX_HEADINGS]))
-        return not missing(Stated((amount,), (), ()), said)
-
     def shares_amount(self, sentence: str) -> bool:
         """Return True if the contexts have an amount, date or time of the sentence."""
         stated = read_amounts(sentence).asked if names_amount(prepare_text(sentence)) else Stated((), (), ())
@@ -81,16 +73,21 @@ class ContextAmounts:
         return facts_in("" if question_assertions(self._question) else self._question)
 
     @cached_property
-    def _stated(self) -> Stated:
-        return read_amounts("\n".join(self._lines), is_claim=False)
+    def _headed(self) -> Facts:
+        """Return the figures of the contexts in the units that stand in brackets: "Revenue (USD m)" above "81"."""
+        texts = [prepare_text(context) for context in self._contexts]
+        found = dict.fromkeys(chain(*map(_HEADING.findall, texts)))
+        # 里约 is no mile.
+        units = [unit for unit in found if any(each.end > len(unit) for each in read_amounts(f"1 {unit}").amounts)]
+        figures = list(dict.fromkeys(chain(*map(_FIGURE.findall, texts))))[:_MAX_FIGURES] if units else []
+        return facts_in("; ".join(f"{figure} {unit}" for unit in units[:_MAX_HEADINGS] for figure in figures))
 
     @cached_property
     def _facts(self) -> Facts:
-        return Facts(self._stated)
+        return facts_in("\n".join(self._lines))
 
 
 def names_amount(text: str) -> bool:
     """Return True if a prepared text may name an amount, a date or a time."""
-    if _SIGN.search(text):
-        return True
-    return any(word[:3] in _BEGINNINGS or word.endswith("teen") for word in letter_runs(text))
+    words = (word[:3] in _BEGINNINGS or word.endswith("teen") for word in letter_runs(text))
+    return _SIGN.search(text) is not None or any(words)

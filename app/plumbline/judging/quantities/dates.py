@@ -35,10 +35,10 @@ _HAN = "[〇零一二三四五六七八九十]"
 _PART_OF_DAY = {word: part for part, words in WORDS.read("day_parts").items() for word in words.split()}
 _HAN_PART = f"(?P<part>{'|'.join(word for word in _PART_OF_DAY if not word.isascii())})?"
 _TIME = re.compile(
-    r"(?<![\d:.])(?P<hour>[012]?\d)(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)? ?"
+    r"(?<!\d)(?<!\d[:.])(?P<hour>[012]?\d)(?:[:.](?P<minute>[0-5]\d)(?::[0-5]\d)?)? ?"
     r"(?:(?P<half>[ap])\.?m\b\.?|(?:o['’]?clock )?(?:in the |at )(?P<said>morning|afternoon|evening|night)\b)"
-    rf"|{_HAN_PART}(?<![\d:.])(?P<hour2>[012]?\d)"
-    r"(?::(?P<minute2>[0-5]\d|0)(?![\d:])|h(?P<minute3>[0-5]\d)\b| ?uhr\b| ?o['’]?clock\b)"
+    rf"|{_HAN_PART}(?<!\d)(?<!\d[:.])(?P<hour2>[012]?\d)"
+    r"(?::(?P<minute2>[0-5]\d|0)(?=:[0-5]\d(?!\d)|(?![\d:]))|h(?P<minute3>[0-5]\d)\b| ?uhr\b| ?o['’]?clock\b)"
     r"|\b(?P<twelve>noon|midday|midnight)\b|(?P<twelve_han>正午|午夜)"
 )
 _CLOCK = re.compile(r"\d(?: ?[ap]\.?m|:\d|h\d\d| ?uhr| ?o['’]?clock| (?:in the|at) [man])")

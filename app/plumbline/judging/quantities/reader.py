@@ -124,7 +124,8 @@ def _digits(text: str, written: str) -> Iterator[Amount]:
         if suffix == "s" or text.startswith("年代", end):
             kind = "decade"
         elif number.isdigit() and len(number) == _YEAR_DIGITS and end == match.end() and not suffix:
-            kind = "year"
+            # "1000人" counts people.
+            kind = "number" if text[end : end + 1] in _MEASURES else "year"
         if start in shares:
             share = shares[start]
             readings += [Reading(share, None, _SHARE_STEP), Reading(100 * share, PERCENT, 100 * _SHARE_STEP)]
@@ -245,10 +246,8 @@ def _find_phrases(text: str) -> Iterator[Amount]:
                     yield replace(found, start=match.start(), end=match.end(), text=text)
 
 
-def _amount(
-    value: float, unit: Unit | None, step: float = 1.0, kind: Kind = "number", *, is_asked: bool = True
-) -> Amount:
-    return Amount((Reading(value, unit, step),), 0, 0, kind=kind, is_asked=is_asked)
+def _amount(value: float, unit: Unit | None, step: float = 1.0, kind: Kind = "number") -> Amount:
+    return Amount((Reading(value, unit, step),), 0, 0, kind=kind)
 
 
 def _halves(match: re.Match[str]) -> Amount:
@@ -288,7 +287,7 @@ _READERS: Mapping[str, Callable[[re.Match[str]], Amount | None]] = {
     "share": _share_phrase,
     "quarter": _quarter,
     "century": lambda match: _amount(float(numerals.ORDINALS[match["number"]]), None, kind="century"),
-    "one_unit": lambda match: _amount(1.0, UNIT_BY_NAME[match["unit"]], is_asked=False),
+    "one_unit": lambda match: _implied_amount(1.0, UNIT_BY_NAME[match["unit"]]),
 }
 _RULES = tuple(
     (WORDS.words(f"phrase_words.{name}"), re.compile(pattern), read)

@@ -38,7 +38,7 @@ UNIT_BY_NAME: Final = dict(_units_by_name("names"))
 OTHER_UNIT_BY_NAME: Final = dict(_units_by_name("also"))
 PERCENT: Final = UNIT_BY_NAME["%"]
 YEAR: Final = UNIT_BY_NAME["year"]
-MONTH: Final = UNIT_BY_NAME["month"]
+MINUTE: Final = UNIT_BY_NAME["minute"]
 DAY: Final = UNIT_BY_NAME["day"]
 # Quarters of a year by their number: Q3, the third quarter.
 QUARTER: Final = Unit("quarter", 1.0)
