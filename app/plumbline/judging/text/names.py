@@ -32,11 +32,11 @@ _NAME_PAIR = re.compile(rf"(?<![^\W_])({_CAPITAL}\w{{1,40}}) (?=({_CAPITAL}\w{{1
 _IDENTIFIER = re.compile(r"(?<![\w-])(?:--[a-z][\w-]{1,60}|[A-Za-z]\w{0,60}_\w{1,60}|[a-z]{2,20}[A-Z]\w{1,60})")
 _INNER_CAPITAL = re.compile(r"[A-Z](?<=[a-z][A-Z])")
 _PART = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
-# Units behind a number: "900 MPa".
-_UNIT = re.compile(r"\d\s?(?P<unit>[kMGT]?(?:Pa|Hz|Wh|VA|W|V|A|J|N|B|bps|eV|bar)|Nm|Ah|Mbit|Gbit)\b")
 _CONTRACTION = re.compile(r"['’](?:m|d|ll|re|ve|t|s)\Z", re.IGNORECASE)
 _SHORTEST_NAME = 2
 _PHRASES = Phrases("judging/text/names")
+# Units and currencies, which are compared with their number: "900 MPa", "USD 5".
+_UNIT = re.compile(_PHRASES.pattern("units"))
 _NO_NAMES, _TITLES = _PHRASES.words("dates", "no_names"), _PHRASES.words("titles")
 _ENGLISH, _GERMAN = _PHRASES.words("english"), _PHRASES.words("german")
 _GROUPS_BY_WORDING: dict[str, set[int]] = {}
@@ -52,7 +52,7 @@ _OWN_ACRONYM = re.compile(
     r"(?P<words>(?<![\w'’-])(?:[\w'’-]{1,30} ){1,8})\((?:the )?[\"“]?(?P<name>[A-Z][A-Za-z]{0,5}[A-Z])s?[\"”]?\)"
 )
 # "World Health Organization", "Bank of England".
-_SPELT_OUT = re.compile(r"\b[A-Z]\w+(?:(?: of| the| for| and| &)? [A-Z]\w+){1,6}")
+_SPELT_OUT = re.compile(r"\b(?!The )[A-Z]\w+(?:(?: of| of the| the| for| and| &)? [A-Z]\w+){1,6}")
 _INITIAL = re.compile(r"\b[A-Z](?:[A-Z]+\b)?")
 # Forms of one name begin alike and end in a few letters more: Nazi and Nazism, America and American; not Austrian and
 # Australian, Maria and Marie.
@@ -85,13 +85,13 @@ class KnownNames:
             unknown += [match.group() for match in _IDENTIFIER.finditer(text) if not self._has_parts(match.group())]
         if not unknown:
             return ()
-        cleared = {match["unit"] for match in _UNIT.finditer(text)} | self._in_other_words(text)
+        cleared = {match.group() for match in _UNIT.finditer(text)} | self._in_other_words(text)
         cleared |= {each["name"] for each in _LEADING.finditer(text) if each["before"].lower() not in _TITLES}
         return tuple(name for name in unknown if _bare_name(name) not in cleared)
 
     def _is_known(self, name: str) -> bool:
         name = _bare_name(name)
-        if name.lower() in self._words or name in self._own:
+        if name in self._own or name.lower() in self._words or (name.isupper() and f"{name.lower()}s" in self._words):
             return True
         parts = split_words(name).every
         if not parts or all(part in self._words for part in parts) or parts[0] in _NO_NAMES or not has_content(name):
