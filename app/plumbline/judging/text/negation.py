@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -27,6 +27,8 @@ _AUXILIARIES = _PHRASES.words("en.auxiliaries")
 _PERMISSIONS = _PHRASES.words("en.permissions")
 _NT = frozenset({"n't", "n’t"})
 _CLAUSES = re.compile(r"[,;:.!?，；：。！？]\s*|\s(?:and|but|while|that|because)\s")
+# "Do not take it if you are ill" does not deny that you are ill.
+_CONDITION = re.compile(r"\b(?:if|when|unless)\s(.+)")
 FEWEST_WORDS, _FEWEST_HAN = 2, 4
 # Most texts have none of these, and are spared the patterns above.
 _PARTS_EN = _PHRASES.read("en.parts")
@@ -82,15 +84,17 @@ def is_denied(claim: Iterable[Clause], known: Iterable[Clause]) -> bool:
     others = list(islice(known, _MAX_KNOWN))
     for clause in claim:
         size = len(clause.words)
-        shared = [(len(clause.words & other.words), other) for other in others if len(other.words) == size]
+        numbers = {word for word in clause.words if word.isdigit()}
+        alike = (other for other in others if len(other.words) == size and numbers <= other.words)
+        shared = [(len(clause.words & other.words), other) for other in alike]
         most = max((count for count, _ in shared), default=0)
         if not most or most < _MIN_COVERAGE * size:
             continue
-        alike = [other for count, other in shared if count == most]
-        if all((clause.negations + other.negations) % 2 for other in alike) and any(
+        nearest = [other for count, other in shared if count == most]
+        if all((clause.negations + other.negations) % 2 for other in nearest) and any(
             abs(clause.negations - other.negations) == 1
             and not (other if clause.negations > other.negations else clause).is_negative
-            for other in alike
+            for other in nearest
         ):
             return True
     return False
@@ -104,16 +108,17 @@ def may_deny(text: str) -> bool:
 def split_clauses(text: str) -> Iterator[Clause]:
     is_zh = detect_language(text) == "zh"
     no, no_negation = (_NO_ZH, _NO_NEGATION_ZH) if is_zh else (_NO_EN, _NO_NEGATION_EN)
-    left_out = _NEGATORS | _FAILURES | _PERMISSIONS
-    for clause in _CLAUSES.split(to_simplified(text.casefold())):
+    left_out = _NEGATORS | _FAILURES | _PERMISSIONS | _AUXILIARIES
+    clauses = _CLAUSES.split(to_simplified(text.casefold()))
+    for clause in (*clauses, *(condition for each in clauses for condition in _CONDITION.findall(each))):
         parts = (
             no.split(no_negation.sub(" ", clause)) if is_zh or any(map(clause.__contains__, _PARTS_EN)) else [clause]
         )
         if is_zh:
             words = frozenset(_NOT_HAN.sub("", _MODAL_ZH.sub("", no.sub("", _ASPECT_ZH.sub("", clause))))) - _PARTICLES
         else:
-            said = (word for word in _content(clause) if word not in left_out and word[-3:] not in _NT)
-            words = frozenset(map(_stem, said))
+            said = split_words(clause).without_stopwords
+            words = frozenset(_stem(word) for word in said if word not in left_out and word[-3:] not in _NT)
         # What is denied stands behind the negation.
         fewest = _FEWEST_HAN if is_zh else FEWEST_WORDS
         if len(words) >= fewest and (is_zh or parts[-1] == clause or has_content(parts[-1])):
@@ -124,10 +129,6 @@ def _stem(word: str) -> str:
     if len(word) > STEM and word.endswith(("ing", "ed")):
         word = _ENDING.sub(lambda match: match[1] or "", word)
     return word[:STEM].rstrip("se")
-
-
-def _content(text: str) -> Sequence[str]:
-    return [word for word in split_words(text).without_stopwords if word not in _AUXILIARIES]
 
 
 def _turns(text: str) -> Counter[str]:
