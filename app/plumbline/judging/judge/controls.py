@@ -99,7 +99,7 @@ def draw_controls(sample: SegmentedSample, window: Window, *, denies: bool = Fal
     if denies and copied:
         true = _lone_statement(sample, statements) or true
         form = _WORDS.read("denial_zh" if han_share(true) else "denial_en")
-        false = form.format(statement=_ARTICLE.sub(_lower, true))
+        false = form.format(statement=_ARTICLE.sub(lambda article: article[0].lower(), true))
     controls = Control(false, is_true=False), Control(true, is_true=True)
     drawn = controls if draw.random() < 0.5 else controls[::-1]  # noqa: PLR2004
     return dict(enumerate(drawn, start=len(sample.checkable) + 1))
@@ -171,10 +171,6 @@ def _lone_statement(sample: SegmentedSample, statements: set[str]) -> str | None
         alike = sum(2 * len(wanted.intersection(words.content)) >= len(wanted) for words in index.words)
         found += [(-context, len(sentence.text), sentence.text)] if alike == 1 and not is_open else []
     return min(found)[2] if found else None
-
-
-def _lower(article: re.Match[str]) -> str:
-    return article[0].lower()
 
 
 def _renumber(text: str, sample: SegmentedSample, draw: Random) -> str | None:

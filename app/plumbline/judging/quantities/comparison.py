@@ -30,6 +30,8 @@ _MAX_PLACES = 16
 # A claim with more amounts that nothing has is not calculated.
 _MAX_CALCULATED = 40
 _HOUR, _NOON = 60, 12
+# A bare number that may be an hour: "open from 9 to 5".
+_COUNTS_NOTHING = re.compile(r"(?! ?[a-z\d%°./:])| ?(?:to|until|till|and|on|every|each)\b|\.(?!\d)")
 # "Two adults and one child pay 15 crowns in total": it takes more than one step, and only single steps are tried.
 _MOST_COUNTED_TOGETHER = 2
 _TOTAL = re.compile(WORDS.pattern("calculations.total"))
@@ -149,19 +151,16 @@ def drop_calculated(lacking: Stated, passages: Sequence[str], *, is_called: bool
     made = calculate(lacking.text, evidence, is_called=is_called)
     is_total = is_called and _TOTAL.search(lacking.text) and not _TOTAL.search(evidence.text)
     is_total = is_total and len(read_amounts(lacking.text).places) > _MOST_COUNTED_TOGETHER
+    units = [other.unit for other in evidence.amounts if other.is_asked and other.kind == "number"]
     left = tuple(
         each
         for each in lacking.amounts
         # "Above 20" is the result of too much.
         if (is_called and each.hedge in _BOUNDS) or not any(_is_result(each, *one) for one in made)
-        if not (is_total and sum(_is_like(each, other) for other in evidence.amounts) > 1)
+        if not (is_total and sum((each.unit or unit) is (unit or each.unit) for unit in units) > 1)
     )
     years = {(int(value),) for value, unit in made if unit is None and value in YEARS}
     return replace(lacking, amounts=left, dates=tuple(date for date in lacking.dates if date.parts not in years))
-
-
-def _is_like(one: Amount, other: Amount) -> bool:
-    return other.is_asked and other.kind == "number" and (one.unit or other.unit) is (other.unit or one.unit)
 
 
 def _is_result(amount: Amount, value: float, unit: Unit | None) -> bool:
@@ -192,6 +191,9 @@ def _has(facts: Facts, amount: Amount) -> bool:
         bounds = facts.near(reading, reading.value - step, reading.value + step) if hedge in _BOUNDS else ()
         if any(_bounds_too(hedge, other) and not are_opposed(amount, other) for other in bounds):
             return True
+    hours = (_HOUR * amount.value, _HOUR * (amount.value + _NOON))
+    if not (amount.unit or facts.times.isdisjoint(hours)) and _COUNTS_NOTHING.match(amount.text, amount.end):
+        return True
     return bool(amount.parts) and facts.values.issuperset(amount.parts)
 
 

@@ -35,6 +35,7 @@ class ContextAmounts:
         self._contexts = contexts
         self._lines = lines
         self._question = question
+        self._assertions = question_assertions(question)
 
     def find_missing(self, sentence: str, near: Sequence[str] = ()) -> tuple[str, ...]:
         """Return the amounts, dates and times as written that the contexts lack.
@@ -42,7 +43,9 @@ class ContextAmounts:
         Neither those of the question, nor what one step makes of the amounts of passages `near`, nor figures of a table
         whose heading alone has their unit are lacking.
         """
-        if not names_amount(prepare_text(sentence)) or self._holds_sentence(sentence):
+        # What "No." denies need not be in a context.
+        is_denied = sentence == self._assertions.get(False)
+        if is_denied or not names_amount(prepare_text(sentence)) or self._holds_sentence(sentence):
             return ()
         lacking = missing(read_amounts(sentence), self._facts)
         if not lacking:
@@ -70,7 +73,7 @@ class ContextAmounts:
     @cached_property
     def _asked(self) -> Facts:
         """Return the amounts of the question; none of one that asks whether they are right."""
-        return facts_in("" if question_assertions(self._question) else self._question)
+        return facts_in("" if self._assertions else self._question)
 
     @cached_property
     def _headed(self) -> Facts:

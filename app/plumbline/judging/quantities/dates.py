@@ -5,7 +5,7 @@ from calendar import monthrange
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.judging.quantities.numerals import HOURS, han_value, letter_runs
+from plumbline.judging.quantities.numerals import HOURS, count_value, letter_runs
 from plumbline.judging.quantities.units import WORDS
 
 _MONTH_BY_NAME = {name: int(number) for number, names in WORDS.read("months").items() for name in names.split()}
@@ -43,7 +43,6 @@ _TIME = re.compile(
 )
 _CLOCK = re.compile(r"\d(?: ?[ap]\.?m|:\d|h\d\d| ?uhr| ?o['’]?clock| (?:in the|at) [man])")
 _NAMED_TIMES = ("noon", "midday", "midnight", "正午", "午夜")
-_SPOKEN = ("half past ", "quarter past ", "quarter to ")
 _SPOKEN_TIME = re.compile(rf"\b(?P<spoken>half past|quarter (?:past|to)) (?P<hour>{'|'.join(HOURS)}|1[0-2]|[1-9])\b")
 # "三点" may be three points: there it needs a part of the day, or minutes.
 _HAN_TIME = re.compile(
@@ -138,7 +137,7 @@ def find_times(text: str) -> Iterator[Time]:
         part = {"a": "morning", "p": "afternoon"}.get(match["half"]) or _PART_OF_DAY.get(match["said"] or match["part"])
         # "2:0" may be a result.
         yield Time(_minutes(hour, int(minute or 0), part), *match.span(), is_asked=minute != "0")
-    for match in _SPOKEN_TIME.finditer(text) if any(map(text.__contains__, _SPOKEN)) else ():
+    for match in _SPOKEN_TIME.finditer(text) if " past " in text or "quarter to " in text else ():
         minute = 2 * _QUARTER_HOUR if match["spoken"] == "half past" else _QUARTER_HOUR
         hour = HOURS.get(match["hour"]) or int(match["hour"])
         shift = -minute if match["spoken"] == "quarter to" else minute
@@ -171,9 +170,14 @@ def _read(match: re.Match[str]) -> Iterator[Date]:
     is_month = month is None or 1 <= month <= _MONTHS_IN_YEAR
     if month and is_month and _LAST_DAY.search(match.group()):
         day = monthrange(_number(parts.get("year")) or LEAP_YEAR, month)[1]
+    days = [(day, *match.span())]
+    if other := _number(parts.get("other")):
+        # Each with a place of its own: two dates at one place are two readings of one.
+        (_, first), (at, second) = sorted([(match.start("day"), day), (match.start("other"), other)])
+        days = [(first, match.start(), at), (second, at, match.end())]
     if is_month and (day is None or 1 <= day <= _DAYS_IN_MONTH):
         for year in _years(parts.get("year") or parts.get("short") or parts.get("short2")):
-            yield Date(year, month, day, *match.span())
+            yield from (Date(year, month, each, start, end) for each, start, end in days)
 
 
 def _years(written: str | None) -> tuple[int | None, ...]:
@@ -182,10 +186,8 @@ def _years(written: str | None) -> tuple[int | None, ...]:
     return (1900 + year, 2000 + year) if year is not None and len(written or "") == 2 else (year,)  # noqa: PLR2004
 
 
-def _number(digits: str | None) -> int | None:
-    if not digits:
-        return None
-    return int(digits) if digits.isdecimal() else int(han_value(digits))
+def _number(written: str | None) -> int | None:
+    return int(count_value(written)) if written else None
 
 
 def blank_spans(text: str, spans: Sequence[tuple[int, int]]) -> str:

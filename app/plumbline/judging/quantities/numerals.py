@@ -1,7 +1,7 @@
 """Values of numerals: digits in every convention, English and Chinese words, fractions and powers."""
 
 import re
-import unicodedata
+from unicodedata import normalize, numeric
 
 from plumbline.judging.quantities.units import WORDS
 from plumbline.judging.text.words import nfkc, to_simplified
@@ -49,26 +49,25 @@ _VULGAR = re.compile("(\\d{0,6}) ?([½¼-¾⅐-⅞])")
 _POWER = re.compile(WORDS.pattern("numerals.power"))
 _IN_POWER = re.compile(r"[½¼-¾⅐-⅞⁰¹²³⁴-⁹^]|\d[eE][+-]")
 _LARGEST_POWER = 18
+_FISCAL = re.compile(r"\b(?i:FY)[ -]?['’]?(?:20)?(?=\d\d\b)")
 # Marks of footnotes; m² is a unit.
 _FOOTNOTE = re.compile(r"(?<!m)[¹²³⁰⁴-⁹]{1,4}")
 
 
 def prepare_text(text: str) -> str:
     """Return the text in which amounts are read: NFKC, folded case, simplified; ¾ as .75, 3 × 10⁵ as 300000."""
+    text = _FISCAL.sub("FY 20", text)
     if text.isascii():
         return (_POWER.sub(_write_out, text) if _IN_POWER.search(text) else text).casefold()
     if _IN_POWER.search(text):
-        text = _FOOTNOTE.sub(" ", _VULGAR.sub(_decimal, _POWER.sub(_write_out, text)))
+        text = _VULGAR.sub(lambda match: f"{int(match[1] or 0) + numeric(match[2]):.6g}", _POWER.sub(_write_out, text))
+        text = _FOOTNOTE.sub(" ", text)
     return to_simplified(nfkc(text).casefold())
-
-
-def _decimal(match: re.Match[str]) -> str:
-    return f"{int(match[1] or 0) + unicodedata.numeric(match[2]):.6g}"
 
 
 def _write_out(match: re.Match[str]) -> str:
     written = match["raised"] or match["caret"] or match["exponent"]
-    power = int(unicodedata.normalize("NFKC", written).replace("−", "-"))
+    power = int(normalize("NFKC", written).replace("−", "-"))
     if abs(power) > _LARGEST_POWER:
         return match.group()
     value = float(match["factor"] or match["mantissa"] or 1) * 10.0**power

@@ -43,7 +43,7 @@ _WORD = re.compile(r"[a-z-]{3,20}")
 _ORDINALS = ("st", "nd", "rd", "th")
 _YEAR_DIGITS = 4
 # A share stated as a fraction meets one in percent that is rounded to tens.
-_SHARE_STEP = 0.05
+_SHARE_STEP, _ONE_IN_STEP = 0.05, 0.2
 
 
 def read_amounts(text: str, *, is_claim: bool = True) -> Stated:
@@ -72,8 +72,8 @@ def _read_piece(written: str, piece: str) -> Stated:
     phrases = list(_find_phrases(text))
     text = blank_spans(text, _spans([each for each in phrases if each.is_asked]))
     amounts = [*phrases, *_digits(text, written), *_english(text, written), *_han(text, written), *_implied(text)]
-    amounts += [_implied_amount(float(date.year)) for date in dates if date.year]
-    amounts += [_implied_amount(float(date.day), units.DAY_OF_DATE) for date in dates if date.day]
+    amounts += [_amount(float(date.year), None, is_asked=False) for date in dates if date.year]
+    amounts += [_amount(float(date.day), units.DAY_OF_DATE, is_asked=False) for date in dates if date.day]
     return Stated(tuple(amounts), tuple(dates), tuple(times), written)
 
 
@@ -90,11 +90,6 @@ def _prepare_passage(piece: str) -> str:
     if "¥" in text and _HAN.search(text) and "日" not in text:
         text = text.replace("¥", "rmb")
     return _TORN_APART.sub(r"\1", text)
-
-
-def _implied_amount(value: float, unit: Unit | None = None) -> Amount:
-    """Return an amount that a passage has, and that no claim is asked for."""
-    return Amount((Reading(value, unit, 1.0),), 0, 0, is_asked=False)
 
 
 def _spans(found: Sequence[Time | Amount]) -> list[tuple[int, int]]:
@@ -116,7 +111,7 @@ def _digits(text: str, written: str) -> Iterator[Amount]:
         start, number, suffix = match.start(), match["number"], (match["suffix"] or "").strip(" -'’")
         values, parts = numerals.read_digits(number)
         if not values:
-            yield from map(_implied_amount, parts)
+            yield from (_amount(part, None, is_asked=False) for part in parts)
             continue
         readings, end = _with_units(text, match, values)
         value = values[0][0]
@@ -133,7 +128,7 @@ def _digits(text: str, written: str) -> Iterator[Amount]:
         is_asked = not (is_bare_one or _is_in_name(text, start, match.end()) or _is_said_before(text, start, value))
         yield Amount(tuple(readings), start, end, written, kind, parts, is_asked)
         if suffix in SCALES:
-            yield _implied_amount(value)
+            yield _amount(value, None, is_asked=False)
 
 
 def _with_units(text: str, match: re.Match[str], values: Sequence[numerals.Value]) -> tuple[list[Reading], int]:
@@ -178,17 +173,14 @@ def _english(text: str, written: str) -> Iterator[Amount]:
 
 def _implied(text: str) -> Iterator[Amount]:
     """Yield the values of fractions and of words such as "half", "twice" and "third"; claims are not held to them."""
-    for match in ENGLISH_PART.finditer(text):
-        yield _share(numerals.english_part(match["count"], match["part"]))
     words = set(_WORD.findall(text))
-    yield from (_implied_amount(float(numerals.NUMBER_WORDS[word])) for word in words & numerals.NUMBER_WORDS.keys())
-    if "half" in words or "halved" in words or "半" in text:
-        yield _share(0.5)
-    yield from (_implied_amount(float(century + year)) for century, year in _SHORT_RANGE.findall(text))
-
-
-def _share(share: float) -> Amount:
-    return Amount((Reading(share, None, 1.0), Reading(share * 100, PERCENT, 1.0)), 0, 0, is_asked=False)
+    shares = [numerals.english_part(*match.group("count", "part")) for match in ENGLISH_PART.finditer(text)]
+    shares += [0.5] if "half" in words or "halved" in words or "半" in text else []
+    for share in shares:
+        yield Amount((Reading(share, None, 1.0), Reading(share * 100, PERCENT, 1.0)), 0, 0, is_asked=False)
+    values = [numerals.NUMBER_WORDS[word] for word in words & numerals.NUMBER_WORDS.keys()]
+    values += [int(century + year) for century, year in _SHORT_RANGE.findall(text)]
+    yield from (_amount(float(value), None, is_asked=False) for value in values)
 
 
 def _han(text: str, written: str) -> Iterator[Amount]:
@@ -246,8 +238,10 @@ def _find_phrases(text: str) -> Iterator[Amount]:
                     yield replace(found, start=match.start(), end=match.end(), text=text)
 
 
-def _amount(value: float, unit: Unit | None, step: float = 1.0, kind: Kind = "number") -> Amount:
-    return Amount((Reading(value, unit, step),), 0, 0, kind=kind)
+def _amount(
+    value: float, unit: Unit | None, step: float = 1.0, *, parts: tuple[float, ...] = (), is_asked: bool = True
+) -> Amount:
+    return Amount((Reading(value, unit, step),), 0, 0, parts=parts, is_asked=is_asked)
 
 
 def _halves(match: re.Match[str]) -> Amount:
@@ -272,12 +266,18 @@ def _share_phrase(match: re.Match[str]) -> Amount | None:
         return _amount(100 * numerals.english_part(match["count"], part), PERCENT, 100 * _SHARE_STEP)
     divisor, count = (count_value(each) for each in match.group("divisor", "count"))
     share = 100 * count / max(1, divisor)
+    if match.group().isascii():
+        # "One in five" may also be said of 1 and 5.
+        return _amount(share, PERCENT, share * _ONE_IN_STEP, parts=(count, divisor))
     return _amount(share, PERCENT, 100 * _SHARE_STEP if divisor <= 100 else share / 100) if divisor > 1 else None  # noqa: PLR2004
 
 
-def _quarter(match: re.Match[str]) -> Amount:
-    number = match["number"]
-    return _amount(float(numerals.ORDINALS.get(number) or count_value(number[0])), units.QUARTER)
+def _compound(match: re.Match[str]) -> Amount | None:
+    """Return "1 h 10 min" as 70 minutes, or as 1 and 10."""
+    unit, smaller = UNIT_BY_NAME[match["unit"]], UNIT_BY_NAME[match["smaller"]]
+    count, more = count_value(match["count"]), count_value(match["more"])
+    value = count * unit.size / smaller.size + more
+    return _amount(value, smaller, parts=(count, more)) if unit.size > smaller.size else None
 
 
 # Claims are not held to the last one.
@@ -285,9 +285,12 @@ _READERS: Mapping[str, Callable[[re.Match[str]], Amount | None]] = {
     "halves": _halves,
     "discount": _discount,
     "share": _share_phrase,
-    "quarter": _quarter,
-    "century": lambda match: _amount(float(numerals.ORDINALS[match["number"]]), None, kind="century"),
-    "one_unit": lambda match: _implied_amount(1.0, UNIT_BY_NAME[match["unit"]]),
+    "quarter": lambda match: _amount(
+        float(numerals.ORDINALS.get(match["number"]) or count_value(match["number"][0])), units.QUARTER
+    ),
+    "compound": _compound,
+    "century": lambda match: replace(_amount(float(numerals.ORDINALS[match["number"]]), None), kind="century"),
+    "one_unit": lambda match: _amount(1.0, UNIT_BY_NAME[match["unit"]], is_asked=False),
 }
 _RULES = tuple(
     (WORDS.words(f"phrase_words.{name}"), re.compile(pattern), read)

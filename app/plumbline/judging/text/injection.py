@@ -70,9 +70,8 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _instructs(sentence: str) -> bool:
     sentence = _QUESTION.sub(" ", sentence)
-    english = [
-        (m.start(), _ENGLISH_BY_WORD[w]) for m in _WORD.finditer(sentence) if (w := _bare(m[0])) in _ENGLISH_BY_WORD
-    ]
+    words = {m.start(): m[0].replace("’", "'").rstrip(".-/'").removesuffix("'s") for m in _WORD.finditer(sentence)}
+    english = [(start, _ENGLISH_BY_WORD[word]) for start, word in words.items() if word in _ENGLISH_BY_WORD]
     if _any_holds(english, _ENGLISH):
         return True
     if sentence.isascii():
@@ -84,10 +83,6 @@ def _instructs(sentence: str) -> bool:
 def _any_holds(words: Sequence[tuple[int, frozenset[str]]], combinations: Sequence[_Combination]) -> bool:
     present = frozenset().union(*(names for _, names in words))
     return any(present.issuperset(classes) and _holds(words, classes, reach) for classes, reach in combinations)
-
-
-def _bare(word: str) -> str:
-    return word.replace("’", "'").rstrip(".-/'").removesuffix("'s")
 
 
 def _holds(words: Sequence[tuple[int, frozenset[str]]], classes: Sequence[str], reach: int) -> bool:
