@@ -30,6 +30,7 @@ _MAX_PLACES = 16
 # A claim with more amounts that nothing has is not calculated.
 _MAX_CALCULATED = 40
 _HOUR, _NOON = 60, 12
+_WITH_UNIT = (PERCENT, MINUTE)
 # A bare number that may be an hour: "open from 9 to 5".
 _COUNTS_NOTHING = re.compile(r"(?! ?[a-z\d%°./:])| ?(?:to|until|till|and|on|every|each)\b|\.(?!\d)")
 # "Two adults and one child pay 15 crowns in total": it takes more than one step, and only single steps are tried.
@@ -168,9 +169,7 @@ def _is_result(amount: Amount, value: float, unit: Unit | None) -> bool:
         result = value
         if unit and reading.unit and unit.is_like(reading.unit):
             result *= unit.size / reading.unit.size
-        elif unit is not reading.unit and (
-            PERCENT in (unit, reading.unit) or unit is MINUTE or (unit and reading.unit)
-        ):
+        elif unit is not reading.unit and (unit in _WITH_UNIT or reading.unit is PERCENT or (unit and reading.unit)):
             continue
         if amount.hedge or abs(reading.value - result) <= _ROUNDED_RESULT * abs(result):
             slack = _RELATIVE * max(result, 1.0)

@@ -8,6 +8,7 @@ from itertools import chain
 
 from plumbline.judging.quantities.amount import Stated
 from plumbline.judging.quantities.comparison import Facts, drop_calculated, facts_in, missing
+from plumbline.judging.quantities.dates import blank_spans
 from plumbline.judging.quantities.numerals import letter_runs, prepare_text
 from plumbline.judging.quantities.reader import read_amounts
 from plumbline.judging.quantities.units import WORDS
@@ -58,6 +59,8 @@ class ContextAmounts:
         # "33" alone says nothing of how it was found.
         if len(sentence) > len("".join(made_up.wordings)) + _MORE_THAN_AMOUNT:
             made_up = drop_calculated(made_up, near, is_called=True)
+            # "190元，便宜40元，只要150元"
+            made_up = drop_calculated(made_up, [blank_spans(made_up.text, made_up.places)], is_called=True)
         return made_up.wordings
 
     def _holds_sentence(self, sentence: str) -> bool:
@@ -77,10 +80,9 @@ class ContextAmounts:
 
     @cached_property
     def _headed(self) -> Facts:
-        """Return the figures of the contexts in the units that stand in brackets: "Revenue (USD m)" above "81"."""
+        """Return the figures of the contexts in the units that stand in brackets, as (USD m); 里约 is no mile."""
         texts = [prepare_text(context) for context in self._contexts]
         found = dict.fromkeys(chain(*map(_HEADING.findall, texts)))
-        # 里约 is no mile.
         units = [unit for unit in found if any(each.end > len(unit) for each in read_amounts(f"1 {unit}").amounts)]
         figures = list(dict.fromkeys(chain(*map(_FIGURE.findall, texts))))[:_MAX_FIGURES] if units else []
         return facts_in("; ".join(f"{figure} {unit}" for unit in units[:_MAX_HEADINGS] for figure in figures))

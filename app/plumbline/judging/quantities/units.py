@@ -76,9 +76,8 @@ def find_units(text: str, at: int) -> tuple[tuple[Unit, ...], int]:
     found = UNIT_AFTER.match(text, at)
     if found is None:
         return (), at
-    name = found["unit"]
-    other = OTHER_UNIT_BY_NAME.get(name)
-    return (UNIT_BY_NAME[name], *((other,) if other else ())), found.end()
+    tables = (UNIT_BY_NAME, OTHER_UNIT_BY_NAME)
+    return tuple(table[found["unit"]] for table in tables if found["unit"] in table), found.end()
 
 
 def find_unit_before(text: str, start: int) -> Unit | None:
