@@ -347,6 +347,7 @@ def test_a_bound_is_the_lowest_at_which_four_of_five_decisions_are_right() -> No
     assert bounds.unrelated_below == 0.3
     assert (bounds.fails_right or 0.0) >= 0.8
     assert bounds.covered_from is None
+    assert fit_bounds(answers, np.full(408, 0.5), copied_from=0.9)[Shape.PROSE].copied_from == 0.9
 
 
 def test_a_score_lets_long_answers_alone_pass_where_nine_of_ten_are_faithful() -> None:

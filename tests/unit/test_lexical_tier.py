@@ -203,3 +203,13 @@ def test_other_languages_are_judged_by_their_wording_and_digits(context: str, fa
 
     assert _claim(faithful, context, table=table).verdict is Verdict.SUPPORTED
     assert _claim(wrong, context, table=table).verdict is Verdict.NOT_MENTIONED
+
+
+@pytest.mark.parametrize(("speaker", "passed"), [("林达", True), ("孙鹏", None)])
+def test_a_chinese_copy_with_another_name_does_not_pass(speaker: str, passed: bool | None) -> None:
+    context = "议题二：林达汇报年内计划招聘35人，其中研发20人。会议由孙鹏主持。"
+
+    judgement = _judge(f"{speaker}汇报年内计划招聘35人，其中研发20人。", context, table=load_calibrations(None))
+
+    assert judgement.decision is not None
+    assert judgement.decision.passed is passed

@@ -319,6 +319,8 @@ Mask = NDArray[np.bool_]
 _RIGHT: Final = 0.8
 _COVERED_RIGHT: Final = 0.9
 _RIGHT_OF_FEW: Final = 0.82
+# Rows without a mistake do not promise that there will be none.
+_MOST_RIGHT: Final = 0.98
 _STEPS: Final = np.round(np.arange(0.5, 1.001, 0.05), 2)
 _COVERED_STEPS: Final = np.round(np.arange(0.5, 0.9, 0.01), 2)
 # At most three parts in ten: a sentence with more in common is on the subject.
@@ -326,12 +328,14 @@ _RELATED_STEPS: Final = np.round(np.arange(0.7, 1.001, 0.02), 2)
 _FEWEST: Final = 30
 
 
-def fit_bounds(answers: MeasuredAnswers, scores: FloatArray) -> dict[Shape, ShapeBounds]:
+def fit_bounds(answers: MeasuredAnswers, scores: FloatArray, *, copied_from: float = 0.5) -> dict[Shape, ShapeBounds]:
     """Fit the bounds of each shape with answers of both labels enough.
 
     Args:
         scores: shape (n,), faithfulness of answers that were left out of the fit that scored them.
+        copied_from: least share of copied runs by which an answer may pass.
     """
+    steps = _STEPS[copied_from <= _STEPS]
     clean, related = np.ones((2, len(answers)))
     np.minimum.at(clean, answers.owners, np.where(answers.is_copy, 1.0, answers.copied))
     np.minimum.at(related, answers.owners, answers.related)
@@ -346,7 +350,7 @@ def fit_bounds(answers: MeasuredAnswers, scores: FloatArray) -> dict[Shape, Shap
         fails, fails_right = _fit(chosen, foreign, ~is_right, _RELATED_STEPS)
         below = 0.0 if fails is None else round(1.0 - fails, 2)
         is_held = is_open[rows] | is_doubted[rows] | (related[rows] < below)
-        copied, copied_right = _fit(chosen, np.where(is_held, -1.0, clean[rows]), is_right, _STEPS)
+        copied, copied_right = _fit(chosen, np.where(is_held, -1.0, clean[rows]), is_right, steps)
         covered = covered_right = None
         if shape is Shape.ANSWER:
             values = np.where(is_held, -1.0, scores[rows])
@@ -387,5 +391,5 @@ def _fit(
         if left_out := [decided & fold for fold in folds if share(decided & ~fold) >= _RIGHT]:
             right = share(np.any(left_out, axis=0))
         if right >= _RIGHT:
-            return float(step), round(right, 4)
+            return float(step), round(min(right, _MOST_RIGHT), 4)
     return None, None
