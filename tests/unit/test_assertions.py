@@ -26,6 +26,14 @@ def test_marks_of_layout_and_citations_are_no_words(answer: str, assertion: str)
 TABLE = "| Model | Capacity (litres) | Power |\n|---|---|---|\n| X10 | 1.7 | 2200 W |\n| X20 | 2 | - |"
 
 
+def test_a_column_that_counts_the_rows_says_nothing() -> None:
+    sentences = split_sentences("| No. | Text |\n| --- | --- |\n| 1 | The lamp burns. |\n| 2 | It is red. |")
+
+    rows = read_table(sentences, header_positions(sentences))
+
+    assert [row.text for row in rows.values()][1:] == ["The lamp burns.", "It is red."]
+
+
 def test_a_table_row_is_read_with_its_name_and_its_columns() -> None:
     sentences = split_sentences(TABLE)
 

@@ -200,6 +200,8 @@ _BAR = re.compile(r"(?<!\\)\|")
 # "Price (EUR)": the unit goes behind the number.
 _UNIT = re.compile(r"\s?[(（]([^()（）\d]{1,12})[)）]\Z")
 _ENDS_IN_DIGIT = re.compile(r"\d\Z")
+# Names of a first column that only counts the rows.
+_COUNTS = frozenset({"#", "no", "no.", "nr", "nr.", "№", "step", "序号", "步骤"})
 EMPTY_CELLS = frozenset({"", "-", "–", "—", "/", "n/a", "N/A", "无", "暂无"})
 
 
@@ -226,10 +228,7 @@ class TableRow:
 
 
 def read_table(sentences: Sequence[Sentence], header_positions: frozenset[int]) -> Mapping[int, TableRow]:
-    """Return each table row by its position.
-
-    Empty cells are left out; a header, and a row without one, is its cells.
-    """
+    """Return each table row by its position, without empty cells; a header, and a row without one, is its cells."""
     rows: dict[int, TableRow] = {}
     names: list[tuple[str, str]] = []
     for position, sentence in enumerate(within_deadline(sentences)):
@@ -272,12 +271,15 @@ def _column(cell: str) -> tuple[str, str]:
 
 def _row(cells: Sequence[str], names: Sequence[tuple[str, str]]) -> TableRow:
     parts: list[tuple[str, str]] = []
+    is_counted = bool(names) and names[0][0].casefold() in _COUNTS and cells[0].isdecimal()
     for index, cell in enumerate(cells):
-        if cell in EMPTY_CELLS:
+        if cell in EMPTY_CELLS or index < is_counted:
             continue
         name, unit = names[index] if index < len(names) else ("", "")
         # The first cell is the row's name; its column's ("Model") says nothing of it.
-        parts.append((name if index else "", f"{cell} {unit}" if unit and _ENDS_IN_DIGIT.search(cell) else cell))
+        parts.append(
+            (name if index > is_counted else "", f"{cell} {unit}" if unit and _ENDS_IN_DIGIT.search(cell) else cell)
+        )
     if not parts:
         return TableRow(", ".join(cells))
     (column, first), *rest = parts
