@@ -226,7 +226,8 @@ class _CitedSentence:
             return CitationVerdict.SUPPORTED, None
         others = cited - {context}
         is_needed = bool(others) and any(self._adds(part, cited, others) for part in parts)
-        if any(alone) or is_needed or any(_is_partly_quoted(part, context) for part in parts):
+        claims = (part for part in parts if isinstance(part, Claim) and part.verdict is Verdict.PARTIAL)
+        if any(alone) or is_needed or any(context in _quoted_contexts(claim) for claim in claims):
             return CitationVerdict.PARTIAL, None
         better = next((found for part in parts if (found := self._better(part, cited)) is not None), None)
         return (CitationVerdict.NOT_SUPPORTED if better is None else CitationVerdict.WRONG_PASSAGE), better
@@ -285,7 +286,3 @@ class _CitedSentence:
 
 def _quoted_contexts(claim: Claim) -> frozenset[int]:
     return frozenset(each.context for each in claim.evidence if each.verified and each.context is not None)
-
-
-def _is_partly_quoted(part: Claim | str, context: int) -> bool:
-    return isinstance(part, Claim) and part.verdict is Verdict.PARTIAL and context in _quoted_contexts(part)

@@ -335,7 +335,7 @@ def fit_bounds(answers: MeasuredAnswers, scores: FloatArray, *, copied_from: flo
         scores: shape (n,), faithfulness of answers that were left out of the fit that scored them.
         copied_from: least share of copied runs by which an answer may pass.
     """
-    steps = _STEPS[copied_from <= _STEPS]
+    steps = np.array([copied_from, *_STEPS[copied_from < _STEPS]])
     clean, related = np.ones((2, len(answers)))
     np.minimum.at(clean, answers.owners, np.where(answers.is_copy, 1.0, answers.copied))
     np.minimum.at(related, answers.owners, answers.related)

@@ -60,7 +60,7 @@ class KnownIdentifiers:
     def _has(self, identifier: Identifier) -> bool:
         if self._folded is None:
             self._folded = [nfkc(text).lower() for text in self._texts]
-        name = identifier.text.lower()
+        name = written = nfkc(identifier.text).lower()
         if identifier.kind in ("version", "code"):
             # "V 2.1" and "COVID 19" are "v2.1" and "COVID-19".
             runs = _RUN.findall(name.removeprefix("v") if identifier.kind == "version" else _PLURAL.sub("", name))
@@ -70,12 +70,11 @@ class KnownIdentifiers:
                 return True
             return self._search(pattern)
         if identifier.kind == "link":
-            name = name.partition("://")[2] or name
-            name = name.removeprefix("www.").rstrip("/")
+            name = (name.partition("://")[2] or name).removeprefix("www.").rstrip("/")
             if "/" in name:
                 return self._search(re.compile(rf"(?<![\w-]){re.escape(name)}{_BEYOND_LINK}"))
             # A host alone is that of a longer link, or the name of who has it: Booking.com.
-            is_bare = identifier.text.lower() == name
+            is_bare = written == name
             wanted = re.escape(name.rsplit(".", 2)[-2] if is_bare else name)
             return self._search(re.compile(rf"(?<![a-z0-9-]){wanted}(?![a-z0-9-])"))
         return self._search(re.compile(rf"(?<![\w.@-]){re.escape(name)}(?![\w-]|\.\w)", re.ASCII))

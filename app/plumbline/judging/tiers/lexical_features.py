@@ -4,10 +4,11 @@ Chosen on human labels, every dataset left out once; docs/explanation/agreement.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import chain, islice, pairwise
+from statistics import fmean
 
 from plumbline.ground.deadline import within_deadline
 from plumbline.judging.quantities.context_amounts import ContextAmounts
@@ -60,6 +61,7 @@ _LIGHT = (COMMON_CHARACTERS | FUNCTION_CHARACTERS) - _OVERSTATING
 _ABOVE_ALL = 1.05
 # Runs of this many words, or Chinese characters, tell copied text from text on the same subject.
 _UNITS_IN_RUN = 4
+_NO_RUNS = (False,) * (_UNITS_IN_RUN - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Finding:
     """Measures of one sentence by name, and the most similar place in the contexts.
 
     `is_copy`: the place holds the sentence word for word; `unknown_names`, `unknown_numbers`: what no context has;
-    `copied`: share in [0, 1] of its runs of four words, or Chinese characters, that stand in a context;
+    `copied`: share in [0, 1] of its runs of four words, or of Chinese characters in such runs, that contexts have;
     `hard_reasons`: identifiers that no context has, and keys that structured contexts deny; `open_reasons`: codes of
     what forbids to pass the sentence as a copy, a clause that nothing covers or a condition left out. `rows`: the few
     sentences of the index that hold most of it, shortest first; `is_whole`: they hold all of it; `is_related`: the
@@ -229,7 +231,8 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[Finding]:
     )
     pairs = Cooccurrence((known.content for known in passages.words), (asked.content for asked in words))
     found = []
-    copies = _copied_runs([each.every for each in words], [each.every for each in passages.words])
+    runs = _copied_runs([each.every for each in words], [each.every for each in passages.words])
+    copies = [sum(each) / max(1, len(each)) for each in runs]
     for text, spoken, covered, copied in within_deadline(zip(texts, words, covers, copies, strict=True)):
         unknown = passages.names.find_unknown(text)
         # A name of the question is not made up, and proves nothing either.
@@ -243,18 +246,18 @@ def _by_words(texts: Sequence[str], passages: KnownPassages) -> list[Finding]:
     return found
 
 
-def _copied_runs(asked: Sequence[Sequence[str]], known: Sequence[Sequence[str]]) -> list[float]:
-    """Return the share in [0, 1] of each text's runs of units that stand in a known one; a short text is one run."""
+def _copied_runs(asked: Sequence[Sequence[str]], known: Sequence[Sequence[str]]) -> list[list[bool]]:
+    """Return which of each text's runs of units stand in a known one; a short text is one run."""
     runs = [list(_runs(units, min(_UNITS_IN_RUN, len(units)))) for units in asked]
     wanted = frozenset(chain.from_iterable(runs))
-    copied = set[tuple[str, ...]]()
+    copied = set[tuple[Hashable, ...]]()
     for size in {len(run) for run in wanted}:
         for units in within_deadline(known):
             copied |= wanted.intersection(_runs(units, size))
-    return [sum(run in copied for run in each) / max(1, len(each)) for each in runs]
+    return [[run in copied for run in each] for each in runs]
 
 
-def _runs(units: Sequence[str], size: int) -> Iterable[tuple[str, ...]]:
+def _runs(units: Sequence[Hashable], size: int) -> Iterable[tuple[Hashable, ...]]:
     return zip(*(units[start:] for start in range(size)), strict=False)
 
 
@@ -269,7 +272,9 @@ def _by_characters(texts: Sequence[str], passages: KnownPassages) -> list[Findin
     vocabulary = frozenset(split_characters(passages.question)).union(*known)
     told = to_simplified("\n".join([passages.question, *passages.texts]))
     found = []
-    copies = _copied_runs(asked, known)
+    # Where clauses are joined the runs between are new, and 的 or 为 comes and goes: units in a run count.
+    kept = ([[unit for unit in units if unit not in _WEIGHTLESS] for units in of] for of in (asked, known))
+    copies = [fmean(map(any, _runs([*_NO_RUNS, *runs, *_NO_RUNS], _UNITS_IN_RUN))) for runs in _copied_runs(*kept)]
     for text, single, pair, copied in within_deadline(zip(texts, singles, pairs, copies, strict=True)):
         names = find_unknown_han(han_to_digits(to_simplified(text)), vocabulary, told)
         measures = {
