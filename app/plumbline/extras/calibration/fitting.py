@@ -50,7 +50,7 @@ class MeasuredAnswers:
 
     Of s sentences: `measures` (s, m), columns named by `names`; `owners` (s,) the number of its answer, ascending from
     0 without gaps; `lengths` (s,) their weights in the score; `is_copy` (s,) true if a context has it verbatim;
-    `copied` (s,) the share of its runs of words that stand in a context; `related` (s,) the share of its wording that
+    `copied` (s,) the share of it that stands in copied runs; `related` (s,) the share of its wording that
     the contexts have, 1 where that says nothing of its subject; `is_open` (s,) true if something forbids to
     pass it as a copy.
     Of n answers: `labels` (n,) 1 faithful, 0 not; `shapes` (n,); `datasets` (n,); `clusters` (n,) equal for one
@@ -333,7 +333,7 @@ def fit_bounds(answers: MeasuredAnswers, scores: FloatArray, *, copied_from: flo
 
     Args:
         scores: shape (n,), faithfulness of answers that were left out of the fit that scored them.
-        copied_from: least share of copied runs by which an answer may pass.
+        copied_from: least share in copied runs by which an answer may pass.
     """
     steps = np.array([copied_from, *_STEPS[copied_from < _STEPS]])
     clean, related = np.ones((2, len(answers)))

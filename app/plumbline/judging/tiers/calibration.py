@@ -44,8 +44,8 @@ class ShapeBounds(BaseModel, extra="forbid", frozen=True):
     """Bounds of one shape, each with the share of such decisions that were right, on data left out if it suffices.
 
     An answer fails with a hard reason, and one is a sentence on another subject: the contexts have less than
-    `unrelated_below` of its wording. It passes if nothing counts against it, and that share of the runs of words of
-    each sentence stands in a context (`copied_from`), or its faithfulness is that (`covered_from`). None: no bound was
+    `unrelated_below` of its wording. It passes if nothing counts against it, and that share of each sentence is
+    `copied` (`copied_from`, see `Finding`), or its faithfulness is that (`covered_from`). None: no bound was
     right often enough, and no such decision is made; `fails_right` None: no answer fails.
     """
 
